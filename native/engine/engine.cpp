@@ -1,0 +1,380 @@
+#include "engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace penstock {
+
+namespace {
+
+template <class T>
+const T& at(std::span<const T> items, std::int64_t index) {
+  return items[static_cast<std::size_t>(index)];
+}
+
+double& at(std::span<double> items, std::int64_t index) {
+  return items[static_cast<std::size_t>(index)];
+}
+
+// At one instant releases come first, then phases begin, each by job; then whoever asked to be
+// woken. Ends of transfers come before all of these (`run`).
+constexpr std::int32_t release_tie(std::int32_t j) {
+  return j + std::numeric_limits<std::int32_t>::min();
+}
+constexpr std::int32_t wake_tie = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t no_job = -1;
+
+}  // namespace
+
+Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharing, Host* host,
+               bool hook_jobs, bool keep_timeline, Record& record)
+    : workload_(workload),
+      site_(site),
+      sharing_(sharing),
+      host_(host),
+      record_(&record),
+      hook_jobs_(hook_jobs),
+      free_nodes_(site.nodes),
+      unfinished_(workload.jobs()),
+      jobs_(workload.release.size()),
+      transfers_(workload.resources.size()),
+      groups_(static_cast<std::size_t>(site.resources)) {
+  const bool caps = std::any_of(workload.max_share.begin(), workload.max_share.end(),
+                                [](double share) { return share < 1.0; });
+  resources_.reserve(static_cast<std::size_t>(site.resources));
+  for (std::int32_t r = 0; r < site.resources; ++r) {
+    resources_.emplace_back(transfers_, site.capacity, caps,
+                            keep_timeline ? &record.timeline : nullptr);
+  }
+  winners_.assign(2 * std::bit_ceil(resources_.size()), -1);
+  for (std::int32_t r = 0; r < site.resources; ++r) {
+    winners_[winners_.size() / 2 + static_cast<std::size_t>(r)] = r;
+  }
+  for (std::size_t node = winners_.size() / 2 - 1; node > 0; --node) {
+    winners_[node] = winners_[2 * node];
+  }
+
+  std::int32_t barriers = 0;
+  for (std::int32_t j = 0; j < workload.jobs(); ++j) {
+    Job& job = at(jobs_, j);
+    job.iteration = penstock::at(workload.offsets, j);
+    job.group = penstock::at(sharing.group, j);
+    job.weight = penstock::at(sharing.weight, j);
+    job.first = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j));
+    job.width = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j + 1)) - job.first;
+    for (std::int32_t k = 0; k < job.width; ++k) {
+      Transfer& x = at(transfers_, job.first + k);
+      x.job = j;
+      x.resource = penstock::at(workload.resources, job.first + k);
+      x.max_share = penstock::at(workload.max_share, j);
+    }
+    barriers = std::max({barriers, penstock::at(workload.barrier, j) + 1,
+                         penstock::at(workload.after, j) + 1});
+    calendar_.push({penstock::at(workload.release, j), release_tie(j), j});
+  }
+  barrier_open_jobs_.resize(static_cast<std::size_t>(barriers));
+  behind_barrier_.resize(static_cast<std::size_t>(barriers));
+  for (const std::int32_t barrier : workload.barrier) {
+    if (barrier >= 0) ++at(barrier_open_jobs_, barrier);
+  }
+}
+
+bool Engine::run(std::int64_t events) {
+  for (; events > 0; --events) {
+    const std::int32_t r = winners_[1];
+    const double end = at(resources_, r).next_end();
+    if (end != never && (calendar_.empty() || end <= calendar_.top().key)) {
+      now_ = end;
+      end_transfer(r);
+      continue;
+    }
+    if (calendar_.empty()) return false;
+    const auto event = calendar_.top();
+    calendar_.pop();
+    now_ = event.key;
+    if (event.item == no_job) {
+      tell(JobEvent::woke, no_job);
+    } else if (event.tie < 0) {
+      release(event.item);
+    } else {
+      begin_io(event.item);
+    }
+  }
+  return true;
+}
+
+void Engine::compute(std::int32_t j) {
+  calendar_.push({now_ + penstock::at(workload_.compute, at(jobs_, j).iteration), j, j});
+}
+
+void Engine::release(std::int32_t j) {
+  const std::int32_t barrier = penstock::at(workload_.after, j);
+  if (barrier >= 0 && at(barrier_open_jobs_, barrier) > 0) {
+    at(behind_barrier_, barrier).push_back(j);
+    return;
+  }
+  queue_.push_back(j);
+  start_queued();
+}
+
+void Engine::start_queued() {
+  while (!queue_.empty()) {
+    const std::int32_t j = queue_.front();
+    if (site_.nodes > 0) {
+      if (penstock::at(workload_.nodes, j) > free_nodes_) return;
+      free_nodes_ -= penstock::at(workload_.nodes, j);
+    }
+    queue_.pop_front();
+    start(j);
+  }
+}
+
+void Engine::start(std::int32_t j) {
+  Job& job = at(jobs_, j);
+  job.running = true;
+  job.started = now_;
+  penstock::at(record_->start, j) = now_;
+  tell(JobEvent::started, j);
+  compute(j);
+}
+
+void Engine::next_iteration(std::int32_t j) {
+  Job& job = at(jobs_, j);
+  penstock::at(record_->end, job.iteration) = now_;
+  ++record_->phase_ends;
+  if (++job.iteration == penstock::at(workload_.offsets, j + 1)) {
+    end_job(j);
+  } else {
+    compute(j);
+  }
+}
+
+void Engine::end_job(std::int32_t j) {
+  at(jobs_, j).running = false;
+  --unfinished_;
+  if (site_.nodes > 0) free_nodes_ += penstock::at(workload_.nodes, j);
+  tell(JobEvent::ended, j);
+  const std::int32_t barrier = penstock::at(workload_.barrier, j);
+  if (barrier >= 0 && --at(barrier_open_jobs_, barrier) == 0) {
+    for (const std::int32_t next : at(behind_barrier_, barrier)) queue_.push_back(next);
+    at(behind_barrier_, barrier).clear();
+  }
+  start_queued();
+}
+
+void Engine::tell(JobEvent event, std::int32_t j) {
+  if (!hook_jobs_) return;
+  decision_.assignments.clear();
+  decision_.wake_at.clear();
+  host_->on_job(event, j, decision_);
+  for (Assignment& assignment : decision_.assignments) {
+    at(jobs_, assignment.job).assignment = static_cast<std::int32_t>(assignments_.size());
+    assignments_.push_back(std::move(assignment));
+  }
+  for (const double time : decision_.wake_at) calendar_.push({std::max(time, now_), wake_tie, no_job});
+}
+
+// A new set of resources takes effect between two phases; a wider one gets new transfers.
+void Engine::take_assignment(Job& job, std::int32_t j) {
+  const Assignment& assignment = at(assignments_, job.assignment);
+  const auto width = static_cast<std::int32_t>(assignment.resources.size());
+  if (width > job.width) {
+    job.first = static_cast<std::int32_t>(transfers_.size());
+    transfers_.resize(transfers_.size() + assignment.resources.size());
+  }
+  job.width = width;
+  job.scale = assignment.scale;
+  job.assignment = -1;
+  for (std::int32_t k = 0; k < width; ++k) {
+    Transfer& x = at(transfers_, job.first + k);
+    x.job = j;
+    x.resource = at(assignment.resources, k);
+    x.max_share = penstock::at(workload_.max_share, j);
+  }
+}
+
+void Engine::begin_io(std::int32_t j) {
+  Job& job = at(jobs_, j);
+  ++record_->phase_ends;
+  penstock::at(record_->request, job.iteration) = now_;
+  job.done += penstock::at(workload_.compute, job.iteration);
+  if (job.assignment >= 0) take_assignment(job, j);
+  job.phase_io = penstock::at(workload_.io, job.iteration) * job.scale;
+  job.arrival = now_;
+  if (job.phase_io == 0.0) {
+    next_iteration(j);
+    return;
+  }
+  job.pending = job.width;
+  for (std::int32_t k = 0; k < job.width; ++k) {
+    Transfer& x = at(transfers_, job.first + k);
+    x.remaining = job.phase_io;
+    x.state = Transfer::State::waiting;
+  }
+  if (host_ != nullptr) host_->requested(j);
+  if (sharing_.sampled) {
+    const Sample sample = host_->sample(j);
+    job.group = sample.group;
+    job.weight = sample.weight;
+  }
+  for (std::int32_t k = 0; k < job.width; ++k) {
+    const std::int32_t item = job.first + k;
+    Transfer& x = at(transfers_, item);
+    x.weight = job.weight;
+    at(resources_, x.resource).advance(now_);
+    request(item);
+  }
+  act();
+  for (std::int32_t k = 0; k < job.width; ++k) settle(at(transfers_, job.first + k).resource);
+}
+
+void Engine::end_transfer(std::int32_t r) {
+  Resource& resource = at(resources_, r);
+  const std::int32_t item = resource.next_item();
+  resource.finish(item, now_);
+  const std::int32_t j = at(transfers_, item).job;
+  Job& job = at(jobs_, j);
+  if (job.group != own_group) {
+    Group& mates = group(r, job.group);
+    if (sharing_.preemptive) {
+      std::erase_if(mates.holders, [item](const Waiting& holder) { return holder.item == item; });
+    }
+    mates.admitted.add(-at(transfers_, item).max_share);
+    choose(mates);
+    act();
+  }
+  settle(r);
+  if (--job.pending == 0) {
+    job.done += job.phase_io;
+    if (sharing_.sampled) host_->ended(j, job.phase_io);
+    next_iteration(j);
+  }
+}
+
+double Engine::remaining(std::int32_t j) const {
+  const Job& job = at(jobs_, j);
+  double most = 0.0;
+  for (std::int32_t k = 0; k < job.width; ++k) {
+    const Transfer& x = at(transfers_, job.first + k);
+    most = std::max(most, at(resources_, x.resource).remaining(x, now_));
+  }
+  return most;
+}
+
+double Engine::progress(std::int32_t j) const {
+  const Job& job = at(jobs_, j);
+  return job.pending == 0 ? job.done : job.done + (job.phase_io - remaining(j));
+}
+
+Engine::Group& Engine::group(std::int32_t r, std::int32_t g) {
+  auto& groups = at(groups_, r);
+  if (static_cast<std::size_t>(g) >= groups.size()) groups.resize(static_cast<std::size_t>(g) + 1);
+  return groups[static_cast<std::size_t>(g)];
+}
+
+double Engine::turn(std::int32_t j) {
+  switch (sharing_.order) {
+    case Order::arrival:
+      return 0.0;
+    case Order::remaining_io:
+      return remaining(j);
+    case Order::yield: {
+      const double lived = age(j);
+      return lived > 0.0 ? progress(j) / lived : 1.0;
+    }
+    case Order::host:
+      break;
+  }
+  const double turn = host_->turn(j);
+  if (std::isnan(turn)) throw std::invalid_argument("turn() returned NaN");
+  return turn;
+}
+
+void Engine::request(std::int32_t item) {
+  const Transfer& x = at(transfers_, item);
+  const Job& job = at(jobs_, x.job);
+  if (job.group == own_group) {
+    to_admit_.push_back(item);
+    return;
+  }
+  Group& mates = group(x.resource, job.group);
+  const bool free = mates.waiting.empty() && mates.admitted.value() < 1.0;
+  // A key matters only where there is someone to compare with.
+  const bool alone = free && (!sharing_.preemptive || mates.holders.empty());
+  const double key = alone || sharing_.dynamic ? 0.0 : turn(x.job);
+  mates.waiting.push_back({key, job.arrival, x.job, item});
+  std::push_heap(mates.waiting.begin(), mates.waiting.end(),
+                 [](const Waiting& a, const Waiting& b) { return a.after(b); });
+  if (free || sharing_.preemptive) choose(mates);
+}
+
+// Decides only; `act` carries it out once every resource of the event has decided, so that no
+// decision sees another's effects.
+void Engine::choose(Group& group) {
+  const auto later = [](const Waiting& a, const Waiting& b) { return a.after(b); };
+  auto& waiting = group.waiting;
+  if (waiting.empty()) return;
+  if (sharing_.preemptive) {
+    held_ = group.holders;
+    for (Waiting& holder : group.holders) {
+      if (!sharing_.dynamic) holder.turn = turn(holder.job);
+      at(transfers_, holder.item).chosen = false;
+      waiting.push_back(holder);
+      std::push_heap(waiting.begin(), waiting.end(), later);
+    }
+    group.holders.clear();
+    group.admitted.reset();
+  }
+  if (sharing_.dynamic && waiting.size() > 1) {
+    for (Waiting& request : waiting) request.turn = turn(request.job);
+    std::make_heap(waiting.begin(), waiting.end(), later);
+  }
+  while (!waiting.empty() && group.admitted.value() < 1.0) {
+    std::pop_heap(waiting.begin(), waiting.end(), later);
+    const Waiting next = waiting.back();
+    waiting.pop_back();
+    group.admitted.add(at(transfers_, next.item).max_share);
+    if (sharing_.preemptive) {
+      at(transfers_, next.item).chosen = true;
+      group.holders.push_back(next);
+    } else {
+      to_admit_.push_back(next.item);
+    }
+  }
+  if (!sharing_.preemptive) return;
+  for (const Waiting& holder : held_) {
+    if (!at(transfers_, holder.item).chosen) to_hold_.push_back(holder.item);
+  }
+  for (const Waiting& holder : group.holders) {
+    if (!at(transfers_, holder.item).transferring()) to_admit_.push_back(holder.item);
+  }
+}
+
+void Engine::act() {
+  for (const std::int32_t item : to_hold_) resource_of(item).withdraw(item);
+  for (const std::int32_t item : to_admit_) resource_of(item).admit(item);
+  to_hold_.clear();
+  to_admit_.clear();
+}
+
+void Engine::settle(std::int32_t r) {
+  at(resources_, r).settle();
+  for (std::size_t node = (winners_.size() / 2 + static_cast<std::size_t>(r)) / 2; node > 0; node /= 2) {
+    const std::int32_t left = winners_[2 * node];
+    const std::int32_t right = winners_[2 * node + 1];
+    if (right < 0) {
+      winners_[node] = left;
+      continue;
+    }
+    const Resource& a = at(resources_, left);
+    const Resource& b = at(resources_, right);
+    const bool right_first = b.next_end() < a.next_end() ||
+                             (b.next_end() == a.next_end() && b.next_job() < a.next_job());
+    winners_[node] = right_first ? right : left;
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,16 @@
+"""The errors a user can cause, each with what is wrong, where, and what to do about it."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Wrong input: the command line prints it on one line and exits with status 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return InputError(f"unknown {kind} {name!r}; {hint}")

@@ -1,0 +1,43 @@
+"""The nouns of the field: what jobs, sites, events and actions are. No behaviour, no I/O."""
+
+from penstock.model.action import Action, Admit, Assign, Hold, SetShare, Tune, WakeAt
+from penstock.model.event import (
+    Event,
+    JobEnded,
+    JobStarted,
+    Measured,
+    NodeDown,
+    NodeUp,
+    PhaseBegan,
+    PhaseEnded,
+    Woke,
+)
+from penstock.model.job import Job, JobId
+from penstock.model.request import Request
+from penstock.model.site import ResourceId, Site
+from penstock.model.view import View
+
+__all__ = [
+    "Action",
+    "Admit",
+    "Assign",
+    "Event",
+    "Hold",
+    "Job",
+    "JobEnded",
+    "JobId",
+    "JobStarted",
+    "Measured",
+    "NodeDown",
+    "NodeUp",
+    "PhaseBegan",
+    "PhaseEnded",
+    "Request",
+    "ResourceId",
+    "SetShare",
+    "Site",
+    "Tune",
+    "View",
+    "WakeAt",
+    "Woke",
+]

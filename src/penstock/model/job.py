@@ -1,0 +1,27 @@
+"""A job as a scheduler may know it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+JobId = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is known of a job before and while it runs; what really happens is a Workload's.
+
+    `serial` is the order of submission and breaks every tie. `w_iter`, the characteristic time
+    (paper io-sets, Definition 2: mean over iterations of compute plus isolated I/O), is an
+    estimate, or None while nothing has been observed. `max_share` is the largest part of one
+    resource that the job can use alone. `hints` is what its user or a generator says of it.
+    """
+
+    id: JobId
+    serial: int
+    nodes: int = 1
+    processes: int | None = None
+    user: str = ""
+    executable: str = ""
+    w_iter: float | None = None
+    max_share: float = 1.0
+    hints: Mapping[str, float | str] = field(default_factory=dict)

@@ -1,0 +1,37 @@
+"""The machine: compute nodes and the resources that I/O goes through."""
+
+from dataclasses import dataclass
+
+from penstock.errors import InputError
+
+ResourceId = int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A site with `resources` alike (a file system as a whole, I/O nodes, or storage targets).
+
+    `nodes` = 0 means that compute nodes never run out. `bandwidth` is one resource's, in bytes a
+    second; it only turns volumes into isolated seconds. `capacity` is what k transfers get
+    together, k = 1, 2, ..., as a part of what one gets alone; the last value holds for all larger
+    k. Interference makes it fall: a degradation d (paper packs, Section 1) of two jobs is
+    capacity = (1, 1 - d).
+    """
+
+    name: str = "site"
+    nodes: int = 0
+    resources: int = 1
+    bandwidth: float | None = None
+    capacity: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if self.nodes < 0:
+            raise InputError(f"site.nodes is {self.nodes}; give 0 (unlimited) or more")
+        if self.resources < 1:
+            raise InputError(f"site.resources is {self.resources}; give at least 1")
+        if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
+            raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
+        if not self.capacity or any(not 0 < c <= 1 for c in self.capacity):
+            raise InputError(
+                f"site.capacity is {list(self.capacity)}; give one or more values above 0, at most 1"
+            )

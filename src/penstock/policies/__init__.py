@@ -1,0 +1,1 @@
+"""The decisions, one policy a file; `base` has the protocols they follow."""

@@ -1,0 +1,77 @@
+"""The protocols that policies follow. All are pure.
+
+Time comes from the view, randomness from a seed, waiting from an action.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import ClassVar, Protocol, runtime_checkable
+
+from penstock.model import Job, JobId, Request, ResourceId, View
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """Who may transfer on a resource, and with which share.
+
+    Inside a group one job transfers at a time (more only while their caps leave capacity unused),
+    the smallest `turn` first, then the earlier request, then the earlier job. Jobs that transfer
+    share by weight. Group and weight are functions of the job alone; they are sampled when a phase
+    begins and hold for that phase, so a better estimate of `w_iter` can move a job between phases.
+    A group named after the job (`job.id`) is its own: that job never waits.
+    """
+
+    preemptive: ClassVar[bool]
+    """The holder of a group is chosen anew at every event of its resource."""
+    dynamic: ClassVar[bool]
+    """`turn` changes while requests wait: it is asked again at each decision, O(waiters)."""
+    needs: ClassVar[frozenset[str]]
+    """What it must be told: "w_iter", "remaining", "progress". A host that cannot know refuses."""
+    order: ClassVar[str | None]
+    """The name of `turn` among the orders that the native engine knows, or None: call `turn`."""
+
+    def group(self, job: Job) -> Hashable:
+        """Return what the job shares its turns with."""
+        ...
+
+    def weight(self, job: Job) -> float:
+        """Return the job's weight against the other jobs that transfer."""
+        ...
+
+    def turn(self, request: Request, view: View) -> float:
+        """Return the request's place inside its group; the smallest goes first."""
+        ...
+
+
+class ByArrival:
+    """A base for sharing policies: no preemption, first come first served, weight one."""
+
+    preemptive: ClassVar[bool] = False
+    dynamic: ClassVar[bool] = False
+    needs: ClassVar[frozenset[str]] = frozenset()
+    order: ClassVar[str | None] = "arrival"
+
+    def weight(self, job: Job) -> float:  # noqa: ARG002
+        """All jobs weigh the same."""
+        return 1.0
+
+    def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
+        """All turns are equal, so that the earlier request goes first."""
+        return 0.0
+
+
+class Allocator(Protocol):
+    """How many resources each running job gets."""
+
+    def allocate(self, view: View) -> Mapping[JobId, int]:
+        """Return the number of resources of every running job."""
+        ...
+
+
+class Placer(Protocol):
+    """Which resources each running job gets."""
+
+    def place(
+        self, view: View, counts: Mapping[JobId, int]
+    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+        """Return the resources of every job in `counts`."""
+        ...

@@ -1,0 +1,1 @@
+"""Who may do I/O now, and at what share: one policy a file."""

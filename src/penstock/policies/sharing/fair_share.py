@@ -1,0 +1,15 @@
+"""fair-share: every job that wants to transfer does, all with equal shares.
+
+What a file system does when nobody manages it, and the reference of paper io-sets (Section IV-B).
+"""
+
+from penstock.model import Job, JobId
+from penstock.policies.base import ByArrival
+
+
+class FairShare(ByArrival):
+    """Each job is a group of its own, all of the same weight."""
+
+    def group(self, job: Job) -> JobId:
+        """Return the job itself: nobody waits."""
+        return job.id

@@ -1,0 +1,29 @@
+"""greedy-yield: all the bandwidth to the job that got the least of what it could have done.
+
+A job's yield is the work it has done over its age; at every event the job with the lowest one
+holds the resource. Best known policy for the worst-treated job: Benoit, Herault, Perotin, Robert
+and Vivien, "Revisiting I/O bandwidth-sharing strategies for HPC applications", JPDC 2024.
+"""
+
+from typing import ClassVar
+
+from penstock.model import Job, Request, View
+from penstock.policies.base import ByArrival
+
+
+class GreedyYield(ByArrival):
+    """One group, re-chosen at every event by the lowest progress / age."""
+
+    preemptive: ClassVar[bool] = True
+    dynamic: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({"progress"})
+    order: ClassVar[str | None] = "yield"
+
+    def group(self, job: Job) -> str:  # noqa: ARG002
+        """Return the one group there is."""
+        return "all"
+
+    def turn(self, request: Request, view: View) -> float:
+        """Return the job's yield so far; a job of age zero has lost nothing yet."""
+        age = view.age(request.job)
+        return view.progress(request.job) / age if age > 0 else 1.0

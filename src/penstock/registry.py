@@ -1,0 +1,106 @@
+"""The one table of policies: kind and name to "module:Class", imported when first asked for.
+
+A package of a third party adds its own through the entry points `penstock.<kind>`, for example
+
+    [project.entry-points."penstock.sharing"]
+    my-policy = "my_package.my_policy:MyPolicy"
+
+and a file may be named directly: `./my_policy.py:MyPolicy`.
+"""
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InputError, unknown
+from penstock.policies.base import Sharing
+
+POLICIES: Mapping[str, Mapping[str, str]] = {
+    "sharing": {
+        "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
+        "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",
+        "fair-share": "penstock.policies.sharing.fair_share:FairShare",
+        "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
+        "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
+        "set-10": "penstock.policies.sharing.set_10:Set10",
+        "set-fair-share": "penstock.policies.sharing.set_fair_share:SetFairShare",
+        "share-priority": "penstock.policies.sharing.share_priority:SharePriority",
+    },
+}
+
+
+def table(kind: str) -> dict[str, str]:
+    """Return the policies of a kind, ours and those of installed packages."""
+    if kind not in POLICIES:
+        raise unknown("kind of policy", kind, POLICIES)
+    third_party = {entry.name: entry.value for entry in entry_points(group=f"penstock.{kind}")}
+    return third_party | dict(POLICIES[kind])
+
+
+def load(kind: str, name: str) -> type[Any]:
+    """Return the class of the policy `name`, or of `file.py:Class`."""
+    if ".py:" in name:
+        return _from_file(name)
+    policies = table(kind)
+    if name not in policies:
+        raise unknown(f"{kind} policy", name, policies)
+    module, _, attribute = policies[name].partition(":")
+    cls: type[Any] = getattr(importlib.import_module(module), attribute)
+    return cls
+
+
+def sharing(name: str, options: Mapping[str, Any] | None = None) -> Sharing:
+    """Return a sharing policy made with `options`, its constructor's keywords."""
+    policy = _construct(load("sharing", name), name, dict(options or {}))
+    if not isinstance(policy, Sharing):
+        raise InputError(
+            f"policy {name!r} lacks one of preemptive, dynamic, needs, order, group, weight, turn; "
+            "derive it from penstock.policies.base.ByArrival"
+        )
+    return policy
+
+
+def options(cls: type[Any]) -> dict[str, Any]:
+    """Return a policy's options with their defaults."""
+    if cls.__init__ is object.__init__:
+        return {}
+    parameters = list(inspect.signature(cls).parameters.values())
+    return {p.name.replace("_", "-"): p.default for p in parameters}
+
+
+def _construct(cls: type[Any], name: str, given: dict[str, Any]) -> Any:
+    known = options(cls)
+    for option in given:
+        if option.replace("_", "-") not in known:
+            raise (
+                unknown(f"option of {name}", option, known)
+                if known
+                else InputError(f"policy {name!r} has no options, but {option!r} was given")
+            )
+    try:
+        return cls(**{option.replace("-", "_"): value for option, value in given.items()})
+    except TypeError as error:
+        raise InputError(f"policy {name!r} cannot be made: {error}") from error
+
+
+def _from_file(name: str) -> type[Any]:
+    file, _, attribute = name.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise InputError(f"policy file {file!r} does not exist")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"policy file {file!r} cannot be loaded: {error!r}") from error
+    cls = getattr(module, attribute, None)
+    if not isinstance(cls, type):
+        raise InputError(f"policy file {file!r} has no class {attribute!r}")
+    return cls

@@ -1,0 +1,1 @@
+"""The simulated world: workloads, the native engine, its reference, and the metrics."""

@@ -1,0 +1,216 @@
+"""The native fluid engine: exact, event by event, millions of events a second.
+
+A policy reaches it in the cheapest form it allows. Groups and weights are functions of a job, so
+they are asked for once a job and handed over as arrays; a `turn` that the engine knows by name
+(`Sharing.order`) never comes back to Python; any other is called once a request, or at each
+decision where it is dynamic. With learned knowledge, group and weight are asked for at each phase.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+from penstock.learn.periods import Period
+from penstock.model import (
+    Assign,
+    Event,
+    Job,
+    JobEnded,
+    JobId,
+    JobStarted,
+    Request,
+    ResourceId,
+    Site,
+    WakeAt,
+    Woke,
+)
+from penstock.policies.base import Sharing
+from penstock.sim import _engine
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.run import Hook, Run, Timeline
+from penstock.sim.workload import Floats, Workload
+
+ORDERS = {None: 0, "arrival": 1, "remaining-io": 2, "yield": 3}
+OWN_GROUP = -1
+STARTED, ENDED = 0, 1
+
+
+def simulate(
+    workload: Workload,
+    sharing: Sharing,
+    *,
+    site: Site | None = None,
+    knowledge: Knowledge | None = None,
+    on_job: Hook | None = None,
+    timeline: bool = False,
+) -> Run:
+    """Run the workload to its end under a sharing policy and return the record."""
+    site = site or Site()
+    knowledge = knowledge or Knowledge()
+    workload.check(resources=site.resources, nodes=site.nodes)
+    if sharing.order not in ORDERS:
+        raise InputError(f"order {sharing.order!r} is unknown to the engine; give None to call turn()")
+    learned = knowledge.kind == "learned"
+    order = ORDERS[sharing.order]
+    jobs = workload.jobs(knowledge)
+    host: _Host | None = None
+    if learned or order == ORDERS[None] or on_job is not None:
+        jobs = list(jobs)
+        host = _Host(workload, sharing, jobs, Period if learned else None, on_job)
+    if host is not None and learned:
+        group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
+    else:
+        group, weight = _lower(len(workload), jobs, sharing)
+    request, end = np.empty(workload.iterations), np.empty(workload.iterations)
+    start = np.empty(len(workload))
+    phase_ends, unfinished, rows = _engine.run(
+        compute=workload.compute,
+        io=workload.io,
+        offsets=workload.offsets,
+        release=workload.release,
+        nodes=workload.nodes,
+        max_share=workload.max_share,
+        resource_offsets=workload.resource_offsets,
+        resources=workload.resources,
+        barrier=workload.barrier,
+        after=workload.after,
+        site_resources=site.resources,
+        site_nodes=site.nodes,
+        capacity=np.array(site.capacity),
+        group=group,
+        weight=weight,
+        order=order,
+        preemptive=sharing.preemptive,
+        dynamic=sharing.dynamic,
+        sampled=learned,
+        host=host,
+        hook_jobs=host is not None,
+        keep_timeline=timeline,
+        request=request,
+        end=end,
+        start=start,
+    )
+    assert unfinished == 0, "a job neither ended nor can go on"
+    return Run(
+        workload=workload,
+        site=site,
+        request=request,
+        end=end,
+        start=start,
+        phase_ends=phase_ends,
+        timeline=Timeline.sorted(*rows) if rows is not None else None,
+    )
+
+
+def _lower(n: int, jobs: Iterable[Job], sharing: Sharing) -> tuple[NDArray[np.int32], Floats]:
+    """Return every job's group as a number and its weight."""
+    numbers = _GroupNumbers()
+    group, weight = np.empty(n, np.int32), np.empty(n)
+    for j, job in enumerate(jobs):
+        group[j] = numbers.of(job, sharing.group(job))
+        weight[j] = sharing.weight(job)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+    if len(bad):
+        raise _bad_weight(bad[0], weight[bad[0]])
+    return group, weight
+
+
+def _bad_weight(job: object, weight: object) -> InputError:
+    return InputError(f"weight() of job {job} is {weight}; it must be finite and above zero")
+
+
+class _GroupNumbers:
+    """Groups as small numbers, in order of appearance; a job's own group is OWN_GROUP."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, job: Job, group: Hashable) -> int:
+        return OWN_GROUP if group == job.id else self._numbers.setdefault(group, len(self._numbers))
+
+
+class _Host:
+    """What the engine calls while it runs; it sets `view` before the first call."""
+
+    view: _engine.EngineView
+
+    def __init__(
+        self,
+        workload: Workload,
+        sharing: Sharing,
+        known: Sequence[Job],
+        learn: Callable[[], Period] | None,
+        hook: Hook | None,
+    ) -> None:
+        self.jobs: dict[JobId, Job] = {}
+        self.requests: list[Request | None] = [None] * len(known)
+        self.turn = sharing.turn
+        self._workload = workload
+        self._sharing = sharing
+        self._known = list(known)
+        self._hook = hook
+        self._periods = None if learn is None else [learn() for _ in known]
+        self._resources = [workload.resources_of(j) for j in range(len(known))]
+        self._serial = {job.id: job.serial for job in known}
+        self._numbers = _GroupNumbers()
+
+    def requested(self, j: int) -> None:
+        """Job j begins an I/O phase."""
+        job = self._known[j]
+        if self._periods is not None:
+            job = replace(job, w_iter=self._periods[j].began(self.view.now))
+            self._known[j] = self.jobs[job.id] = job
+        self.requests[j] = Request(
+            job=job,
+            arrival=self.view.now,
+            resources=self._resources[j],
+            io=self.view.phase_io(j),
+        )
+
+    def sample(self, j: int) -> tuple[int, float]:
+        """Return the group and weight of job j for the phase that begins."""
+        job = self._known[j]
+        weight = self._sharing.weight(job)
+        if not 0 < weight < math.inf:
+            raise _bad_weight(job.id, weight)
+        return self._numbers.of(job, self._sharing.group(job)), weight
+
+    def ended(self, j: int, io: float) -> None:
+        """Job j's phase of `io` isolated seconds has ended."""
+        if self._periods is not None:
+            self._periods[j].ended(self.view.now, io)
+
+    def on_job(
+        self, kind: int, j: int
+    ) -> tuple[list[tuple[int, tuple[ResourceId, ...], float]], list[float]]:
+        """Tell the hook that a job started or ended, or that its time has come."""
+        event: Event
+        if kind == STARTED:
+            self.jobs[self._known[j].id] = self._known[j]
+            event = JobStarted(time=self.view.now, job=self._known[j])
+        elif kind == ENDED:
+            del self.jobs[self._known[j].id]
+            event = JobEnded(time=self.view.now, job=self._known[j].id)
+        else:
+            event = Woke(time=self.view.now)
+        assignments, wake_at = [], []
+        for action in self._hook(event) if self._hook is not None else ():
+            match action:
+                case Assign():
+                    serial = self._assignee(action)
+                    self._resources[serial] = action.resources
+                    assignments.append((serial, action.resources, 1.0))
+                case WakeAt():
+                    wake_at.append(action.time)
+                case _:
+                    raise InputError(f"a job hook may answer Assign and WakeAt, not {action!r}")
+        return assignments, wake_at
+
+    def _assignee(self, action: Assign) -> int:
+        if action.job not in self._serial:
+            raise InputError(f"Assign names job {action.job!r}, which is not in the workload")
+        return self._serial[action.job]

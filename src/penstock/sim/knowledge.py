@@ -1,0 +1,51 @@
+"""How much the policies know of the jobs in a simulation."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Where w_iter comes from.
+
+    `exact`: the truth. `noisy`: the truth times 10^x with x normal of standard deviation `decades`,
+    drawn once a job: 0.5 is wrong by a factor of three, about half a set of set-10. `learned`: the
+    live estimator (penstock.learn.periods) runs on what it can observe while the simulation runs.
+    """
+
+    kind: Literal["exact", "noisy", "learned"] = "exact"
+    decades: float = 0.25
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, text: str, *, seed: int = 0) -> "Knowledge":
+        """Read `exact`, `learned`, `noisy` or `noisy:DECADES`."""
+        match = re.fullmatch(r"(exact|learned|noisy)(?::([0-9.eE+-]+))?", text)
+        if match is None or (match[2] and match[1] != "noisy"):
+            raise InputError(
+                f"knowledge {text!r} is none of exact, learned, noisy, noisy:DECADES (noisy:0.5)"
+            )
+        try:
+            decades = float(match[2]) if match[2] else 0.25
+        except ValueError:
+            decades = -1.0
+        if not 0 <= decades <= 10:
+            raise InputError(f"knowledge {text!r}: decades must be between 0 and 10")
+        kind: Literal["exact", "noisy", "learned"] = match[1]  # type: ignore[assignment]
+        return cls(kind=kind, decades=decades, seed=seed)
+
+    def estimates(self, w_iter: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """Return what is known of w_iter before the jobs start, or None for nothing."""
+        if self.kind == "learned":
+            return None
+        if self.kind == "exact":
+            return w_iter
+        error = np.random.default_rng([self.seed, len(w_iter)]).normal(0, self.decades, len(w_iter))
+        noisy: NDArray[np.float64] = w_iter * 10.0**error
+        return noisy

@@ -1,0 +1,160 @@
+"""What a run was worth, to administrators and to users: the metrics of paper io-sets, Section V-D.
+
+All are taken in a window [begin, end]. Of a phase that the window cuts, the part inside counts: of
+a compute phase the seconds, of an I/O phase the isolated work in proportion to its elapsed time (a
+wait for its turn included), of an iteration its fraction. T_io is a job's mean isolated I/O of an
+iteration over the whole run.
+
+The paper's window lies inside every job's life. Where one does not, each job counts with the part
+of the window in which it is there, which is the same thing in the paper's case.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.sim.run import Run
+from penstock.sim.workload import Floats
+
+STEADY = (0.3, 0.7)
+"""The paper's window as a part of its horizon: [6000, 14000] of 20,000 s."""
+JOBS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JobMetrics:
+    """A job's part of the window, all in seconds but `iterations`; one entry a job."""
+
+    present: Floats
+    """It was released and had not ended."""
+    running: Floats
+    """It had started and not ended."""
+    compute: Floats
+    """It computed: e_cpu."""
+    io: Floats
+    """The isolated length of the I/O it got done: e_io."""
+    iterations: Floats
+    """Iterations, in fractions: e_iter."""
+    io_slowdown: Floats
+    """Time not computing over isolated I/O time; NaN for a job without I/O in the window."""
+    stretch: Floats
+    """Time present over work done; NaN for a job that is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The figures of a run."""
+
+    utilization: float
+    """Useful computation over time held, mean over jobs; at most `utilization_bound`."""
+    max_stretch: float
+    """The worst job's elapsed time over its effective work (compute and isolated I/O)."""
+    io_slowdown: float
+    """Geometric mean over jobs of time waiting for or doing I/O over isolated I/O time."""
+    min_yield: float
+    """The worst job's effective work over elapsed time: 1 / max_stretch."""
+    efficiency: float
+    """Effective work over elapsed time, weighted by nodes (Benoit et al. 2024)."""
+    makespan: float
+    """When the last job ended."""
+    utilization_bound: float
+    """1 - omega / N: no job ever waits."""
+    window: tuple[float, float]
+
+
+def default_window(run: Run) -> tuple[float, float]:
+    """Return the paper's steady-state part of the horizon, or all of the run without one."""
+    horizon = run.workload.horizon
+    if horizon is None or run.makespan <= STEADY[0] * horizon:
+        return (0.0, run.makespan)
+    return (STEADY[0] * horizon, STEADY[1] * horizon)
+
+
+def measure(run: Run, window: tuple[float, float] | None = None) -> Metrics:
+    """Return the metrics of a run in a window."""
+    window = window or default_window(run)
+    jobs = measure_jobs(run, window)
+    workload = run.workload
+    there = jobs.present > 0
+    if not there.any():
+        raise InputError(
+            f"no job is there between {window[0]:g} and {window[1]:g} s (they end at "
+            f"{run.makespan:g} s); choose another window"
+        )
+    nodes = workload.nodes
+    work = jobs.compute + jobs.io
+    slowdown = jobs.io_slowdown[np.isfinite(jobs.io_slowdown)]
+    max_stretch = float(jobs.stretch[there].max())
+    held = float(jobs.running.sum())
+    return Metrics(
+        utilization=float(jobs.compute.sum()) / held if held else math.nan,
+        max_stretch=max_stretch,
+        io_slowdown=float(np.exp(np.log(slowdown).mean())) if len(slowdown) else math.nan,
+        min_yield=1 / max_stretch,
+        efficiency=float((nodes * work).sum() / (nodes * jobs.present).sum()),
+        makespan=run.makespan,
+        utilization_bound=1 - workload.omega / len(workload),
+        window=window,
+    )
+
+
+def measure_jobs(run: Run, window: tuple[float, float]) -> JobMetrics:
+    """Return every job's part of the window."""
+    begin, end = window
+    if not (0 <= begin < end < math.inf):
+        raise InputError(f"window {begin:g}:{end:g} is empty; give BEGIN:END with BEGIN < END")
+    workload = run.workload
+    n = len(workload)
+    compute, io, iterations = np.empty(n), np.empty(n), np.empty(n)
+    # In blocks of jobs, so that a run of fifty million iterations needs no copies of that size.
+    for first in range(0, n, JOBS_AT_ONCE):
+        jobs = slice(first, min(n, first + JOBS_AT_ONCE))
+        compute[jobs], io[jobs], iterations[jobs] = _inside(run, jobs, begin, end)
+    present = _overlap(workload.release, run.finish, begin, end)
+    running = _overlap(run.start, run.finish, begin, end)
+    t_io = workload.total(workload.io) / np.diff(workload.offsets)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        isolated = t_io * iterations
+        slowdown = np.where(isolated > 0, (running - compute) / isolated, np.nan)
+        stretch = np.where(present > 0, present / (compute + io), np.nan)
+    slowdown[~(slowdown > 0)] = np.nan
+    return JobMetrics(
+        present=present,
+        running=running,
+        compute=compute,
+        io=io,
+        iterations=iterations,
+        io_slowdown=slowdown,
+        stretch=stretch,
+    )
+
+
+def _overlap(start: Floats, stop: Floats, begin: float, end: float) -> Floats:
+    inside: Floats = np.minimum(stop, end) - np.maximum(start, begin)
+    return np.maximum(inside, 0.0)
+
+
+def _inside(run: Run, jobs: slice, begin: float, end: float) -> tuple[Floats, Floats, Floats]:
+    """Return compute, isolated I/O and iterations inside the window for a block of jobs."""
+    offsets = run.workload.offsets
+    rows = slice(int(offsets[jobs.start]), int(offsets[jobs.stop]))
+    heads = offsets[jobs] - rows.start
+    request, stop = run.request[rows], run.end[rows]
+    start = np.empty_like(stop)
+    start[1:] = stop[:-1]
+    start[heads] = run.start[jobs]
+
+    def fraction(since: Floats, until: Floats) -> Floats:
+        length = until - since
+        part = np.divide(
+            _overlap(since, until, begin, end), length, out=np.zeros_like(length), where=length > 0
+        )
+        # A phase that takes no time at all counts whole where it lies.
+        return np.where(length > 0, part, (since >= begin) & (since < end))
+
+    compute = np.add.reduceat(_overlap(start, request, begin, end), heads)
+    io = np.add.reduceat(run.workload.io[rows] * fraction(request, stop), heads)
+    iterations = np.add.reduceat(fraction(start, stop), heads)
+    return compute, io, iterations

@@ -1,0 +1,76 @@
+"""The record of a simulated run: when each phase was asked for and when it ended."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.model import Action, Event, Site
+from penstock.sim.workload import Workload
+
+Floats = NDArray[np.float64]
+Hook = Callable[[Event], Sequence[Action]]
+"""Asked when a job starts or ends, or at a time it asked for; answers with Assign and WakeAt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Timeline:
+    """Who transferred when, where, and at which share: one row a stretch of constant share."""
+
+    job: NDArray[np.int32]
+    resource: NDArray[np.int32]
+    start: Floats
+    end: Floats
+    share: Floats
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, float, float, float]]) -> "Timeline":
+        """Make a timeline of (job, resource, start, end, share) rows, in any order."""
+        job, resource, start, end, share = zip(*rows, strict=True) if rows else ((),) * 5
+        return cls.sorted(
+            np.array(job, np.int32),
+            np.array(resource, np.int32),
+            np.array(start, float),
+            np.array(end, float),
+            np.array(share, float),
+        )
+
+    @classmethod
+    def sorted(
+        cls,
+        job: NDArray[np.int32],
+        resource: NDArray[np.int32],
+        start: Floats,
+        end: Floats,
+        share: Floats,
+    ) -> "Timeline":
+        """Make a timeline, ordered by start, resource and job."""
+        by = np.lexsort((job, resource, start))
+        return cls(job=job[by], resource=resource[by], start=start[by], end=end[by], share=share[by])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """Iteration i computed until `request[i]`, then waited and transferred until `end[i]`.
+
+    A job's first iteration began at `start[j]`, every later one where the one before it ended.
+    """
+
+    workload: Workload
+    site: Site
+    request: Floats
+    end: Floats
+    start: Floats
+    phase_ends: int
+    timeline: Timeline | None = None
+
+    @property
+    def finish(self) -> Floats:
+        """When each job ended."""
+        return self.end[self.workload.offsets[1:] - 1]
+
+    @property
+    def makespan(self) -> float:
+        """When the last job ended."""
+        return float(self.end.max())
