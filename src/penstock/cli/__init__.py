@@ -1,0 +1,83 @@
+"""The command line: `penstock VERB`, one file a verb, each imported when it is asked for."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from penstock import __version__
+from penstock.errors import InputError, unknown
+
+VERBS: Mapping[str, str] = {
+    "simulate": "penstock.cli.simulate:simulate",
+    "compare": "penstock.cli.compare:compare",
+    "generate": "penstock.cli.generate:generate",
+    "reproduce": "penstock.cli.reproduce:reproduce",
+    "policies": "penstock.cli.policies:policies",
+    "config": "penstock.cli.config:config",
+}
+
+WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+
+class _Verbs(click.Group):
+    """A group whose commands are imported only when named, so that `--help` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            raise unknown("verb", args[0], VERBS)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="penstock")
+def penstock() -> None:
+    """Decide who may do I/O now, at what share: simulate, compare and explain policies.
+
+    \b
+    Start here:
+      penstock generate io-sets --out jobs.json       a workload of the IO-SETS paper
+      penstock simulate jobs.json --policy set-10     what one policy makes of it
+      penstock compare jobs.json                      all policies side by side
+      penstock reproduce io-sets --out study          the paper's figures and claims
+    """
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line and return its exit status: 2 for wrong input, 1 for a failed run."""
+    try:
+        result = penstock.main(args=args, prog_name="penstock", standalone_mode=False)
+    except InputError as error:
+        return _complain(str(error), WRONG_INPUT)
+    except click.UsageError as error:
+        usage = f" (see 'penstock {error.ctx.info_name} --help')" if error.ctx is not None else ""
+        return _complain(error.format_message() + usage, WRONG_INPUT)
+    except click.ClickException as error:
+        return _complain(error.format_message(), FAILED)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nobody is left to be told.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        return _complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), FAILED)
+    return result if isinstance(result, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"penstock: error: {message}", err=True)
+    return status

@@ -1,0 +1,84 @@
+"""Results on the terminal: for people as tables, for machines as JSON, from one result."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+
+def emit_json(result: Any) -> None:
+    """Print a result as JSON; a number that is none (NaN, infinite) becomes null."""
+    click.echo(msgspec.json.format(msgspec.json.encode(_finite(result)), indent=2).decode())
+
+
+def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a table; the first column is text, the others are numbers."""
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that does not cut lines when its output goes to a file."""
+    out = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return _finite(msgspec.to_builtins(value)) if hasattr(value, "__dataclass_fields__") else value
+
+
+class Progress:
+    """How far long work has come: a bar on a terminal, a line at each tenth in a log."""
+
+    def __init__(self, label: str, total: int) -> None:
+        self._label = label
+        self._total = total
+        self._done = 0
+        self._told = 0
+        self._bar: Any = None
+
+    def advance(self, steps: int = 1) -> None:
+        """Say that so many more steps are done."""
+        self._done += steps
+        if self._bar is not None:
+            self._bar[0].update(self._bar[1], completed=self._done)
+        elif self._total and self._done * 10 // self._total > self._told:
+            self._told = self._done * 10 // self._total
+            click.echo(f"{self._label}: {self._done}/{self._total}", err=True)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Progress]:
+    """Show the progress of `total` steps on standard error until the block ends."""
+    state = Progress(label, total)
+    err = Console(stderr=True)
+    if not err.is_terminal:
+        yield state
+        return
+    from rich.progress import (  # noqa: PLC0415 - drawn only on a terminal
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, TimeRemainingColumn(), console=err) as bars:
+        state._bar = (bars, bars.add_task(label, total=total))
+        yield state
