@@ -1,4 +1,4 @@
-"""What to do: the closed vocabulary of actions that a Manager gives out and its host carries out."""
+"""What to do: the closed vocabulary of actions that a Manager gives out for its host to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -33,5 +33,5 @@ class Site:
             raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
         if not self.capacity or any(not 0 < c <= 1 for c in self.capacity):
             raise InputError(
-                f"site.capacity is {list(self.capacity)}; give one or more values above 0, at most 1"
+                f"site.capacity is {list(self.capacity)}; give values above 0, at most 1"
             )

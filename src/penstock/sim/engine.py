@@ -53,14 +53,16 @@ def simulate(
     knowledge = knowledge or Knowledge()
     workload.check(resources=site.resources, nodes=site.nodes)
     if sharing.order not in ORDERS:
-        raise InputError(f"order {sharing.order!r} is unknown to the engine; give None to call turn()")
+        raise InputError(
+            f"order {sharing.order!r} is unknown to the engine; give None to call turn()"
+        )
     learned = knowledge.kind == "learned"
     order = ORDERS[sharing.order]
-    jobs = workload.jobs(knowledge)
+    jobs: Iterable[Job] = workload.jobs(knowledge)
     host: _Host | None = None
     if learned or order == ORDERS[None] or on_job is not None:
-        jobs = list(jobs)
-        host = _Host(workload, sharing, jobs, Period if learned else None, on_job)
+        jobs = known = list(jobs)
+        host = _Host(workload, sharing, known, Period if learned else None, on_job)
     if host is not None and learned:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:

@@ -23,6 +23,7 @@ class Transfer:
 
     @property
     def rank(self) -> tuple[float, int]:
+        """The level at which the cap binds; ties by job."""
         return self.max_share / self.weight, self.job
 
 
@@ -39,16 +40,20 @@ class Resource:
     level: float = 1.0
 
     def of(self, state: str) -> list[Transfer]:
+        """Return the transfers in a state."""
         return [x for x in self.transfers.values() if x.state == state]
 
     def weight(self, of: list[Transfer] | None = None) -> float:
+        """Return the exact sum of weights, of those that share unless told otherwise."""
         return math.fsum(x.weight for x in (self.of("sharing") if of is None else of))
 
     def clock_at(self, now: float) -> float:
+        """Return the virtual clock, which runs at level / (sum of weights)."""
         passed = now - self.updated
         return self.clock + passed * self.level / self.weight() if self.of("sharing") else 0.0
 
     def remaining(self, x: Transfer, now: float) -> float:
+        """Return the isolated seconds that a transfer still needs."""
         if x.state == "capped":
             return max(0.0, x.finish - now) * x.max_share
         if x.state == "sharing":
@@ -56,14 +61,17 @@ class Resource:
         return x.remaining
 
     def advance(self, now: float) -> None:
+        """Bring the clock up to now; nobody may come or go before that."""
         self.clock, self.updated = self.clock_at(now), now
 
     def share(self, x: Transfer) -> None:
+        """Let a transfer run in virtual time; the clock restarts when nobody else does."""
         if not self.of("sharing"):
             self.clock = 0.0
         x.state, x.finish = "sharing", self.clock + x.remaining / x.weight
 
     def next_end(self) -> tuple[float, int, int]:
+        """Return when the next transfer ends, of which job, and this resource."""
         ends = [(math.inf, 0, self.index)]
         first = min(self.of("sharing"), key=lambda x: (x.finish, x.job), default=None)
         if first is not None:
@@ -75,15 +83,18 @@ class Resource:
         return min(ends)
 
     def admit(self, x: Transfer) -> None:
+        """Let a waiting transfer go."""
         self.share(x)
         x.wants_cap, x.segment = False, (self.updated, 0.0)
 
     def hold(self, x: Transfer) -> None:
+        """Preempt a transfer; it keeps what it has done."""
         x.remaining = self.remaining(x, self.updated)
         self.close_segment(x)
         x.state = "waiting"
 
     def finish(self, x: Transfer, now: float) -> None:
+        """End the transfer that `next_end` announced."""
         self.advance(now)
         if x.state == "sharing":
             self.clock = x.finish
@@ -91,11 +102,13 @@ class Resource:
         del self.transfers[x.job]
 
     def close_segment(self, x: Transfer) -> None:
+        """Write the stretch of constant share that ends now to the timeline."""
         since, share = x.segment
         if share and self.updated > since:
             self.timeline.append((x.job, self.index, since, self.updated, share))
 
     def settle(self) -> None:
+        """Work out caps and shares once the changes of an event are made."""
         active = self.of("sharing") + self.of("capped")
         if not active:
             return
@@ -108,6 +121,8 @@ class Resource:
                 x.segment = (self.updated, share)
 
     def fill(self, capacity: float, active: list[Transfer]) -> None:
+        """Water-filling: a transfer is capped when its cap is below its part of the level."""
+
         def rest(capped: list[Transfer]) -> float:
             return math.fsum([capacity, *(-x.max_share for x in capped)])
 

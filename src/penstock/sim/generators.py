@@ -51,7 +51,8 @@ def io_sets(
     """
     rng = np.random.default_rng(seed)
     w_iter = np.concatenate([_positive_normal(rng, profile) for profile in profiles])
-    profile = np.repeat([p.mean for p in profiles], [p.count for p in profiles])
+    means: Floats = np.array([p.mean for p in profiles], np.float64)
+    profile = np.repeat(means, [p.count for p in profiles])
     return _draw(rng, w_iter, profile, omega=omega, noise=noise, horizon=horizon)
 
 
@@ -72,7 +73,9 @@ def plafrim(
     shares = np.array(PLAFRIM_SETS) / sum(PLAFRIM_SETS)
     sets = rng.choice(len(shares), size=jobs, p=shares)
     w_iter = 10.0 ** (sets + rng.uniform(-0.5, 0.5, jobs))
-    return _draw(rng, w_iter, 10.0**sets, omega=omega, noise=noise, horizon=horizon)
+    return _draw(
+        rng, w_iter, 10.0 ** sets.astype(np.float64), omega=omega, noise=noise, horizon=horizon
+    )
 
 
 def periodic(
@@ -95,7 +98,9 @@ def _positive_normal(rng: np.random.Generator, profile: Profile) -> Floats:
     if profile.count < 0:
         raise InputError(f"a profile has {profile.count} jobs; give zero or more")
     if not 0 < profile.mean < math.inf or not 0 <= profile.sd < math.inf:
-        raise InputError(f"a profile has mean {profile.mean:g} and sd {profile.sd:g}; give positive")
+        raise InputError(
+            f"a profile has mean {profile.mean:g} s and sd {profile.sd:g} s; give positive ones"
+        )
     values = rng.normal(profile.mean, profile.sd, profile.count)
     for _ in range(1000):
         low = values <= SHORTEST_ITERATION

@@ -1,4 +1,4 @@
-"""A fluid clock that drives the real Manager: slow, short, and what the native engine must equal."""
+"""A fluid clock that drives the real Manager: slow, and what the native engine must equal."""
 
 import heapq
 import math
@@ -63,7 +63,12 @@ class _Clock:
     """Compute phases, transfers and the queue for nodes; it is also the policies' View."""
 
     def __init__(
-        self, workload: Workload, sharing: Sharing, site: Site, knowledge: Knowledge, hook: Hook | None
+        self,
+        workload: Workload,
+        sharing: Sharing,
+        site: Site,
+        knowledge: Knowledge,
+        hook: Hook | None,
     ) -> None:
         n = len(workload)
         self.now = 0.0
@@ -78,7 +83,8 @@ class _Clock:
         self.resources = [Resource(r, site.capacity, self.segments) for r in range(site.resources)]
         self.assigned = [workload.resources_of(j) for j in range(n)]
         self.iteration = [int(first) for first in workload.offsets[:-1]]
-        self.done, self.phase_io, self.in_phase = [0.0] * n, [0.0] * n, [()] * n
+        self.done, self.phase_io = [0.0] * n, [0.0] * n
+        self.in_phase: list[tuple[int, ...]] = [()] * n
         self.free_nodes = site.nodes or math.inf
         self.queue: deque[int] = deque()
         self.behind: dict[int, list[int]] = {}

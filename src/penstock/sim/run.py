@@ -47,7 +47,9 @@ class Timeline:
     ) -> "Timeline":
         """Make a timeline, ordered by start, resource and job."""
         by = np.lexsort((job, resource, start))
-        return cls(job=job[by], resource=resource[by], start=start[by], end=end[by], share=share[by])
+        return cls(
+            job=job[by], resource=resource[by], start=start[by], end=end[by], share=share[by]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,0 +1,96 @@
+"""The native engine and the Manager under the fluid clock agree to the last bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Case, cases
+
+from penstock import registry
+from penstock.model import Assign, Event, JobStarted, WakeAt, Woke
+from penstock.policies.base import Sharing
+from penstock.sim import engine, reference
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.run import Run
+
+POLICIES = sorted(registry.POLICIES["sharing"])
+KNOWLEDGE = st.sampled_from(
+    [Knowledge(), Knowledge(kind="learned"), Knowledge(kind="noisy", decades=1.0)]
+)
+
+
+def in_plain_python(policy: Sharing) -> Sharing:
+    """Return the same policy as if the engine did not know its order: every turn is a call."""
+    policy.order = None  # type: ignore[misc]
+    return policy
+
+
+def assert_equal(one: Run, other: Run) -> None:
+    for name in ("request", "end", "start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.phase_ends == other.phase_ends
+    assert one.timeline is not None
+    assert other.timeline is not None
+    for name in ("job", "resource", "start", "end", "share"):
+        np.testing.assert_array_equal(
+            getattr(one.timeline, name), getattr(other.timeline, name), err_msg=name
+        )
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(case=cases(), knowledge=KNOWLEDGE)
+@settings(max_examples=150, deadline=None)
+def test_engine_equals_reference(name: str, case: Case, knowledge: Knowledge) -> None:
+    policy = registry.sharing(name)
+    options = {"site": case.site, "knowledge": knowledge, "timeline": True}
+    assert_equal(
+        engine.simulate(case.workload, policy, **options),
+        reference.simulate(case.workload, policy, **options),
+    )
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(case=cases())
+@settings(max_examples=40, deadline=None)
+def test_a_policy_in_plain_python_gives_the_same_run(name: str, case: Case) -> None:
+    lowered = engine.simulate(
+        case.workload, registry.sharing(name), site=case.site, timeline=True
+    )
+    called = engine.simulate(
+        case.workload, in_plain_python(registry.sharing(name)), site=case.site, timeline=True
+    )
+    assert_equal(lowered, called)
+
+
+class Rotate:
+    """A re-allocation hook: job k moves to resource k + number of events so far; wakes itself."""
+
+    def __init__(self, resources: int) -> None:
+        self.resources = resources
+        self.seen: list[Event] = []
+
+    def __call__(self, event: Event) -> list[Assign | WakeAt]:
+        self.seen.append(event)
+        if isinstance(event, JobStarted):
+            width = 1 + len(self.seen) % self.resources
+            places = tuple((event.job.serial + k) % self.resources for k in range(width))
+            return [Assign(job=event.job.id, resources=places), WakeAt(time=event.time + 0.75)]
+        if isinstance(event, Woke):
+            running = {e.job.id for e in self.seen if isinstance(e, JobStarted)}
+            where = (len(self.seen) % self.resources,)
+            return [Assign(job=job, resources=where) for job in sorted(running)]
+        return []
+
+
+@pytest.mark.parametrize("name", ["fair-share", "set-10", "greedy-com"])
+@given(case=cases())
+@settings(max_examples=60, deadline=None)
+def test_reallocation_while_jobs_run(name: str, case: Case) -> None:
+    hooks = [Rotate(case.site.resources) for _ in range(2)]
+    policy = registry.sharing(name)
+    runs = [
+        simulate(case.workload, policy, site=case.site, on_job=hook, timeline=True)
+        for simulate, hook in zip((engine.simulate, reference.simulate), hooks, strict=True)
+    ]
+    assert_equal(*runs)
+    assert [(type(e), e.time) for e in hooks[0].seen] == [(type(e), e.time) for e in hooks[1].seen]

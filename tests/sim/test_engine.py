@@ -1,0 +1,241 @@
+"""Small runs worked out by hand."""
+
+import numpy as np
+import pytest
+
+from penstock import registry
+from penstock.errors import InputError
+from penstock.model import Job, Request, Site, View
+from penstock.policies.base import ByArrival
+from penstock.sim.engine import simulate
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.workload import Workload
+
+
+def workload(*jobs: list[tuple[float, float]], **more: object) -> Workload:
+    phases = [phase for job in jobs for phase in job]
+    return Workload(
+        compute=[c for c, _ in phases],
+        io=[i for _, i in phases],
+        offsets=np.concatenate(([0], np.cumsum([len(job) for job in jobs]))),
+        **{"release": np.zeros(len(jobs)), **more},
+    )
+
+
+def ends(policy: str, *jobs: list[tuple[float, float]], **more: object) -> list[float]:
+    site = more.pop("site", None)
+    return simulate(workload(*jobs, **more), registry.sharing(policy), site=site).end.tolist()
+
+
+def test_two_large_jobs_share_or_take_turns() -> None:
+    """Paper io-sets, Fig. 1, TWO LARGE: fair sharing needs 3 units for what turns do in 2."""
+    large = [(1.0, 1.0)] * 4
+    assert ends("fair-share", large, large) == [3, 6, 9, 12] * 2
+    assert ends("exclusive-fcfs", large, large) == [2, 4, 6, 8, 3, 5, 7, 9]
+
+
+def test_a_small_job_behind_a_large_one() -> None:
+    """Paper io-sets, Fig. 1, LARGE+SMALL: exclusive makes the small job wait for the large one."""
+    large, small = [(1.0, 1.0)], [(1.0, 0.01)]
+    assert ends("exclusive-fcfs", large, small) == [2.0, pytest.approx(2.01)]
+    assert ends("fair-share", large, small) == [pytest.approx(2.01), pytest.approx(1.02)]
+
+
+def test_sets_share_by_weight() -> None:
+    """w_iter 10 and 100: weights 0.1 and 0.01, so shares 10/11 and 1/11 (Equation 1)."""
+    fast, slow = [(9.0, 1.0)], [(9.0, 91.0)]
+    first, second = ends("set-10", fast, slow)
+    assert first == pytest.approx(9 + 1 * 11 / 10)
+    assert second == pytest.approx(9 + 92)
+
+
+def test_one_job_of_a_set_at_a_time() -> None:
+    job = [(9.0, 1.0)]
+    assert ends("set-10", job, job, job) == [10, 11, 12]
+    assert ends("share-priority", job, job, job) == pytest.approx([12, 12, 12])
+
+
+def test_greedy_com_preempts_for_the_shorter_rest() -> None:
+    assert ends("greedy-com", [(0.0, 10.0)], [(2.0, 3.0)]) == [13, 5]
+    assert ends("greedy-com", [(0.0, 4.0)], [(2.0, 3.0)]) == [4, 7]
+
+
+def test_greedy_yield_serves_who_lost_most() -> None:
+    """Job 0 transfers from t = 1 on. At t = 3, the next event, job 1 has the yield 1/3 and takes
+    over; it ends at 7, where jobs 0 and 2 tie at 3/7 and the earlier request wins."""
+    assert ends("greedy-yield", [(1.0, 4.0)], [(1.0, 4.0)], [(3.0, 1.0)]) == [9, 7, 10]
+
+
+def test_caps_are_filled_like_water() -> None:
+    """Capacity 1 and caps 0.2, 1, 1: shares 0.2, 0.4, 0.4."""
+    run = simulate(
+        workload([(1.0, 1.0)], [(1.0, 1.0)], [(1.0, 1.0)], max_share=[0.2, 1.0, 1.0]),
+        registry.sharing("fair-share"),
+        timeline=True,
+    )
+    assert run.timeline is not None
+    first = run.timeline.start == 1.0
+    assert run.timeline.share[first].tolist() == pytest.approx([0.2, 0.4, 0.4])
+    assert run.end.tolist() == pytest.approx([6.0, 3.5, 3.5])
+
+
+def test_a_group_admits_the_next_while_caps_leave_room() -> None:
+    """Caps 0.4: two fill 0.8, a third fits in part; the fourth waits."""
+    run = simulate(
+        workload(*[[(0.0, 1.0)]] * 4, max_share=[0.4] * 4),
+        registry.sharing("exclusive-fcfs"),
+        timeline=True,
+    )
+    assert run.timeline is not None
+    assert set(run.timeline.job[run.timeline.start == 0.0]) == {0, 1, 2}
+    assert run.timeline.share[run.timeline.start == 0.0].tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_interference_lowers_the_capacity() -> None:
+    """d = 1 - sum BW_multi / BW_single (paper packs, Section 1): d = 0.16 for two jobs."""
+    alone = ends("fair-share", [(0.0, 1.0)], site=Site(capacity=(1.0, 0.84)))
+    both = ends("fair-share", [(0.0, 1.0)], [(0.0, 1.0)], site=Site(capacity=(1.0, 0.84)))
+    assert alone == [1.0]
+    assert both == pytest.approx([2 / 0.84] * 2)
+
+
+def test_a_phase_over_several_resources_ends_with_its_last_part() -> None:
+    run = simulate(
+        workload(
+            [(0.0, 1.0)],
+            [(0.0, 2.0)],
+            resource_offsets=[0, 2, 3],
+            resources=[0, 1, 1],
+        ),
+        registry.sharing("fair-share"),
+        site=Site(resources=2),
+        timeline=True,
+    )
+    assert run.end.tolist() == [2.0, 3.0]
+    assert run.timeline is not None
+    on_first = run.timeline.resource == 0
+    assert run.timeline.end[on_first].tolist() == [1.0]
+
+
+def test_jobs_queue_for_compute_nodes_in_order() -> None:
+    run = simulate(
+        workload([(5.0, 0.0)], [(2.0, 0.0)], [(1.0, 0.0)], nodes=[3, 2, 1]),
+        registry.sharing("fair-share"),
+        site=Site(nodes=4),
+    )
+    assert run.start.tolist() == [0.0, 5.0, 5.0]
+    assert run.end.tolist() == [5.0, 7.0, 6.0]
+
+
+def test_a_barrier_opens_when_its_last_job_ends() -> None:
+    run = simulate(
+        workload([(1.0, 0.0)], [(4.0, 0.0)], [(1.0, 0.0)], barrier=[0, 0, 1], after=[-1, -1, 0]),
+        registry.sharing("fair-share"),
+    )
+    assert run.start.tolist() == [0.0, 0.0, 4.0]
+
+
+def test_learned_w_iter_moves_a_job_to_its_set() -> None:
+    """Unknown at first (set 5, the lowest weight), then 10 s: set 1."""
+    jobs = [[(9.0, 1.0)] * 6, [(5.0, 200.0)]]
+    timelines = {}
+    for kind in ("exact", "learned"):
+        run = simulate(
+            workload(*jobs),
+            registry.sharing("set-10"),
+            knowledge=Knowledge(kind=kind),
+            timeline=True,
+        )
+        assert run.timeline is not None
+        mine = run.timeline.job == 0
+        timelines[kind] = run.timeline.share[mine]
+    assert timelines["exact"][0] == pytest.approx(10 / 11)
+    # Nothing is known of either job at first: one waits for the other in the set of strangers.
+    assert timelines["learned"].max() == 1.0
+
+
+class LongestFirst(ByArrival):
+    """A researcher's policy in a few lines."""
+
+    order = None
+
+    def group(self, job: Job) -> str:
+        return "all"
+
+    def turn(self, request: Request, view: View) -> float:
+        assert request.io is not None
+        return -request.io
+
+
+def test_a_policy_in_plain_python() -> None:
+    run = simulate(workload([(0.0, 5.0)], [(1.0, 1.0)], [(2.0, 3.0)]), LongestFirst())
+    assert run.end.tolist() == [5.0, 9.0, 8.0]
+
+
+class Broken(LongestFirst):
+    def turn(self, request: Request, view: View) -> float:
+        raise RuntimeError("no turn today")
+
+
+class NoNumber(LongestFirst):
+    def turn(self, request: Request, view: View) -> float:
+        return float("nan")
+
+
+class Keeper(LongestFirst):
+    kept: View
+
+    def turn(self, request: Request, view: View) -> float:
+        self.kept = view
+        return 0.0
+
+
+def test_errors_of_a_policy_reach_its_author() -> None:
+    jobs = workload([(0.0, 5.0)], [(1.0, 1.0)])
+    with pytest.raises(RuntimeError, match="no turn today"):
+        simulate(jobs, Broken())
+    with pytest.raises(ValueError, match="NaN"):
+        simulate(jobs, NoNumber())
+
+
+def test_a_view_does_not_outlive_its_run() -> None:
+    policy = Keeper()
+    simulate(workload([(0.0, 5.0)], [(1.0, 1.0)]), policy)
+    with pytest.raises(RuntimeError, match="only while its run lasts"):
+        _ = policy.kept.now
+
+
+class Weightless(ByArrival):
+    def group(self, job: Job) -> str:
+        return "all"
+
+    def weight(self, job: Job) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize("kind", ["exact", "learned"])
+def test_a_weight_of_zero_is_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="above zero"):
+        simulate(workload([(0.0, 5.0)]), Weightless(), knowledge=Knowledge(kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"release": [float("nan"), 0]}, "release"),
+        ({"max_share": [0.0, 1.0]}, "max_share"),
+        ({"nodes": [0, 1]}, "nodes"),
+        ({"resources": [0, 3]}, "resource 3"),
+        ({"ids": ["a", "a"]}, "used twice"),
+        ({"barrier": [0, 1], "after": [1, 0]}, "circle"),
+    ],
+)
+def test_impossible_workloads_are_refused(more: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(workload([(1.0, 1.0)], [(1.0, 1.0)], **more), registry.sharing("fair-share"))
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_durations_must_be_numbers_of_seconds(bad: float) -> None:
+    with pytest.raises(InputError, match=r"job '1', phases\[1\], io is"):
+        simulate(workload([(1, 1)], [(1, 1), (1, bad)]), registry.sharing("fair-share"))
