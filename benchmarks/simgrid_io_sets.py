@@ -48,8 +48,13 @@ def version() -> str:
     return found.group(1) if found else "unknown"
 
 
-def run(workload: Workload, group: ArrayLike, weight: ArrayLike) -> tuple[Seconds, Seconds, float]:
+def run(
+    workload: Workload, group: ArrayLike, weight: ArrayLike, *, computing: str = "hosts"
+) -> tuple[Seconds, Seconds, float]:
     """Simulate; return when each I/O was requested, when it ended, and the wall seconds.
+
+    ``computing`` is "hosts" (jobs execute on hosts of their own, as the paper's
+    simulator has it) or "delays" (the fastest form we found).
 
     ``group`` is -1 for a job that never waits for a turn; requests of the very
     same instant queue in SimGrid's own order, not by job. The seconds cover
@@ -62,7 +67,7 @@ def run(workload: Workload, group: ArrayLike, weight: ArrayLike) -> tuple[Second
         phases_path = Path(scratch, "phases")
         write_workload(workload_path, workload, group, weight)
         answer = subprocess.run(
-            [str(program), str(workload_path), str(phases_path)],
+            [str(program), str(workload_path), str(phases_path), computing],
             check=True,
             stdout=subprocess.PIPE,
             text=True,

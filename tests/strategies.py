@@ -1,8 +1,10 @@
 """Random sites and workloads for the property tests."""
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from penstock.model import Site
@@ -11,7 +13,13 @@ from penstock.sim.workload import Workload
 # Halves collide all the time, which is where ties are decided; the others almost never do.
 HALVES = st.integers(0, 6).map(lambda k: k / 2)
 REALS = st.floats(0.0, 20.0).map(lambda x: x if x > 1e-6 else 0.0)
+SOAK = int(os.environ.get("PENSTOCK_SOAK", "1"))
 CAPS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 1.0])
+
+
+def examples(count: int) -> settings:
+    """Return settings for so many examples, and PENSTOCK_SOAK times as many in a soak."""
+    return settings(max_examples=count * SOAK, deadline=None)
 
 
 @dataclass(frozen=True, kw_only=True)

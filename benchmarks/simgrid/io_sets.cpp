@@ -2,9 +2,11 @@
 // phases and share one disk. Grouped jobs take turns, first come first served;
 // groups that transfer at the same time share in proportion to their weights.
 //
-// usage: simgrid_io_sets WORKLOAD RESULT
+// usage: simgrid_io_sets WORKLOAD RESULT hosts|delays
 //
-// Both files are raw little-endian arrays, described in ../workload_file.py.
+// `hosts` computes as the paper's simulator does, each job executing flops on a
+// host of its own; `delays` makes a compute phase a plain delay, with the same
+// results several times faster. Both files are raw little-endian arrays, described in ../workload_file.py.
 
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -82,16 +84,19 @@ struct Phases {
   std::vector<double> end;      // when the I/O ended
 };
 
-// A job computes alone on its nodes, so a compute phase is a plain delay:
-// SimGrid 3.32 takes six times as long for the same results if jobs execute
-// flops on hosts of their own. s4u::Mutex hands over to the actor that has
-// waited longest, which is FCFS; requests of the very same instant queue in
-// SimGrid's own order, not by job.
-void run_job(const Workload& w, std::size_t job, const s4u::Disk* disk, const s4u::MutexPtr& turn, Phases& phases)
+constexpr double flops_per_second = 1e9;
+
+// s4u::Mutex hands over to the actor that has waited longest, which is FCFS;
+// requests of the very same instant queue in SimGrid's own order, not by job.
+void run_job(const Workload& w, std::size_t job, bool on_hosts, const s4u::Disk* disk, const s4u::MutexPtr& turn,
+             Phases& phases)
 {
   s4u::this_actor::sleep_until(w.release[job]);
   for (auto i = w.offsets[job]; i < w.offsets[job + 1]; ++i) {
-    s4u::this_actor::sleep_for(w.compute[i]);
+    if (on_hosts)
+      s4u::this_actor::execute(w.compute[i] * flops_per_second);
+    else
+      s4u::this_actor::sleep_for(w.compute[i]);
     phases.request[i] = s4u::Engine::get_clock();
     if (turn)
       turn->lock();
@@ -107,17 +112,23 @@ void run_job(const Workload& w, std::size_t job, const s4u::Disk* disk, const s4
 int main(int argc, char* argv[])
 try {
   s4u::Engine engine(&argc, argv);
-  if (argc != 3)
-    throw std::runtime_error("usage: simgrid_io_sets WORKLOAD RESULT");
+  const std::string computing = argc == 4 ? argv[3] : "";
+  if (computing != "hosts" && computing != "delays")
+    throw std::runtime_error("usage: simgrid_io_sets WORKLOAD RESULT hosts|delays");
+  const bool on_hosts = computing == "hosts";
   const Workload w = read_workload(argv[1]);
   Phases phases{std::vector<double>(w.io.size()), std::vector<double>(w.io.size())};
 
   // SimGrid 4 renamed what builds a platform.
 #if SIMGRID_VERSION_MAJOR >= 4
-  auto* host = engine.get_netzone_root()->add_netzone_full("cluster")->add_host("node", 1e9);
+  auto* zone = engine.get_netzone_root()->add_netzone_full("cluster");
+  const auto new_host = [zone](const std::string& name) { return zone->add_host(name, flops_per_second); };
+  auto* host = new_host("storage");
   const auto* disk = host->add_disk("pfs", bytes_per_second, bytes_per_second);
 #else
-  auto* host = s4u::create_full_zone("cluster")->create_host("node", 1e9);
+  auto* zone = s4u::create_full_zone("cluster");
+  const auto new_host = [zone](const std::string& name) { return zone->create_host(name, flops_per_second); };
+  auto* host = new_host("storage");
   const auto* disk = host->create_disk("pfs", bytes_per_second, bytes_per_second);
 #endif
 
@@ -130,12 +141,13 @@ try {
         shared = s4u::Mutex::create();
       turn = shared;
     }
-    const auto run = [&w, &phases, job, disk, turn] { run_job(w, job, disk, turn, phases); };
+    const auto run = [&w, &phases, job, on_hosts, disk, turn] { run_job(w, job, on_hosts, disk, turn, phases); };
     const std::string name = "job" + std::to_string(job);
+    auto* node = on_hosts ? new_host("node" + std::to_string(job)) : host;
 #if SIMGRID_VERSION_MAJOR >= 4
-    host->add_actor(name, run);
+    node->add_actor(name, run);
 #else
-    s4u::Actor::create(name, host, run);
+    s4u::Actor::create(name, node, run);
 #endif
   }
 

@@ -11,10 +11,13 @@ and a file may be named directly: `./my_policy.py:MyPolicy`.
 import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from penstock.errors import InputError, unknown
 from penstock.policies.base import Sharing
@@ -23,6 +26,7 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
     "sharing": {
         "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
         "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",
+        "fair-finish": "penstock.policies.sharing.fair_finish:FairFinish",
         "fair-share": "penstock.policies.sharing.fair_share:FairShare",
         "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
         "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
@@ -82,9 +86,26 @@ def _construct(cls: type[Any], name: str, given: dict[str, Any]) -> Any:
                 else InputError(f"policy {name!r} has no options, but {option!r} was given")
             )
     try:
-        return cls(**{option.replace("-", "_"): value for option, value in given.items()})
-    except TypeError as error:
+        return cls(**{o.replace("-", "_"): _typed(cls, name, o, v) for o, v in given.items()})
+    except InputError:
+        raise
+    except (TypeError, ValueError) as error:
         raise InputError(f"policy {name!r} cannot be made: {error}") from error
+
+
+def _typed(cls: type[Any], name: str, option: str, value: Any) -> Any:
+    """Return the option's value as its annotation wants it, where that is a type of plain data."""
+    wanted = inspect.signature(cls).parameters[option.replace("-", "_")].annotation
+    if wanted is inspect.Parameter.empty or isinstance(wanted, str):
+        return value
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"option {option!r} of {name} is {value!r}: {str(error).replace('`', '').lower()}"
+        ) from error
+    except TypeError:
+        return value
 
 
 def _from_file(name: str) -> type[Any]:
@@ -92,10 +113,12 @@ def _from_file(name: str) -> type[Any]:
     path = Path(file)
     if not path.is_file():
         raise InputError(f"policy file {file!r} does not exist")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"penstock.policy_file.{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Where dataclasses, and whoever asks for the module's docstring, look for it.
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

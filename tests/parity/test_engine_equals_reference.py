@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Case, cases
+from strategies import Case, cases, examples
 
 from penstock import registry
 from penstock.model import Assign, Event, JobStarted, WakeAt, Woke
@@ -39,7 +39,7 @@ def assert_equal(one: Run, other: Run) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(case=cases(), knowledge=KNOWLEDGE)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_engine_equals_reference(name: str, case: Case, knowledge: Knowledge) -> None:
     policy = registry.sharing(name)
     options = {"site": case.site, "knowledge": knowledge, "timeline": True}
@@ -51,7 +51,7 @@ def test_engine_equals_reference(name: str, case: Case, knowledge: Knowledge) ->
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(case=cases())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_policy_in_plain_python_gives_the_same_run(name: str, case: Case) -> None:
     lowered = engine.simulate(
         case.workload, registry.sharing(name), site=case.site, timeline=True
@@ -84,7 +84,7 @@ class Rotate:
 
 @pytest.mark.parametrize("name", ["fair-share", "set-10", "greedy-com"])
 @given(case=cases())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reallocation_while_jobs_run(name: str, case: Case) -> None:
     hooks = [Rotate(case.site.resources) for _ in range(2)]
     policy = registry.sharing(name)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import Case, cases, workloads
+from strategies import Case, cases, examples, workloads
 
 from penstock import registry
 from penstock.model import Site
@@ -32,7 +32,7 @@ def total_share(timeline: Timeline, resource: int, edges: np.ndarray) -> np.ndar
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(resources=2))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_shares_sum_to_one_while_anyone_transfers(name: str, workload: Workload) -> None:
     run = simulate(workload, registry.sharing(name), site=Site(resources=2), timeline=True)
     timeline = timeline_of(run)
@@ -44,7 +44,7 @@ def test_shares_sum_to_one_while_anyone_transfers(name: str, workload: Workload)
 
 
 @given(workload=workloads(caps=True), name=st.sampled_from(["fair-share", "set-10"]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_no_job_gets_more_than_its_cap_and_no_resource_more_than_one(
     workload: Workload, name: str
 ) -> None:
@@ -56,7 +56,7 @@ def test_no_job_gets_more_than_its_cap_and_no_resource_more_than_one(
 
 @pytest.mark.parametrize("name", ["exclusive-fcfs", "set-10", "set-fair-share", "greedy-com"])
 @given(workload=workloads(resources=2))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_never_two_jobs_of_a_group_on_a_resource(name: str, workload: Workload) -> None:
     policy = registry.sharing(name)
     timeline = timeline_of(simulate(workload, policy, site=Site(resources=2), timeline=True))
@@ -74,7 +74,7 @@ def test_never_two_jobs_of_a_group_on_a_resource(name: str, workload: Workload) 
 
 @pytest.mark.parametrize("name", ["exclusive-fcfs", "set-10"])
 @given(workload=workloads())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_first_come_first_served_inside_a_group(name: str, workload: Workload) -> None:
     policy = registry.sharing(name)
     run = simulate(workload, policy)
@@ -88,7 +88,7 @@ def test_first_come_first_served_inside_a_group(name: str, workload: Workload) -
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(case=cases())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_work_done_equals_work_asked(name: str, case: Case) -> None:
     run = simulate(case.workload, registry.sharing(name), site=case.site, timeline=True)
     timeline = timeline_of(run)
@@ -106,7 +106,7 @@ def test_work_done_equals_work_asked(name: str, case: Case) -> None:
 
 @pytest.mark.parametrize("name", sorted(NO_HISTORY))
 @given(case=cases(), power=st.integers(-3, 6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_time_scales_linearly(name: str, case: Case, power: int) -> None:
     """A factor of two changes exponents only, so this must hold to the last bit."""
     factor = 2.0**power
@@ -127,7 +127,7 @@ def test_time_scales_linearly(name: str, case: Case, power: int) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(caps=True))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_adding_an_idle_job_changes_nothing(name: str, workload: Workload) -> None:
     idle = Workload(
         compute=np.append(workload.compute, 1000.0),

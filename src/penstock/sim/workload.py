@@ -108,20 +108,21 @@ class Workload:
 
     def jobs(self, knowledge: Knowledge | None = None) -> Iterator[Job]:
         """Yield the jobs as policies may know them."""
-        w_iter = (knowledge or Knowledge()).estimates(self.w_iter)
-        for j in range(len(self)):
-            hints: dict[str, float | str] = {}
-            if self.profile is not None:
-                hints["profile"] = float(self.profile[j])
+        n = len(self)
+        estimates = (knowledge or Knowledge()).estimates(self.w_iter)
+        w_iter = [None] * n if estimates is None else estimates.tolist()
+        profile = [None] * n if self.profile is None else self.profile.tolist()
+        columns = zip(self.nodes.tolist(), self.max_share.tolist(), w_iter, profile, strict=True)
+        for j, (nodes, max_share, estimate, mean) in enumerate(columns):
             known = dict(self.details[j]) if self.details is not None else {}
-            hints |= known.pop("hints", {})
+            hints = {} if mean is None else {"profile": mean}
             yield Job(
                 id=self.id(j),
                 serial=j,
-                nodes=int(self.nodes[j]),
-                w_iter=None if w_iter is None else float(w_iter[j]),
-                max_share=float(self.max_share[j]),
-                hints=hints,
+                nodes=nodes,
+                w_iter=estimate,
+                max_share=max_share,
+                hints=hints | known.pop("hints", {}),
                 **known,
             )
 

@@ -1,0 +1,57 @@
+# make demo   set everything up, run the main job, leave a report in out/demo
+# make test   set everything up, run every check and test
+# make bench  speed, as ratios measured in one run;  make soak  the full sizes
+# make docs   the documentation;  make clean  back to a fresh checkout
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+CORES ?= $(shell nproc)
+NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: demo test lint bench soak docs clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/ready
+	penstock reproduce demo --out out/demo
+
+test: $(VENV)/ready-test lint
+	pytest -n $(CORES)
+
+lint: $(VENV)/ready-test
+	ruff check .
+	ruff format --check .
+	mypy
+	lint-imports --no-cache
+
+bench: $(VENV)/ready-bench
+	python benchmarks/engine.py
+
+soak: $(VENV)/ready-bench
+	python benchmarks/engine.py --huge
+	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
+	penstock reproduce io-sets --full --out out/io-sets-full
+
+docs: $(VENV)/ready-test
+	pytest tests/docs
+
+clean:
+	rm -rf $(VENV) build out benchmarks/build
+
+# An editable install: Python changes count at once, native ones when the stamp is older than them.
+$(VENV)/ready: pyproject.toml $(NATIVE) deploy/install-packages
+	deploy/install-packages build
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	pip install --quiet --upgrade "pip>=25.1"
+	pip install --quiet --config-settings=cmake.define.PENSTOCK_WERROR=ON --editable .
+	touch $@
+
+$(VENV)/ready-test: $(VENV)/ready
+	pip install --quiet --group test --group lint
+	touch $@
+
+$(VENV)/ready-bench: $(VENV)/ready-test
+	deploy/install-packages bench
+	pip install --quiet --group bench
+	touch $@

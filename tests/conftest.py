@@ -1,0 +1,11 @@
+"""Settings for all tests."""
+
+import os
+
+from hypothesis import settings
+
+# A failure must be the same on every machine, so examples come from a fixed seed; a soak draws new
+# ones each time.
+settings.register_profile("default", derandomize=True)
+settings.register_profile("soak", print_blob=True)
+settings.load_profile("soak" if "PENSTOCK_SOAK" in os.environ else "default")
