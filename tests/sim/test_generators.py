@@ -1,0 +1,74 @@
+"""The paper's workloads: what is drawn, and what cannot be."""
+
+import numpy as np
+import pytest
+
+from penstock.errors import InputError
+from penstock.sim.generators import PLAFRIM_SETS, PRESETS, io_sets, plafrim, three_profiles
+
+
+def test_the_papers_protocol() -> None:
+    workload = io_sets(three_profiles(20, 20, 20), seed=1)
+    assert len(workload) == 60
+    # About 2000, 200 and 20 iterations a job: 44,400 in all, a little more for the spread.
+    assert 43_000 < workload.iterations < 47_000
+    assert workload.omega == pytest.approx(0.8, rel=0.02)
+    assert np.all(workload.release <= 1.15 * workload.w_iter)
+    sets, counts = np.unique(np.round(np.log10(workload.w_iter)), return_counts=True)
+    assert dict(zip(sets.tolist(), counts.tolist(), strict=True)) == {1.0: 20, 2.0: 20, 3.0: 20}
+
+
+def test_without_noise_omega_is_exact() -> None:
+    assert io_sets(three_profiles(5, 5, 5), seed=2, noise=0.0).omega == pytest.approx(0.8)
+
+
+def test_every_job_lasts_to_the_horizon() -> None:
+    workload = io_sets(three_profiles(20, 20, 20), seed=3, noise=0.0)
+    assert np.all(workload.work >= workload.horizon * (1 - 1e-12))
+
+
+def test_a_seed_is_a_workload() -> None:
+    one, same, other = (io_sets(three_profiles(3, 3, 3), seed=s) for s in (7, 7, 8))
+    np.testing.assert_array_equal(one.io, same.io)
+    assert one.iterations != other.iterations or not np.array_equal(one.io, other.io)
+
+
+def test_plafrims_shares_of_sets() -> None:
+    """Section VIII: 7.85, 45.65, 33.49, 10.64, 2.15 and 0.22% of the jobs in S_0 to S_5."""
+    shares = 100 * np.array(PLAFRIM_SETS) / sum(PLAFRIM_SETS)
+    np.testing.assert_allclose(shares, [7.85, 45.65, 33.49, 10.64, 2.15, 0.22], atol=0.005)
+    workload = plafrim(20_000, seed=1, horizon=1.0, noise=0.0)
+    drawn = np.bincount(np.round(np.log10(workload.w_iter)).astype(int), minlength=6) / 200
+    np.testing.assert_allclose(drawn, shares, atol=1.2)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("jobs", [1, 2, 15, 61])
+def test_presets_of_any_size(preset: str, jobs: int) -> None:
+    workload = PRESETS[preset].make(jobs=jobs, seed=1, omega=0.4, horizon=2000.0)
+    workload.check()
+    assert len(workload) == jobs
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"omega": 60.0}, "cannot be reached by 60 jobs"),
+        ({"omega": 59.9}, "nothing but I/O"),
+        ({"omega": 0.0}, "omega"),
+        ({"omega": float("nan")}, "omega"),
+        ({"noise": 1.5}, "noise"),
+        ({"noise": float("nan")}, "noise"),
+        ({"horizon": -1.0}, "horizon"),
+        ({"horizon": float("inf")}, "horizon"),
+    ],
+)
+def test_what_cannot_be_drawn(options: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        io_sets(three_profiles(20, 20, 20), seed=1, **options)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_no_jobs(preset: str) -> None:
+    with pytest.raises(InputError, match="jobs = 0"):
+        PRESETS[preset].make(jobs=0, seed=1)

@@ -1,0 +1,104 @@
+"""The metrics' definitions on runs small enough to work out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from penstock import registry
+from penstock.errors import InputError
+from penstock.model import Site
+from penstock.sim.engine import simulate
+from penstock.sim.generators import periodic
+from penstock.sim.metrics import measure, measure_jobs
+from penstock.sim.run import Run
+from penstock.sim.workload import Workload
+
+
+def record(request: list[float], end: list[float], **workload: object) -> Run:
+    made = Workload(**{"offsets": [0, len(end)], "release": [0.0], **workload})
+    return Run(
+        workload=made,
+        site=Site(),
+        request=np.array(request),
+        end=np.array(end),
+        start=made.release,
+        phase_ends=2 * len(end),
+    )
+
+
+def test_alone_everything_is_perfect() -> None:
+    run = simulate(periodic([10.0], [0.2], horizon=100.0), registry.sharing("fair-share"))
+    metrics = measure(run, (20.0, 80.0))
+    assert metrics.utilization == pytest.approx(0.8)
+    assert metrics.utilization == pytest.approx(metrics.utilization_bound)
+    assert metrics.max_stretch == metrics.min_yield == metrics.efficiency == pytest.approx(1)
+    assert metrics.io_slowdown == pytest.approx(1)
+
+
+def test_phases_cut_by_the_window_count_in_part() -> None:
+    """Compute 0-6, I/O 6-10 of 2 isolated seconds; the window ends at 9."""
+    run = record([6.0], [10.0], compute=[6.0], io=[2.0])
+    jobs = measure_jobs(run, (3.0, 9.0))
+    assert jobs.compute.tolist() == [3.0]
+    assert jobs.io.tolist() == [2.0 * 3 / 4]
+    assert jobs.iterations.tolist() == [pytest.approx(0.6)]
+    assert jobs.stretch.tolist() == [pytest.approx(6 / 4.5)]
+    assert jobs.io_slowdown.tolist() == [pytest.approx(3 / (2 * 0.6))]
+
+
+def test_a_job_counts_while_it_is_there() -> None:
+    """Released at 2, ended at 10, window [0, 20]: eight seconds, not twenty."""
+    run = record([8.0], [10.0], compute=[6.0], io=[2.0], release=[2.0])
+    assert measure_jobs(run, (0.0, 20.0)).present.tolist() == [8.0]
+    assert measure(run, (0.0, 20.0)).max_stretch == 1.0
+
+
+def test_io_slowdown_is_a_geometric_mean_over_jobs_that_do_io() -> None:
+    run = record(
+        [1.0, 1.0, 9.0],
+        [3.0, 9.0, 9.0],
+        compute=[1.0, 1.0, 9.0],
+        io=[1.0, 1.0, 0.0],
+        offsets=[0, 1, 2, 3],
+        release=[0.0, 0.0, 0.0],
+    )
+    assert measure(run, (0.0, 9.0)).io_slowdown == pytest.approx(math.sqrt(2 * 8))
+
+
+def test_efficiency_weighs_by_nodes() -> None:
+    run = record(
+        [1.0, 1.0],
+        [2.0, 5.0],
+        compute=[1.0, 1.0],
+        io=[1.0, 1.0],
+        offsets=[0, 1, 2],
+        release=[0.0, 0.0],
+        nodes=[3, 1],
+    )
+    assert measure(run, (0.0, 5.0)).efficiency == pytest.approx((3 * 2 + 2) / (3 * 2 + 5))
+
+
+def test_the_default_window_is_the_papers() -> None:
+    run = simulate(periodic([10.0], [0.2], horizon=20_000.0), registry.sharing("fair-share"))
+    assert measure(run).window == (6000.0, 14_000.0)
+
+
+def test_blocks_of_jobs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = periodic([10.0, 20.0, 30.0], [0.3, 0.2, 0.1], horizon=200.0)
+    run = simulate(workload, registry.sharing("fair-share"))
+    whole = measure(run)
+    monkeypatch.setattr("penstock.sim.metrics.JOBS_AT_ONCE", 1)
+    assert measure(run) == whole
+
+
+@pytest.mark.parametrize("window", [(5.0, 5.0), (-1.0, 5.0), (0.0, math.inf), (math.nan, 1.0)])
+def test_wrong_windows(window: tuple[float, float]) -> None:
+    run = record([6.0], [10.0], compute=[6.0], io=[2.0])
+    with pytest.raises(InputError, match="window"):
+        measure(run, window)
+
+
+def test_a_window_without_jobs() -> None:
+    with pytest.raises(InputError, match="no job is there"):
+        measure(record([6.0], [10.0], compute=[6.0], io=[2.0]), (20.0, 30.0))
