@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
+from penstock.sim.checks import check
 from penstock.sim.generators import PLAFRIM_SETS, PRESETS, io_sets, plafrim, three_profiles
 
 
@@ -46,7 +47,7 @@ def test_plafrims_shares_of_sets() -> None:
 @pytest.mark.parametrize("jobs", [1, 2, 15, 61])
 def test_presets_of_any_size(preset: str, jobs: int) -> None:
     workload = PRESETS[preset].make(jobs=jobs, seed=1, omega=0.4, horizon=2000.0)
-    workload.check()
+    check(workload)
     assert len(workload) == jobs
 
 

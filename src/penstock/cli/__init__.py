@@ -58,26 +58,41 @@ def penstock() -> None:
 
 def main(args: list[str] | None = None) -> int:
     """Run the command line and return its exit status: 2 for wrong input, 1 for a failed run."""
+    args = sys.argv[1:] if args is None else args
     try:
-        result = penstock.main(args=args, prog_name="penstock", standalone_mode=False)
-    except InputError as error:
-        return _complain(str(error), WRONG_INPUT)
-    except click.UsageError as error:
-        usage = f" (see 'penstock {error.ctx.info_name} --help')" if error.ctx is not None else ""
-        return _complain(error.format_message() + usage, WRONG_INPUT)
-    except click.ClickException as error:
-        return _complain(error.format_message(), FAILED)
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted", INTERRUPTED)
+        result = penstock.main(args or ["--help"], prog_name="penstock", standalone_mode=False)
     except BrokenPipeError:
         # The reader (head, less) has gone: nobody is left to be told.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except OSError as error:
-        return _complain(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), FAILED)
+    except (
+        InputError,
+        click.ClickException,
+        click.Abort,
+        KeyboardInterrupt,
+        OSError,
+        MemoryError,
+    ) as error:
+        message, status = _diagnosis(error)
+        # One line, whatever line breaks a file's name or a message holds.
+        click.echo(f"penstock: error: {' '.join(message.split())}", err=True)
+        return status
     return result if isinstance(result, int) else 0
 
 
-def _complain(message: str, status: int) -> int:
-    click.echo(f"penstock: error: {message}", err=True)
-    return status
+def _diagnosis(error: BaseException) -> tuple[str, int]:
+    """Return what to say of an error, and the exit status."""
+    match error:
+        case InputError():
+            return str(error), WRONG_INPUT
+        case click.UsageError():
+            usage = f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
+            return error.format_message() + usage, WRONG_INPUT
+        case click.ClickException():
+            return error.format_message(), FAILED
+        case OSError():
+            return f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), FAILED
+        case MemoryError():
+            return "memory ran out; take a smaller workload or a larger machine", FAILED
+        case _:
+            return "interrupted", INTERRUPTED

@@ -1,7 +1,8 @@
 """Results on the terminal: for people as tables, for machines as JSON, from one result."""
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,11 +17,18 @@ def emit_json(result: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(_finite(result)), indent=2).decode())
 
 
-def emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print a table; the first column is text, the others are numbers."""
+def emit_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    text: Collection[str] = (),
+) -> None:
+    """Print a table; the first column and those in `text` are text, the others are numbers."""
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+        left = i == 0 or column in text
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     console().print(table)
@@ -42,6 +50,10 @@ def _finite(value: Any) -> Any:
     return _finite(msgspec.to_builtins(value)) if hasattr(value, "__dataclass_fields__") else value
 
 
+QUIET_SECONDS = 2.0
+"""A log hears nothing of work that is over sooner."""
+
+
 class Progress:
     """How far long work has come: a bar on a terminal, a line at each tenth in a log."""
 
@@ -50,14 +62,23 @@ class Progress:
         self._total = total
         self._done = 0
         self._told = 0
+        self._began = time.monotonic()
         self._bar: Any = None
 
     def advance(self, steps: int = 1) -> None:
         """Say that so many more steps are done."""
-        self._done += steps
+        self.reach(self._done + steps, self._total)
+
+    def reach(self, done: int, total: int) -> None:
+        """Say how many steps are done, of a total that may only be known now."""
+        self._done, self._total = done, total
         if self._bar is not None:
-            self._bar[0].update(self._bar[1], completed=self._done)
-        elif self._total and self._done * 10 // self._total > self._told:
+            self._bar[0].update(self._bar[1], completed=done, total=total)
+        elif (
+            self._total
+            and self._done * 10 // self._total > self._told
+            and time.monotonic() - self._began > QUIET_SECONDS
+        ):
             self._told = self._done * 10 // self._total
             click.echo(f"{self._label}: {self._done}/{self._total}", err=True)
 

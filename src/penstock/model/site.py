@@ -31,7 +31,7 @@ class Site:
             raise InputError(f"site.resources is {self.resources}; give at least 1")
         if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
             raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
-        if not self.capacity or any(not 0 < c <= 1 for c in self.capacity):
+        if not self.capacity or any(not 1e-9 <= c <= 1 for c in self.capacity):
             raise InputError(
-                f"site.capacity is {list(self.capacity)}; give values above 0, at most 1"
+                f"site.capacity is {list(self.capacity)}; give values from 1e-9 to 1"
             )

@@ -6,7 +6,6 @@ they are asked for once a job and handed over as arrays; a `turn` that the engin
 decision where it is dynamic. With learned knowledge, group and weight are asked for at each phase.
 """
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
@@ -30,6 +29,7 @@ from penstock.model import (
 )
 from penstock.policies.base import Sharing
 from penstock.sim import _engine
+from penstock.sim.checks import check
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Hook, Run, Timeline
 from penstock.sim.workload import Floats, Workload
@@ -51,7 +51,7 @@ def simulate(
     """Run the workload to its end under a sharing policy and return the record."""
     site = site or Site()
     knowledge = knowledge or Knowledge()
-    workload.check(resources=site.resources, nodes=site.nodes)
+    check(workload, site)
     if sharing.order not in ORDERS:
         raise InputError(
             f"order {sharing.order!r} is unknown to the engine; give None to call turn()"
@@ -114,15 +114,15 @@ def _lower(n: int, jobs: Iterable[Job], sharing: Sharing) -> tuple[NDArray[np.in
     group, weight = np.empty(n, np.int32), np.empty(n)
     for j, job in enumerate(jobs):
         group[j] = numbers.of(job, sharing.group(job))
-        weight[j] = sharing.weight(job)
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
-    if len(bad):
-        raise _bad_weight(bad[0], weight[bad[0]])
+        weight[j] = _checked(sharing.weight(job), job)
     return group, weight
 
 
-def _bad_weight(job: object, weight: object) -> InputError:
-    return InputError(f"weight() of job {job} is {weight}; it must be finite and above zero")
+def _checked(weight: float, job: Job) -> float:
+    """Return the weight unless rates would overflow with it."""
+    if not 1e-30 <= weight <= 1e30:
+        raise InputError(f"weight() of job {job.id!r} is {weight}; give 1e-30 to 1e30")
+    return weight
 
 
 class _GroupNumbers:
@@ -176,9 +176,7 @@ class _Host:
     def sample(self, j: int) -> tuple[int, float]:
         """Return the group and weight of job j for the phase that begins."""
         job = self._known[j]
-        weight = self._sharing.weight(job)
-        if not 0 < weight < math.inf:
-            raise _bad_weight(job.id, weight)
+        weight = _checked(self._sharing.weight(job), job)
         return self._numbers.of(job, self._sharing.group(job)), weight
 
     def ended(self, j: int, io: float) -> None:

@@ -26,6 +26,7 @@ from penstock.model import (
     Woke,
 )
 from penstock.policies.base import Sharing
+from penstock.sim.checks import check
 from penstock.sim.fluid import Resource, Transfer
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Hook, Run, Timeline
@@ -45,7 +46,7 @@ def simulate(
 ) -> Run:
     """Run the workload as `penstock.sim.engine.simulate` does, some thousand times slower."""
     site = site or Site()
-    workload.check(resources=site.resources, nodes=site.nodes)
+    check(workload, site)
     clock = _Clock(workload, sharing, site, knowledge or Knowledge(), on_job)
     clock.run()
     return Run(

@@ -4,7 +4,6 @@ Policies never see a Workload. They see the Jobs that `Workload.jobs` makes of i
 knowledge as asked for.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock.errors import InputError
 from penstock.model import Job
 from penstock.sim.knowledge import Knowledge
 
@@ -130,100 +128,3 @@ class Workload:
         """Return the resources that job j starts with."""
         first, stop = self.resource_offsets[j : j + 2]
         return tuple(int(r) for r in self.resources[first:stop])
-
-    def check(self, *, resources: int = 1, nodes: int = 0) -> None:
-        """Raise InputError unless a site with so many resources and nodes can run all jobs."""
-        if len(self) == 0:
-            raise InputError("the workload has no jobs; give at least one")
-        self._check_names()
-        self._check_numbers()
-        self._check_places(resources, nodes)
-        self._check_barriers()
-
-    def _check_names(self) -> None:
-        if self.ids is None or len(set(self.ids)) == len(self.ids):
-            return
-        seen: set[str] = set()
-        for j, name in enumerate(self.ids):
-            if name in seen:
-                raise InputError(f"jobs[{j}].id {name!r} is used twice; give each job its own")
-            seen.add(name)
-
-    def _check_numbers(self) -> None:
-        empty = np.flatnonzero(np.diff(self.offsets) <= 0)
-        if len(empty):
-            raise InputError(
-                f"job {self.id(empty[0])!r} has no phases; give it at least one [compute, io]"
-            )
-        for name in ("compute", "io"):
-            values: Floats = getattr(self, name)
-            bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-            if len(bad):
-                j = int(np.searchsorted(self.offsets, bad[0], side="right")) - 1
-                k = int(bad[0] - self.offsets[j])
-                raise InputError(
-                    f"job {self.id(j)!r}, phases[{k}], {name} is {values[bad[0]]:g}; "
-                    "give a finite number of seconds, zero or more"
-                )
-        for name, low, high in (("release", 0.0, math.inf), ("max_share", 0.0, 1.0)):
-            values = getattr(self, name)
-            above = values > low if name == "max_share" else values >= low
-            bad = np.flatnonzero(~(np.isfinite(values) & above & (values <= high)))
-            if len(bad):
-                wanted = "above 0, at most 1" if name == "max_share" else "finite, zero or more"
-                raise InputError(
-                    f"job {self.id(bad[0])!r}, {name} is {values[bad[0]]:g}; it must be {wanted}"
-                )
-        idle = np.flatnonzero(self.work <= 0)
-        if len(idle):
-            raise InputError(f"job {self.id(idle[0])!r} does nothing: all its phases are [0, 0]")
-
-    def _check_places(self, resources: int, nodes: int) -> None:
-        widths = np.diff(self.resource_offsets)
-        narrow = np.flatnonzero(widths < 1)
-        if len(narrow):
-            raise InputError(f"job {self.id(narrow[0])!r} has no resources; give it at least one")
-        owner = np.repeat(np.arange(len(self)), widths)
-        wrong = np.flatnonzero((self.resources < 0) | (self.resources >= resources))
-        if len(wrong):
-            raise InputError(
-                f"job {self.id(owner[wrong[0]])!r} uses resource {self.resources[wrong[0]]}, "
-                f"but the site has 0 to {resources - 1}; set site.resources"
-            )
-        pairs = owner.astype(np.int64) * resources + self.resources
-        if len(np.unique(pairs)) != len(pairs):
-            ordered = np.sort(pairs)
-            twice = int(ordered[:-1][np.diff(ordered) == 0][0]) // resources
-            raise InputError(f"job {self.id(twice)!r} names a resource twice; name each once")
-        few = np.flatnonzero(self.nodes < 1)
-        if len(few):
-            raise InputError(f"job {self.id(few[0])!r} has nodes = {self.nodes[few[0]]}; give >= 1")
-        large = np.flatnonzero(self.nodes > nodes)
-        if nodes and len(large):
-            raise InputError(
-                f"job {self.id(large[0])!r} needs {self.nodes[large[0]]} nodes, "
-                f"but the site has {nodes}; raise site.nodes or drop the job"
-            )
-
-    def _check_barriers(self) -> None:
-        members: dict[int, set[int]] = {}
-        for barrier, after in zip(self.barrier.tolist(), self.after.tolist(), strict=True):
-            if after >= 0:
-                members.setdefault(barrier, set()).add(after)
-        # A barrier that (through others) waits for itself would never open.
-        open_, done = set[int](), set[int]()
-        for first in members:
-            stack = [(first, False)]
-            while stack:
-                barrier, left = stack.pop()
-                if left:
-                    open_.discard(barrier)
-                    done.add(barrier)
-                    continue
-                if barrier in done or barrier < 0:
-                    continue
-                if barrier in open_:
-                    raise InputError("barriers wait for each other in a circle; no job could start")
-                open_.add(barrier)
-                stack.append((barrier, True))
-                stack.extend((b, False) for b in members.get(barrier, ()))

@@ -1,0 +1,138 @@
+"""What several verbs take: --json, the configuration, and how to read workload files."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock import config
+from penstock.cli.output import progress
+from penstock.errors import InputError
+from penstock.model import units
+from penstock.sim import traces
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.workload import Workload
+
+LARGE = 50_000_000
+"""Bytes of a workload file that take more than a moment to read."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def configured(command: F) -> F:
+    """Add --config and --set."""
+    command = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override the configuration: --set site.bandwidth='2 GiB/s'. Repeatable.",
+    )(command)
+    return click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="The configuration to read; see 'penstock config show'.",
+    )(command)
+
+
+def simulated(command: F) -> F:
+    """Add what every simulation can be told: knowledge, seed, window, and SWF's missing I/O."""
+    for option in (
+        click.option(
+            "--w-iter", metavar="TIME", help="For .swf: how long an iteration is ('100 s')."
+        ),
+        click.option(
+            "--io-ratio", type=float, help="For .swf: the part of a job's time that is I/O."
+        ),
+        click.option("--seed", metavar="N", help="The seed of noisy knowledge."),
+        click.option(
+            "--knowledge",
+            metavar="WHAT",
+            help="How policies know w_iter: exact, learned, or noisy:DECADES (noisy:0.5).",
+        ),
+        click.option(
+            "--window",
+            metavar="BEGIN:END",
+            help="Measure between these times (6000:14000, or '2 h:4 h'); else 0.3 to 0.7 of the "
+            "file's horizon, or all of the run.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load(
+    config_file: Path | None, settings: tuple[str, ...], flags: Mapping[str, str | None]
+) -> config.Loaded:
+    """Return the configuration in force; `flags` is KEY to the value of the flag named like it."""
+    given = [config.Setting.parse(setting) for setting in settings]
+    given += [
+        config.Setting.flag(f"--{key.rpartition('.')[2]}", key, text)
+        for key, text in flags.items()
+        if text is not None
+    ]
+    loaded = config.load(config_file, given)
+    knowledge(loaded)
+    return loaded
+
+
+def knowledge(loaded: config.Loaded) -> Knowledge:
+    """Return how much policies know."""
+    simulation = loaded.config.simulation
+    with loaded.blaming("simulation.knowledge"):
+        return Knowledge.parse(simulation.knowledge, seed=simulation.seed)
+
+
+class Reader:
+    """Reads the workload files of a command line."""
+
+    def __init__(
+        self,
+        loaded: config.Loaded,
+        files: tuple[Path, ...],
+        io_ratio: float | None,
+        w_iter: str | None,
+    ) -> None:
+        for file in files:
+            traces.check_readable(file)
+        swf = any(file.suffix.lower() == ".swf" for file in files)
+        if not swf and (io_ratio is not None or w_iter is not None):
+            raise InputError("--io-ratio and --w-iter are for .swf files; other files have I/O")
+        try:
+            self._w_iter = None if w_iter is None else units.seconds(w_iter)
+        except InputError as error:
+            raise InputError(f"--w-iter: {error}") from error
+        self._io_ratio = io_ratio
+        self._site = loaded.config.site.site()
+
+    def read(self, file: Path) -> Workload:
+        """Return the workload in a file."""
+        with watching(f"reading {file.name}", large=file.stat().st_size > LARGE) as watch:
+            return traces.read(
+                file, self._site, io_ratio=self._io_ratio, w_iter=self._w_iter, watch=watch
+            )
+
+
+@contextmanager
+def watching(label: str, *, large: bool) -> Iterator[traces.Watch | None]:
+    """Show how many jobs of a large file are read or written."""
+    if not large:
+        yield None
+        return
+    with progress(label, 0) as shown:
+        yield shown.reach
+
+
+@contextmanager
+def about(file: Path) -> Iterator[None]:
+    """Put the file's name in front of what a simulation finds wrong with its jobs."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error

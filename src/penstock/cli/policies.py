@@ -1,0 +1,83 @@
+"""penstock policies: what there is to choose from."""
+
+import inspect
+import sys
+from typing import Any
+
+import click
+
+from penstock import registry
+from penstock.cli import options
+from penstock.cli.output import emit_json, emit_table
+
+
+@click.command()
+@click.argument("name", required=False)
+@options.as_json
+def policies(*, name: str | None, as_json: bool) -> None:
+    """List the policies, or explain the one called NAME: its idea, its options, its paper.
+
+    \b
+    Examples:
+      penstock policies
+      penstock policies set-10
+      penstock policies ./mine.py:Mine --json
+
+    'needs' is what a policy must be told: w_iter (the length of an iteration), profile (the class
+    a generator drew a job from), remaining and progress (what a job has still to transfer, and has
+    done). Set options with --set sharing.options.NAME=VALUE, or in [sharing.options] of the
+    configuration.
+    """
+    if name is not None:
+        entry = _entry("sharing", name)
+        emit_json(entry) if as_json else _explain(entry)
+        return
+    entries = [
+        _entry(kind, policy)
+        for kind in registry.POLICIES
+        for policy in sorted(registry.table(kind))
+    ]
+    if as_json:
+        emit_json(entries)
+        return
+    columns = ("policy", "kind", "needs", "options", "summary")
+    rows = [
+        (e["name"], e["kind"], ", ".join(e["needs"]), _options(e), e["summary"]) for e in entries
+    ]
+    emit_table(columns, rows, text=columns)
+
+
+def _entry(kind: str, name: str) -> dict[str, Any]:
+    cls = registry.load(kind, name)
+    text = _description(cls)
+    # The first paragraph, without the name that it begins with.
+    summary = " ".join(text.split("\n\n")[0].split()).removeprefix(f"{name}: ")
+    defaults = registry.options(cls)
+    return {
+        "name": name,
+        "kind": kind,
+        "needs": sorted(getattr(cls, "needs", ())),
+        "options": {
+            option: "required" if default is inspect.Parameter.empty else default
+            for option, default in defaults.items()
+        },
+        "summary": summary,
+        "description": text,
+    }
+
+
+def _description(cls: type[Any]) -> str:
+    module = sys.modules.get(cls.__module__)
+    return inspect.cleandoc((module and module.__doc__) or cls.__doc__ or "no description")
+
+
+def _options(entry: dict[str, Any]) -> str:
+    return ", ".join(f"{option}={default}" for option, default in entry["options"].items())
+
+
+def _explain(entry: dict[str, Any]) -> None:
+    click.echo(entry["description"])
+    click.echo()
+    click.echo(f"kind     {entry['kind']}")
+    click.echo(f"needs    {', '.join(entry['needs']) or 'nothing'}")
+    click.echo(f"options  {_options(entry) or 'none'}")

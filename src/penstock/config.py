@@ -1,0 +1,327 @@
+"""The one configuration of simulation and live control: TOML, environment, command line.
+
+What comes later wins: defaults, then the first file found (see `find`), then the environment
+(`PENSTOCK_SITE__NODES=96` is `nodes` of `[site]`), then the command line (`--set site.nodes=96`).
+Options of a policy belong to it: who names another policy leaves them behind.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from penstock import registry
+from penstock.errors import InputError, unknown
+from penstock.files import reason
+from penstock.model import Site, units
+from penstock.policies.base import Sharing
+
+PREFIX = "PENSTOCK_"
+FILES = ("penstock.toml", "~/.config/penstock/penstock.toml", "/etc/penstock/penstock.toml")
+OPTIONS = "sharing.options"
+LARGEST = 10**6
+"""More nodes or resources than this are a slip of the finger."""
+
+
+class SiteSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """The machine."""
+
+    name: Annotated[str, Meta(description="the site's name, for people")] = "site"
+    nodes: Annotated[
+        int, Meta(description="a whole number of compute nodes; 0: they never run out", le=LARGEST)
+    ] = 0
+    resources: Annotated[
+        int, Meta(description="a whole number of file systems, I/O nodes or targets", le=LARGEST)
+    ] = 1
+    bandwidth: Annotated[
+        str | float | None,
+        Meta(description="one resource's, as '2 GiB/s'; it turns volumes into seconds"),
+    ] = None
+    capacity: Annotated[
+        tuple[float, ...],
+        Meta(description="a list: what 1, 2, ... transfers get together, in parts of one's"),
+    ] = (1.0,)
+
+    def site(self) -> Site:
+        """Return the site, or raise InputError for one that cannot be."""
+        try:
+            bandwidth = None if self.bandwidth is None else units.bandwidth(self.bandwidth)
+        except InputError as error:
+            raise InputError(f"site.bandwidth: {error}") from error
+        return Site(
+            name=self.name,
+            nodes=self.nodes,
+            resources=self.resources,
+            bandwidth=bandwidth,
+            capacity=self.capacity,
+        )
+
+
+class SharingSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """Who may transfer, with which share."""
+
+    policy: Annotated[
+        str, Meta(description="a name that 'penstock policies' lists, or './file.py:Class'")
+    ] = "set-10"
+    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+
+    def sharing(self) -> Sharing:
+        """Return the policy, made with its options."""
+        return registry.sharing(self.policy, self.options)
+
+
+class SimulationSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """What `penstock simulate` and `penstock compare` do unless told otherwise."""
+
+    knowledge: Annotated[
+        str, Meta(description="exact, learned, noisy or noisy:DECADES; how policies know w_iter")
+    ] = "exact"
+    seed: Annotated[int, Meta(description="a whole number from 0 on; of noisy knowledge", ge=0)] = 0
+    window: Annotated[
+        str | None,
+        Meta(
+            description="BEGIN:END of the metrics, in seconds or words; not set: the steady state"
+        ),
+    ] = None
+
+    def seconds(self) -> tuple[float, float] | None:
+        """Return the window in seconds."""
+        return None if self.window is None else window(self.window)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """All sections."""
+
+    site: SiteSection = SiteSection()
+    sharing: SharingSection = SharingSection()
+    simulation: SimulationSection = SimulationSection()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a value came from: a file, a variable or a flag by its name."""
+
+    kind: Literal["default", "file", "environment", "command line"] = "default"
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value from one place; `text` values may be written as TOML or plainly."""
+
+    key: str
+    value: Any
+    origin: Origin
+    text: bool = False
+
+    @classmethod
+    def parse(cls, argument: str) -> "Setting":
+        """Read the `section.key=value` of a `--set`."""
+        key, equals, text = argument.partition("=")
+        if not equals or "." not in key:
+            raise InputError(f"--set {argument!r} is not of the form section.key=value")
+        return cls.flag("--set", key.strip(), text.strip())
+
+    @classmethod
+    def flag(cls, name: str, key: str, text: str) -> "Setting":
+        """Return what a flag of the command line sets."""
+        return cls(key=key, value=text, origin=Origin(kind="command line", name=name), text=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What is in force, and where each value came from."""
+
+    config: Config
+    origins: Mapping[str, Origin]
+    file: Path | None
+
+    @contextmanager
+    def blaming(self, *keys: str) -> Iterator[None]:
+        """Put the place that set one of the keys in front of what is wrong with it."""
+        try:
+            yield
+        except InputError as error:
+            message = str(error)
+
+            def named_at(key: str) -> int:
+                places = message.find(key), message.find(repr(key.rpartition(".")[2]))
+                return min((at for at in places if at >= 0), default=len(message))
+
+            # The key that the message names first, or else one that somebody set.
+            origins = [self.origins.get(key, Origin()).name for key in sorted(keys, key=named_at)]
+            place = next(filter(None, origins), "")
+            raise InputError(f"{place}: {error}" if place else str(error)) from error
+
+
+def window(text: str) -> tuple[float, float]:
+    """Read BEGIN:END, in seconds ("6000:14000") or words ("2 h:4 h")."""
+    begin, colon, end = text.partition(":")
+    try:
+        if not colon:
+            raise InputError("there is no colon")
+        span = units.seconds(begin), units.seconds(end)
+        if not span[0] < span[1]:
+            raise InputError("it is empty")
+    except InputError as error:
+        raise InputError(
+            f"window {text!r} is not BEGIN:END with BEGIN before END ('6000:14000'): {error}"
+        ) from error
+    return span
+
+
+def load(
+    path: Path | str | None = None,
+    settings: Sequence[Setting] = (),
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Return the configuration in force; raise InputError for anything unknown or impossible."""
+    environment = os.environ if environment is None else environment
+    file = find(path, environment)
+    values, origins = dict[str, Any](), dict[str, Origin]()
+    for layer in (_from_file(file), _from_environment(environment), settings):
+        given = [checked for setting in layer for checked in _checked(setting)]
+        policy = values.get("sharing.policy", SharingSection().policy)
+        if any(s.key == "sharing.policy" and s.value != policy for s in given):
+            for key in [key for key in values if key.startswith(f"{OPTIONS}.")]:
+                del values[key], origins[key]
+        values |= {setting.key: setting.value for setting in given}
+        origins |= {setting.key: setting.origin for setting in given}
+    loaded = Loaded(config=msgspec.convert(_nested(values), Config), origins=origins, file=file)
+    with loaded.blaming(*(f"site.{key}" for key in _keys(SiteSection))):
+        loaded.config.site.site()
+    with loaded.blaming("simulation.window"):
+        loaded.config.simulation.seconds()
+    with loaded.blaming(*sorted(k for k in origins if k.startswith(OPTIONS)), "sharing.policy"):
+        loaded.config.sharing.sharing()
+    return loaded
+
+
+def find(path: Path | str | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file to read: the one named, $PENSTOCK_CONFIG, or the first there is of FILES."""
+    named = [("--config", path), (f"{PREFIX}CONFIG", environment.get(f"{PREFIX}CONFIG"))]
+    for name, given in named:
+        if given:
+            if not Path(given).is_file():
+                raise InputError(f"{name}: there is no file {str(given)!r}; check the name")
+            return Path(given)
+    home = environment.get("HOME", "")
+    candidates = [Path(name.replace("~", home)) for name in FILES if home or "~" not in name]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def sections() -> Mapping[str, type[msgspec.Struct]]:
+    """Return the sections of the file."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(Config)}
+
+
+def _keys(section: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in msgspec.structs.fields(section)}
+
+
+def describe(section: type[msgspec.Struct], key: str) -> str:
+    """Return what a key is for, in words."""
+    description: str = _keys(section)[key].__metadata__[0].description
+    return description
+
+
+def _from_file(file: Path | None) -> Iterator[Setting]:
+    if file is None:
+        return
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{file} is not valid TOML: {reason(error)}") from error
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {reason(error).lower()}") from error
+    for section, table in tables.items():
+        if section not in sections() and isinstance(table, dict):
+            raise InputError(f"{file}: {unknown('section', section, sections())}")
+        if section not in sections():
+            homes = [f"[{name}]" for name, kind in sections().items() if section in _keys(kind)]
+            below = homes[0] if homes else "a section's line"
+            raise InputError(f"{file}: {section!r} is outside a section; write it below {below}")
+        if not isinstance(table, dict):
+            raise InputError(f"{file}: {section!r} is a section; write [{section}] and its keys")
+        for key, value in table.items():
+            yield Setting(
+                key=f"{section}.{key}", value=value, origin=Origin(kind="file", name=str(file))
+            )
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
+    for name, text in sorted(environment.items()):
+        if name.startswith(PREFIX) and "__" in name:
+            # A single underscore is part of a word, which TOML writes with a dash.
+            key = name.removeprefix(PREFIX).replace("__", ".").replace("_", "-").lower()
+            origin = Origin(kind="environment", name=name)
+            yield Setting(key=key, value=text, origin=origin, text=True)
+
+
+def _checked(setting: Setting) -> Iterator[Setting]:
+    """Yield the setting with its value as the key's type wants it, an option each of a table."""
+    section, _, key = setting.key.partition(".")
+    place, known = setting.origin.name, sections()
+    if section not in known:
+        raise InputError(f"{place}: {unknown('section', section, known)}")
+    key, _, option = key.partition(".")
+    types = _keys(known[section])
+    if key not in types or (option and f"{section}.{key}" != OPTIONS):
+        keys = [f"{section}.{k}" for k in types]
+        raise InputError(f"{place}: {unknown('key', setting.key, keys)}")
+    candidates = _readings(setting.value) if setting.text else [setting.value]
+    wanted = describe(known[section], key)
+    value = candidates[0] if option else _converted(candidates, types[key], setting, wanted)
+    if f"{section}.{key}" != OPTIONS:
+        yield Setting(key=setting.key, value=value, origin=setting.origin)
+        return
+    for name, item in ({option: value} if option else value).items():
+        spelled = f"{OPTIONS}.{name.replace('_', '-')}"
+        yield Setting(key=spelled, value=item, origin=setting.origin)
+
+
+def _converted(candidates: list[Any], wanted: Any, setting: Setting, description: str) -> Any:
+    for value in candidates:
+        try:
+            return msgspec.convert(value, wanted)
+        except msgspec.ValidationError:
+            continue
+    raise InputError(
+        f"{setting.origin.name}: {setting.key} is {setting.value!r}; give {description}"
+    )
+
+
+def _readings(text: str) -> list[Any]:
+    """Return what a plain text may mean: TOML if it is, and the text itself."""
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return [text]
+    return [table["value"], text] if len(table) == 1 else [text]
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
+    for key, value in values.items():
+        *path, last = key.split(".", 2)
+        table = tables
+        for part in path:
+            table = table.setdefault(part, {})
+        table[last] = value
+    return tables

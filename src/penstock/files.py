@@ -1,0 +1,51 @@
+"""Files that are written whole or not at all, and refused before the work that would fill them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import InputError
+
+
+def check_writable(path: Path) -> None:
+    """Raise InputError unless `replacing(path)` can be expected to work."""
+    try:
+        directory = path.resolve().parent
+        if path.is_dir():
+            raise InputError(f"{path} is a directory; give the name of a file to write")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path} is not a regular file; give the name of a file to write")
+        if not directory.is_dir():
+            raise InputError(f"{path}: there is no directory {path.parent}; create it first")
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{str(path)!r} cannot be written: {reason(error)}") from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: directory {path.parent} cannot be written to; choose another")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of `path` once the block ends without error.
+
+    A link keeps pointing where it does: what it points at is replaced.
+    """
+    check_writable(path)
+    target = path.resolve()
+    # The suffix stays last, because writers such as matplotlib choose the format by it.
+    partial = target.with_name(f".{os.getpid()}.partial.{target.name[-200:]}")
+    try:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def reason(error: BaseException) -> str:
+    """Return why an operation failed, in one line and without the file's name."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join((text or type(error).__name__).split())

@@ -1,0 +1,109 @@
+"""Quantities in words: "12 GiB", "2 GB/s", "500 us" to bytes, bytes a second and seconds, and back.
+
+kB, MB, ... are powers of 1000, KiB, MiB, ... of 1024. A number without a unit is in bytes, bytes a
+second or seconds. A number in words is exact: the float nearest to what is written.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from penstock.errors import InputError
+
+BYTES: Mapping[str, int] = (
+    {"B": 1, "KB": 1000}
+    | {f"{prefix}B": 1000**i for i, prefix in enumerate("kMGTPE", 1)}
+    | {f"{prefix}iB": 1024**i for i, prefix in enumerate("KMGTPE", 1)}
+)
+SECONDS: Mapping[str, Fraction | int] = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "\N{MICRO SIGN}s": Fraction(1, 10**6),
+    "\N{GREEK SMALL LETTER MU}s": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": 1,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+}
+_NUMBER_AND_UNIT = re.compile(
+    r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S*)\s*", re.A
+)
+# Longer ones say nothing that a float could hold, and cost time that grows with their square.
+_LONGEST = 100
+
+
+def volume(value: float | str) -> float:
+    """Return a volume in bytes: "12 GiB", "500 MB", or a number of bytes."""
+    return _parse(value, "volume", BYTES, "bytes, or a number with B, kB, MB, GiB, ... ('12 GiB')")
+
+
+def bandwidth(value: float | str) -> float:
+    """Return a bandwidth in bytes a second: "2 GiB/s", or a number of bytes a second."""
+    rates = {f"{unit}/s": factor for unit, factor in BYTES.items()}
+    wanted = "bytes a second, or a number with B/s, MB/s, GiB/s, ... ('2 GiB/s')"
+    return _parse(value, "bandwidth", rates, wanted)
+
+
+def seconds(value: float | str) -> float:
+    """Return a duration in seconds: "30 min", "500 us", or a number of seconds."""
+    wanted = "seconds, or a number with ns, us, ms, s, min, h or d ('30 min')"
+    return _parse(value, "duration", SECONDS, wanted)
+
+
+def is_volume(value: str) -> bool:
+    """Return whether the words end in a unit of volume."""
+    match = _NUMBER_AND_UNIT.fullmatch(value[:_LONGEST])
+    return match is not None and match[2] in BYTES
+
+
+def show_volume(value: float) -> str:
+    """Return bytes for people: "12 GiB"."""
+    return _show(value, [(unit, BYTES[unit]) for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB")])
+
+
+def show_bandwidth(value: float) -> str:
+    """Return bytes a second for people, always in MiB/s."""
+    return f"{value / 2**20:,.4g} MiB/s" if value < 1e4 * 2**20 else f"{value / 2**20:,.0f} MiB/s"
+
+
+def show_seconds(value: float) -> str:
+    """Return a duration for people: "12.5 min"."""
+    if value == 0:
+        return "0 s"
+    return _show(value, [(u, float(SECONDS[u])) for u in ("ns", "us", "ms", "s", "min", "h", "d")])
+
+
+def _parse(
+    value: float | str, kind: str, units: Mapping[str, Fraction | int], wanted: str
+) -> float:
+    if isinstance(value, str):
+        match = _NUMBER_AND_UNIT.fullmatch(value) if len(value) <= _LONGEST else None
+        if match is None:
+            raise InputError(f"{value[:_LONGEST]!r} is not a {kind}; give {wanted}")
+        number, unit = Fraction(match[1]), match[2]
+        if unit and unit not in units:
+            raise InputError(f"{value!r} is not a {kind}: {_unknown(unit, units)}; give {wanted}")
+        try:
+            value = float(number * units[unit] if unit else number)
+        except OverflowError:
+            value = math.inf
+    if not math.isfinite(value):
+        raise InputError(f"a {kind} is {value:g}; give {wanted}, finite")
+    if value < 0:
+        raise InputError(f"a {kind} is {value:g}; give zero or more")
+    return float(value)
+
+
+def _unknown(unit: str, units: Mapping[str, Fraction | int]) -> str:
+    # Units are too short to guess by likeness ("hours" is near "us"); case and "/s" are what slips.
+    near = [u for u in units if u.lower().removesuffix("/s") == unit.lower().removesuffix("/s")]
+    return f"unit {unit!r} is unknown" + (f", did you mean {near[0]!r}" if near else "")
+
+
+def _show(value: float, units: list[tuple[str, float]]) -> str:
+    whole = (pair for pair in reversed(units) if float(f"{abs(value) / pair[1]:.3g}") >= 1)
+    unit, factor = next(whole, units[0])
+    number = value / factor
+    return f"{number:.3g} {unit}" if abs(number) < 1000 else f"{number:,.0f} {unit}"

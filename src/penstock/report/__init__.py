@@ -1,0 +1,1 @@
+"""Results for people: tables, figures and self-contained pages, made of records alone."""

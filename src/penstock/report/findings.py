@@ -1,0 +1,120 @@
+"""What a study found, as plain records: studies make them, reports show them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A statement of a paper (or ours) held against our data.
+
+    `holds` follows from the data by the rule that `why` begins with; where ours differs, `why`
+    goes on to say what we know about the reason.
+    """
+
+    claim: str
+    paper: str
+    ours: str
+    holds: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One curve: a mean at each x, and the ends of its confidence interval where there is one."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A horizontal line to read the curves against."""
+
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """One pair of axes with curves over a parameter."""
+
+    title: str
+    x: str
+    y: str
+    series: Sequence[Series]
+    references: Sequence[Reference] = ()
+    log_x: bool = False
+    log_y: bool = False
+    bottom: float | None = None
+    top: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """One pair of axes with a dot and an interval a label: a metric policy by policy."""
+
+    title: str
+    labels: Sequence[str]
+    value: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    better: Literal["higher", "lower"]
+    reference: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What a job did between two times: "compute", "wait" or "io", the last at a share."""
+
+    job: str
+    start: float
+    end: float
+    doing: Literal["compute", "wait", "io"]
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """One pair of axes with a lane a job: what it did when."""
+
+    title: str
+    x: str
+    jobs: Sequence[str]
+    stretches: Sequence[Stretch]
+    window: tuple[float, float]
+    note: str = ""
+
+
+Panel = Curves | Dots | Lanes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Panels side by side (or one above the other), with a caption that says what was simulated."""
+
+    name: str
+    title: str
+    caption: str
+    panels: Sequence[Panel]
+    stacked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that a study has to say.
+
+    `table` is a head and rows of text, for a study that compares rather than claims; `made` is how
+    the results came about, item by item.
+    """
+
+    title: str
+    summary: str
+    claims: Sequence[Claim] = ()
+    table: Sequence[Sequence[str]] = ()
+    figures: Sequence[Figure] = ()
+    made: Sequence[tuple[str, str]] = ()

@@ -1,0 +1,277 @@
+"""Figures in one style: a colour, a line and a marker a policy, labels on the curves themselves.
+
+The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart; the
+lines and markers say the same again for a print in grey.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from penstock.files import replacing
+from penstock.report.findings import Curves, Dots, Figure, Lanes, Panel
+from penstock.report.lanes import draw_key, draw_lanes
+
+INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9a9a9a",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 3,
+    "ytick.major.size": 0,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 4.5,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "penstock",
+    "axes.formatter.useoffset": False,
+}
+TOP, TITLE, AXIS = 0.42, 0.34, 0.56
+"""Inches above all panels, above one for its title, and below one for its axis."""
+MOST_MARKERS = 14
+LABEL = 8.0
+FORMATS = ("png", "svg")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How a policy is drawn, everywhere."""
+
+    colour: str
+    line: Any = "-"
+    marker: str = "o"
+
+
+LOOKS: Mapping[str, Look] = {
+    "set-10": Look(colour="#0072B2"),
+    "fair-share": Look(colour="#D55E00", marker="s"),
+    "exclusive-fcfs": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
+    "set-fair-share": Look(colour="#56B4E9", marker="D", line=(0, (6, 1.5, 1, 1.5))),
+    "share-priority": Look(colour="#009E73", marker="v", line=(0, (2.5, 1.2))),
+    "clairvoyant-sets": Look(colour="#000000", marker="x", line=(0, (1, 1))),
+    "greedy-yield": Look(colour="#CC79A7", marker="P"),
+    "greedy-com": Look(colour="#B58900", marker="X"),
+    "fair-finish": Look(colour="#6A3D9A", marker="*"),
+}
+OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
+
+
+def look(label: str) -> Look:
+    """Return how a policy is drawn; a variant ("set-10, learned") keeps its policy's colour."""
+    policy, _, variant = label.partition(",")
+    known = LOOKS.get(policy, OTHER)
+    return Look(colour=known.colour, line=(0, (1.5, 1)), marker="o") if variant else known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Inches that a panel takes: its axes, and what stands left, right of and below them."""
+
+    width: float
+    height: float
+    left: float
+    right: float
+    below: float = AXIS
+
+
+def draw(figure: Figure) -> Canvas:
+    """Return a figure as matplotlib's, with its title above and without its caption."""
+    rooms = [_room(panel, first=i == 0) for i, panel in enumerate(figure.panels)]
+    widths = [room.left + room.width + room.right for room in rooms]
+    heights = [TITLE + room.height + room.below for room in rooms]
+    width, height = (
+        (max(widths), TOP + sum(heights)) if figure.stacked else (sum(widths), TOP + max(heights))
+    )
+    with mpl.rc_context(STYLE):
+        canvas = Canvas(figsize=(width, height))
+        canvas.text(
+            0.12 / width, 1 - 0.12 / height, figure.title, va="top", fontsize=11.5, weight="bold"
+        )
+        canvas.text(
+            1 - 0.12 / width, 1 - 0.14 / height, "simulated", va="top", ha="right", color=FAINT
+        )
+        x, y = 0.0, height - TOP
+        for panel, room in zip(figure.panels, rooms, strict=True):
+            bottom = y - TITLE - room.height
+            place = ((x + room.left) / width, bottom / height)
+            axes = canvas.add_axes((*place, room.width / width, room.height / height))
+            _draw_panel(axes, panel, first=panel is figure.panels[0])
+            if isinstance(panel, Lanes) and panel is figure.panels[-1]:
+                draw_key(axes)
+            if figure.stacked:
+                y = bottom - room.below
+            else:
+                x += room.left + room.width + room.right
+    return canvas
+
+
+def save(figure: Figure, directory: Path) -> dict[str, Path]:
+    """Write a figure in all formats and return the files by format."""
+    canvas = draw(figure)
+    files = {}
+    with mpl.rc_context(STYLE):
+        for extension in FORMATS:
+            files[extension] = directory / f"{figure.name}.{extension}"
+            metadata = {"Date": None} if extension == "svg" else {"Software": None}
+            with replacing(files[extension]) as partial:
+                canvas.savefig(partial, dpi=160, metadata=metadata)
+    return files
+
+
+def _room(panel: Panel, *, first: bool) -> Room:
+    if isinstance(panel, Dots):
+        rows = len(panel.labels)
+        return Room(width=3.0, height=0.25 + 0.33 * rows, left=1.25 if first else 0.3, right=0.2)
+    if isinstance(panel, Lanes):
+        height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
+        return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
+    return Room(width=2.9, height=2.5, left=0.72, right=1.12)
+
+
+def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
+    if isinstance(panel, Curves):
+        _draw_curves(axes, panel)
+        _label_curves(axes, panel)
+    elif isinstance(panel, Dots):
+        _draw_dots(axes, panel, names=first)
+    else:
+        draw_lanes(axes, panel)
+
+
+def _draw_curves(axes: Any, panel: Curves) -> None:
+    axes.margins(x=0.03, y=0.07)
+    for reference in panel.references:
+        axes.axhline(reference.y, color=FAINT, linewidth=0.9, linestyle=(0, (1, 2)), zorder=2)
+    for series in panel.series:
+        style = look(series.label)
+        if len(series.low) and len(series.x) > 1:
+            axes.fill_between(
+                series.x, series.low, series.high, color=style.colour, alpha=0.15, linewidth=0
+            )
+        axes.plot(
+            series.x,
+            series.y,
+            color=style.colour,
+            linestyle=style.line,
+            marker=style.marker,
+            markevery=max(1, -(-len(series.x) // MOST_MARKERS)),
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            zorder=4 if series.label.startswith("set-10") else 3,
+        )
+    if panel.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if panel.log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(FixedLocator([0.5, 1, 1.5, 2, 3, 5, 7, 10, 15, 20]))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(bottom=panel.bottom, top=panel.top)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    axes.autoscale_view()
+
+
+def _label_curves(axes: Any, panel: Curves) -> None:
+    """Write each curve's name beside its end, moved apart where names would overlap."""
+    low, high = axes.get_ylim()
+    height = float(axes.get_window_extent().height) * 72 / axes.figure.dpi
+
+    def points(y: float) -> float:
+        return float(height * _part(y, low, high, log=panel.log_y))
+
+    wanted = sorted(
+        [(points(s.y[-1]), s.label, look(s.label).colour) for s in panel.series]
+        + [(points(reference.y), reference.label, FAINT) for reference in panel.references]
+    )
+    placed = _apart([y for y, _, _ in wanted], 1.25 * LABEL)
+    for (y, label, colour), at in zip(wanted, placed, strict=True):
+        axes.annotate(
+            label,
+            xy=(1.0, y / height),
+            xytext=(12, at - y),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=colour,
+            fontsize=LABEL,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 0},
+        )
+
+
+def _part(y: float, low: float, high: float, *, log: bool) -> float:
+    """Return where y stands between the ends of an axis, from 0 to 1."""
+    if log:
+        y, low, high = math.log(y), math.log(low), math.log(high)
+    return (y - low) / (high - low)
+
+
+def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Return sorted positions moved as little as needed to be `gap` apart."""
+    positions = np.array(wanted, float)
+    for _ in range(200):
+        overlap = gap - np.diff(positions)
+        if not (overlap > 1e-6).any():
+            break
+        push = np.clip(overlap, 0, None) / 2
+        positions[:-1] -= push
+        positions[1:] += push
+    return [float(position) for position in positions]
+
+
+def _draw_dots(axes: Any, panel: Dots, *, names: bool) -> None:
+    places = range(len(panel.labels), 0, -1)
+    best = (max if panel.better == "higher" else min)(panel.value)
+    rows = zip(places, panel.labels, panel.value, panel.low, panel.high, strict=True)
+    for place, label, value, low, high in rows:
+        style = look(label)
+        axes.plot([low, high], [place, place], color=style.colour, linewidth=3, alpha=0.35)
+        axes.plot(value, place, marker=style.marker, color=style.colour, markersize=6.5)
+        axes.annotate(
+            f"{value:.3f}",
+            (value, place),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7.5,
+            color=style.colour,
+            fontweight="bold" if value == best else "normal",
+        )
+    if panel.reference is not None:
+        axes.axvline(panel.reference, color=FAINT, linewidth=0.9, linestyle=(0, (1, 2)))
+    axes.set_yticks(list(places), panel.labels)
+    axes.tick_params(labelleft=names)
+    if names:
+        for tick, label in zip(axes.get_yticklabels(), panel.labels, strict=True):
+            tick.set_color(look(label).colour)
+    axes.set_ylim(0.4, len(panel.labels) + 0.75)
+    axes.margins(x=0.12)
+    axes.grid(axis="y", visible=False)
+    axes.set_title(panel.title)
+    axes.set_xlabel(f"{panel.better} is better")

@@ -1,0 +1,71 @@
+"""Tables as text, Markdown and CSV, made of records."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.report.findings import Claim
+
+COLUMNS = ("claim", "paper", "ours", "holds", "why")
+YES, NO = "yes", "no"
+
+
+def cells(claim: Claim) -> tuple[str, str, str, str, str]:
+    """Return a claim as the texts of its columns."""
+    return claim.claim, claim.paper, claim.ours, YES if claim.holds else NO, claim.why
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """Return how many claims hold."""
+    return f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold"
+
+
+def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
+    """Return the table for a terminal: what differs says why below it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
+    for column, ratio in zip(COLUMNS[:4], (6, 3, 7, 1), strict=True):
+        table.add_column(column, ratio=ratio, overflow="fold")
+    for claim in claims:
+        table.add_row(*(escape(text) for text in cells(claim)[:4]))
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, highlight=False)
+    console.print(table)
+    differ = [claim for claim in claims if not claim.holds]
+    for number, claim in enumerate(differ, start=1):
+        console.print(escape(f"{number}. {claim.claim}: {claim.ours}. {claim.why}\n"))
+    console.print(tally(claims) + ".")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def claims_markdown(claims: Sequence[Claim]) -> str:
+    """Return the table in Markdown."""
+    head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    body = [
+        "| " + " | ".join(text.replace("|", "\\|") for text in cells(claim)) + " |"
+        for claim in claims
+    ]
+    return "\n".join((*head, *body)) + "\n"
+
+
+def claims_csv(claims: Sequence[Claim]) -> str:
+    """Return the table as CSV."""
+    rows = [dict(zip(COLUMNS, cells(claim), strict=True)) for claim in claims]
+    return rows_csv(rows)
+
+
+def rows_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows as CSV: the columns of all rows, in the order in which they first appear.
+
+    Numbers are written so that they read back as the very same; what a row does not have, and what
+    is no number, is empty.
+    """
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,149 @@
+"""What a workload must be before the engine reads its arrays: the first thing wrong, in one line."""
+
+from graphlib import CycleError, TopologicalSorter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+from penstock.model import Site
+from penstock.sim.workload import Floats, Workload
+
+LONGEST = 1e12
+"""Seconds of work and release in all: beyond, a double no longer tells milliseconds apart."""
+SHORTEST = 1e-9
+"""Mean seconds of an iteration, and the smallest cap: below, rates overflow."""
+
+
+def check(workload: Workload, site: Site | None = None) -> None:
+    """Raise InputError unless the site can run all jobs of the workload."""
+    site = site or Site()
+    if len(workload) == 0:
+        raise InputError("the workload has no jobs; give at least one")
+    _shapes(workload)
+    _names(workload)
+    _durations(workload)
+    _caps(workload)
+    _resources(workload, site.resources)
+    _nodes(workload, site.nodes)
+    _barriers(workload)
+
+
+def _first(wrong: NDArray[np.bool_]) -> int | None:
+    """Return where the first of what is wrong lies."""
+    at = int(wrong.argmax()) if len(wrong) else 0
+    return at if len(wrong) and wrong[at] else None
+
+
+def _shapes(w: Workload) -> None:
+    n = len(w)
+    for name in ("nodes", "max_share", "barrier", "after", "profile", "ids", "details"):
+        column = getattr(w, name)
+        if column is not None and len(column) != n:
+            raise InputError(f"{name} has {len(column)} entries for {n} jobs; give one a job")
+    for name, offsets, rows in (
+        ("offsets", w.offsets, {len(w.compute), len(w.io)}),
+        ("resource_offsets", w.resource_offsets, {len(w.resources)}),
+    ):
+        whole = len(offsets) == n + 1 and offsets[0] == 0 and {int(offsets[-1])} == rows
+        if not whole or (np.diff(offsets) < 0).any():
+            raise InputError(
+                f"{name} must rise from 0 to the number of rows, with one entry more than jobs"
+            )
+
+
+def _names(w: Workload) -> None:
+    if w.ids is None or len(set(w.ids)) == len(w.ids):
+        return
+    seen: set[str] = set()
+    for j, name in enumerate(w.ids):
+        if name in seen:
+            raise InputError(f"jobs[{j}].id {name!r} is used twice; give each job its own")
+        seen.add(name)
+
+
+def _durations(w: Workload) -> None:
+    j = _first(np.diff(w.offsets) == 0)
+    if j is not None:
+        raise InputError(f"job {w.id(j)!r} has no phases; give it at least one [compute, io]")
+    for name in ("compute", "io"):
+        values: Floats = getattr(w, name)
+        at = _first(~((values >= 0) & (values < np.inf)))
+        if at is not None:
+            j = int(np.searchsorted(w.offsets, at, side="right")) - 1
+            raise InputError(
+                f"job {w.id(j)!r}, phases[{at - w.offsets[j]}], {name} is {values[at]:g}; "
+                "give a finite number of seconds, zero or more"
+            )
+    j = _first(~((w.release >= 0) & (w.release < np.inf)))
+    if j is not None:
+        raise InputError(
+            f"job {w.id(j)!r}, release is {w.release[j]:g}; give a finite number, zero or more"
+        )
+    with np.errstate(over="ignore"):
+        total = float(w.work.sum() + w.release.max())
+    if not total < LONGEST:
+        raise InputError(
+            f"the phases and releases come to {total:g} s; stay below {LONGEST:g} s in all"
+        )
+    j = _first(w.work <= 0)
+    if j is not None:
+        raise InputError(f"job {w.id(j)!r} does nothing: all its phases are [0, 0]; drop it")
+    j = _first(w.w_iter < SHORTEST)
+    if j is not None:
+        raise InputError(
+            f"job {w.id(j)!r} has iterations of {w.w_iter[j]:g} s on average; "
+            f"give at least {SHORTEST:g} s"
+        )
+
+
+def _caps(w: Workload) -> None:
+    j = _first(~((w.max_share >= SHORTEST) & (w.max_share <= 1)))
+    if j is not None:
+        raise InputError(
+            f"job {w.id(j)!r}, max_share is {w.max_share[j]:g}; give a part of one resource, "
+            f"{SHORTEST:g} to 1"
+        )
+
+
+def _resources(w: Workload, resources: int) -> None:
+    widths = np.diff(w.resource_offsets)
+    j = _first(widths == 0)
+    if j is not None:
+        raise InputError(f"job {w.id(j)!r} has no resources; give it at least one")
+    owner = np.repeat(np.arange(len(w), dtype=np.int64), widths)
+    at = _first((w.resources < 0) | (w.resources >= resources))
+    if at is not None:
+        raise InputError(
+            f"job {w.id(int(owner[at]))!r} uses resource {w.resources[at]}, "
+            f"but the site has 0 to {resources - 1}; set site.resources"
+        )
+    pairs = np.sort(owner * resources + w.resources)
+    at = _first(np.diff(pairs) == 0)
+    if at is not None:
+        name = w.id(int(pairs[at] // resources))
+        raise InputError(f"job {name!r} names a resource twice; name each once")
+
+
+def _nodes(w: Workload, nodes: int) -> None:
+    j = _first(w.nodes < 1)
+    if j is not None:
+        raise InputError(f"job {w.id(j)!r} has nodes = {w.nodes[j]}; give at least 1")
+    j = _first(w.nodes > nodes) if nodes else None
+    if j is not None:
+        raise InputError(
+            f"job {w.id(j)!r} needs {w.nodes[j]} nodes, but the site has {nodes}; "
+            "raise site.nodes or drop the job"
+        )
+
+
+def _barriers(w: Workload) -> None:
+    waits = (w.after >= 0) & (w.barrier >= 0)
+    edges = np.unique(np.stack((w.barrier[waits], w.after[waits])), axis=1).T.tolist()
+    before: dict[int, set[int]] = {}
+    for barrier, after in edges:
+        before.setdefault(barrier, set()).add(after)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        raise InputError("packs wait for each other in a circle; no job could start") from error

@@ -1,0 +1,125 @@
+"""Workloads in files, read and written by suffix.
+
+.json  one object: `horizon` (seconds) and `jobs`, a list of objects, one job each (json_traces)
+.npz   the arrays as they are, for large workloads; never pickled (array_traces)
+.csv   one row an iteration: job, release, nodes, compute, io (table_traces)
+.swf   the Standard Workload Format 2.2; it has no I/O, so that must be made up (table_traces)
+
+Whatever is wrong with a file is an InputError that begins with the file's name.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.errors import InputError
+from penstock.files import reason, replacing
+from penstock.model import Site, units
+from penstock.sim import array_traces, json_traces, memory, table_traces
+from penstock.sim.checks import check
+from penstock.sim.workload import Workload
+
+Watch = Callable[[int, int], None]
+"""Told, now and then, how many jobs of how many are read or written."""
+
+MEMORY_PER_BYTE: Mapping[str, float] = {".json": 2.0, ".npz": 1.0, ".csv": 1.0, ".swf": 1.0}
+"""Bytes of memory that reading a byte of a file takes at least."""
+WRITTEN = (".json", ".npz")
+
+
+def read(
+    path: Path | str,
+    site: Site | None = None,
+    *,
+    io_ratio: float | None = None,
+    w_iter: float | None = None,
+    watch: Watch | None = None,
+) -> Workload:
+    """Read a workload that the site can run.
+
+    The site turns volumes into seconds, and its resources and nodes bound what jobs may use.
+    `io_ratio` and `w_iter` are for .swf alone, see `table_traces.read_swf`.
+    """
+    path, site = Path(path), site or Site()
+    check_readable(path)
+    with _named(path):
+        match path.suffix.lower():
+            case ".json":
+                workload = json_traces.read(path.read_bytes(), site, watch)
+            case ".npz":
+                workload = array_traces.read(path)
+            case ".csv":
+                workload = table_traces.read_csv(path, site)
+            case _:
+                workload = table_traces.read_swf(path, site, io_ratio=io_ratio, w_iter=w_iter)
+        if workload.horizon is not None and not 0 < workload.horizon < float("inf"):
+            raise InputError(f"horizon is {workload.horizon:g}; give a positive number of seconds")
+        check(workload, site)
+    return workload
+
+
+def write(workload: Workload, path: Path | str, *, watch: Watch | None = None) -> None:
+    """Write a workload as .json or .npz; the file appears whole or not at all."""
+    path = Path(path)
+    check_suffix(path, WRITTEN)
+    check(workload, Site(resources=int(workload.resources.max(initial=0)) + 1))
+    with replacing(path) as partial:
+        if path.suffix.lower() == ".npz":
+            array_traces.write(workload, partial)
+        else:
+            json_traces.write(workload, partial, watch)
+
+
+def check_suffix(path: Path, known: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) -> None:
+    """Raise InputError unless the file's name ends in a format we know."""
+    if path.suffix.lower() not in known:
+        raise InputError(
+            f"{str(path)!r} ends in none of {', '.join(known)}; the suffix says the format"
+        )
+
+
+def check_readable(path: Path) -> None:
+    """Raise InputError unless the file is there, of a known format and small enough to read."""
+    with _named(path):
+        status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path} is a directory; give a workload file in it")
+    check_suffix(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is not a regular file; copy its content into one")
+    if not os.access(path, os.R_OK):
+        raise InputError(f"{path}: permission denied; make it readable ('chmod u+r')")
+    if status.st_size == 0:
+        raise InputError(f"{path} is empty; write one with 'penstock generate io-sets --out FILE'")
+    need, free = status.st_size * MEMORY_PER_BYTE[path.suffix.lower()], memory.available()
+    if free is not None and need > free:
+        raise _too_large(path, status.st_size, free)
+
+
+def _too_large(path: Path, size: int, free: int | None) -> InputError:
+    there = f"{units.show_volume(free)} are available" if free is not None else "memory is short"
+    return InputError(
+        f"{path} of {units.show_volume(size)} does not fit in memory ({there}); "
+        "write large workloads as .npz, or read it on a larger machine"
+    )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Put the file's name in front of what is wrong with it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; check the name") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error).lower()}") from error
+    except ValueError as error:
+        if "null" not in str(error):
+            raise
+        raise InputError(f"{str(path)!r} cannot be a file's name: {error}") from error
+    except MemoryError as error:
+        raise _too_large(path, path.stat().st_size, memory.available()) from error

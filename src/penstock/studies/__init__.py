@@ -1,0 +1,21 @@
+"""Each paper's evaluation, and ours beyond it: scenarios as data, run as campaigns."""
+
+import importlib
+from collections.abc import Mapping
+
+from penstock.errors import unknown
+from penstock.studies.campaign import Study
+
+STUDIES: Mapping[str, str] = {
+    "demo": "penstock.studies.demo:STUDY",
+    "io-sets": "penstock.studies.io_sets:STUDY",
+}
+
+
+def load(name: str) -> Study:
+    """Return the study of that name."""
+    if name not in STUDIES:
+        raise unknown("study", name, STUDIES)
+    module, _, attribute = STUDIES[name].partition(":")
+    study: Study = getattr(importlib.import_module(module), attribute)
+    return study

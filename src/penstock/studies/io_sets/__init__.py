@@ -1,0 +1,74 @@
+"""The evaluation of paper io-sets, re-run and extended.
+
+Boito, Pallez, Teylo and Vidal, "IO-SETS: Simple and efficient approaches for I/O bandwidth
+management", IEEE TPDS 34(10), 2023.
+"""
+
+from functools import partial
+
+from penstock.report.findings import Findings
+from penstock.studies.campaign import Campaign, Cell, Results, every
+from penstock.studies.io_sets import effectiveness, motivation, rivals, robustness, scenarios
+from penstock.studies.io_sets.figures import figures
+from penstock.studies.journal import Value
+from penstock.studies.sample import Table
+
+VERSION = 1
+
+
+def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
+    """Run one cell of the study."""
+    if cell.scenario == motivation.SCENARIO:
+        return motivation.run_cell(cell)
+    return scenarios.run_cell(cell, seed=seed)
+
+
+class IoSets:
+    """Figures 4 and 6 to 10, Sections II and VIII, and what the paper left open."""
+
+    name = "io-sets"
+    title = "IO-SETS (Boito et al., TPDS 2023): Figures 4, 6-10, their variants, and beyond"
+
+    def campaign(self, *, full: bool, seed: int) -> Campaign:
+        """Return the cells at the paper's size or a fast one."""
+        size = "full" if full else "fast"
+        pairs = (motivation.TWO_LARGE, motivation.LARGE_AND_SMALL)
+        cells = list(every(motivation.SCENARIO, pairs, 1))
+        for name, scenario in scenarios.SCENARIOS.items():
+            cells += every(name, scenario.points(size), scenario.workloads[size])
+        return Campaign(
+            study=self.name,
+            version=VERSION,
+            size=size,
+            seed=seed,
+            cells=cells,
+            work=partial(run_cell, seed=seed),
+        )
+
+    def findings(self, results: Results) -> Findings:
+        """Return the claims and figures."""
+        table = Table(results.rows)
+        claims = [
+            *motivation.claims(table),
+            *effectiveness.claims(table, results.seconds),
+            *robustness.claims(table),
+            *rivals.claims(table),
+        ]
+        size = results.campaign.size
+        workloads = scenarios.SCENARIOS["figure-6"].workloads[size]
+        return Findings(
+            title="IO-SETS, re-run",
+            summary="Boito, Pallez, Teylo and Vidal, IO-SETS: Simple and efficient approaches for "
+            "I/O bandwidth management (IEEE TPDS, 2023), evaluated again on an exact fluid "
+            "simulator, and beyond. All workloads are synthetic; all results are simulated. "
+            "Figures in brackets are 95% bootstrap intervals over workloads.",
+            claims=claims,
+            figures=figures(table),
+            made=(
+                ("workloads a point", f"{workloads} (100 for the rivals at full size)"),
+                ("gain", "Utilization: ours / theirs - 1; others: theirs / ours - 1"),
+            ),
+        )
+
+
+STUDY = IoSets()

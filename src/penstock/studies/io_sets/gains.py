@@ -1,0 +1,62 @@
+"""How much one policy gains over another, in the paper's terms.
+
+A gain in Utilization is ours / theirs - 1. Max Stretch and IO-slowdown are better when lower, so
+the gain is theirs / ours - 1: "the relative loss of FAIR-SHARE to SET-10" (Figure 6). Figures are
+ratios of means over workloads, averaged over points, with 95% bootstrap intervals.
+"""
+
+from collections.abc import Sequence
+
+from penstock.studies.sample import Estimate, Table
+
+UTILIZATION, STRETCH, SLOWDOWN = "utilization", "max_stretch", "io_slowdown"
+METRICS = (UTILIZATION, STRETCH, SLOWDOWN)
+NAMES = {UTILIZATION: "Utilization", STRETCH: "Max Stretch", SLOWDOWN: "IO-slowdown"}
+SET_10, FAIR_SHARE, EXCLUSIVE = "set-10", "fair-share", "exclusive-fcfs"
+
+
+def gain(
+    table: Table,
+    scenario: str,
+    metric: str,
+    points: Sequence[float] | None = None,
+    *,
+    ours: str = SET_10,
+    theirs: str = FAIR_SHARE,
+) -> Estimate:
+    """Return by how much `ours` is better than `theirs`, as a fraction."""
+    over, under = (ours, theirs) if metric == UTILIZATION else (theirs, ours)
+    ratio = table.ratio(scenario, metric, over, under, points)
+    return Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
+
+
+def gains(
+    table: Table, scenario: str, metric: str, *, ours: str = SET_10, theirs: str = FAIR_SHARE
+) -> dict[float, Estimate]:
+    """Return the gain at each point of a scenario."""
+    return {
+        x: gain(table, scenario, metric, [x], ours=ours, theirs=theirs)
+        for x in table.points(scenario)
+    }
+
+
+def percent(estimate: Estimate, digits: int = 1) -> str:
+    """Return a fraction in per cent, with its interval."""
+    return estimate.show(f"+.{digits}f", unit="%", scale=100)
+
+
+def spread(by_point: dict[float, Estimate], name: str, digits: int = 1) -> str:
+    """Return the smallest and the largest of several gains, and where they are."""
+    low = min(by_point, key=lambda x: by_point[x].value)
+    high = max(by_point, key=lambda x: by_point[x].value)
+    smallest, largest = (f"{100 * by_point[x].value:+.{digits}f}%" for x in (low, high))
+    return f"{smallest} ({name} = {low:g}) to {largest} ({name} = {high:g})"
+
+
+def near(value: float, paper: float) -> bool:
+    """Say whether a figure is within a fifth of the paper's."""
+    return abs(value - paper) <= abs(paper) / 5
+
+
+NEAR = "Rule: within a fifth of the paper's figure."
+EVERYWHERE = "Rule: the interval of the gain excludes a loss at every point."

@@ -1,0 +1,291 @@
+"""The scenarios of paper io-sets, Sections VI and VIII, and ours beyond it, as data.
+
+The paper does not print how many workloads a point stands for ("hundreds", Section V): 200 at full
+size, 20 in the fast one. It does not print the points of Figures 8 to 10 either; ours span the
+ranges of its text. Figures 8 to 10 keep the noise of Section VI-B1, b = 0.1, where they vary
+something else: the paper calls the jobs of Figures 9 and 10 periodic, so `figure-9-periodic`
+repeats Figure 9 with b = 0.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock import registry
+from penstock.policies.sharing.set_10 import Set10
+from penstock.sim import generators
+from penstock.sim.engine import simulate
+from penstock.sim.generators import Profile, three_profiles
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.metrics import measure, measure_jobs
+from penstock.sim.run import Run
+from penstock.sim.workload import Workload
+from penstock.studies.campaign import Cell
+from penstock.studies.journal import Value
+
+Seed = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A policy, and what it knows of w_iter at a point of the scenario."""
+
+    policy: str
+    label: str = ""
+    knowledge: Callable[[float], str] = lambda _: "exact"
+
+    @property
+    def name(self) -> str:
+        """What rows and figures call it."""
+        return self.label or self.policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Workloads over one parameter x, met by several policies.
+
+    A `paired` scenario draws the same random numbers at every point, so that a change from point
+    to point is the parameter's doing; otherwise all points are independent.
+    """
+
+    draw: Callable[[float, Seed], Workload]
+    full: Sequence[float]
+    fast: Sequence[float]
+    contenders: Sequence[Contender]
+    workloads: Mapping[str, int]
+    paired: bool = False
+    window: tuple[float, float] | None = None
+
+    def points(self, size: str) -> Sequence[float]:
+        """Return the points of a size."""
+        return self.full if size == "full" else self.fast
+
+
+MANY: Mapping[str, int] = {"full": 200, "fast": 20}
+ONE: Mapping[str, int] = {"full": 1, "fast": 1}
+PAPER = ("fair-share", "exclusive-fcfs", "set-10")
+PARTS = (*PAPER, "set-fair-share", "share-priority")
+RIVALS = (*PARTS, "greedy-yield", "greedy-com", "fair-finish")
+
+
+def _all(policies: Sequence[str]) -> tuple[Contender, ...]:
+    return tuple(Contender(policy=policy) for policy in policies)
+
+
+def _figure_4(n_high: float, _: Seed) -> Workload:
+    high, jobs = int(n_high), 16
+    w_iter = [64.0] * high + [640.0] * (jobs - high)
+    return generators.periodic(w_iter, [1 / jobs] * jobs, horizon=6400.0)
+
+
+def _by_share(jobs: int, omega: float) -> Callable[[float, Seed], Workload]:
+    """Return a scenario of Figure 6: a third of the jobs medium, n_H high, the others low."""
+
+    def draw(n_high: float, seed: Seed) -> Workload:
+        medium, high = jobs // 3, int(n_high)
+        profiles = three_profiles(high, medium, jobs - medium - high)
+        return generators.io_sets(profiles, seed=seed, omega=omega)
+
+    return draw
+
+
+def _balanced(
+    *, noise: float = 0.1, omega: float = 0.8, spread: float = 0.1, seed: Seed
+) -> Workload:
+    profiles = three_profiles(20, 20, 20, spread=spread)
+    return generators.io_sets(profiles, seed=seed, omega=omega, noise=noise)
+
+
+def _figure_10(mean: float, seed: Seed) -> Workload:
+    fourth = Profile(count=15, mean=mean, sd=0.1 * mean)
+    return generators.io_sets([*three_profiles(15, 15, 15), fourth], seed=seed)
+
+
+def _steps(start: float, stop: float, count: int) -> tuple[float, ...]:
+    return tuple(round(float(x), 6) for x in np.linspace(start, stop, count))
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "figure-4": Scenario(
+        draw=_figure_4,
+        full=range(17),
+        fast=range(17),
+        contenders=_all(PAPER),
+        workloads=ONE,
+        window=(1300.0, 6300.0),
+    ),
+    "figure-6": Scenario(
+        draw=_by_share(60, 0.8),
+        full=range(41),
+        fast=range(0, 41, 5),
+        contenders=_all(PARTS),
+        workloads=MANY,
+    ),
+    "figure-6-omega-0.2": Scenario(
+        draw=_by_share(60, 0.2),
+        full=range(41),
+        fast=range(0, 41, 10),
+        contenders=_all(PARTS),
+        workloads=MANY,
+    ),
+    "figure-6-n-15": Scenario(
+        draw=_by_share(15, 0.8),
+        full=range(11),
+        fast=(0, 2, 5, 8, 10),
+        contenders=_all(PARTS),
+        workloads=MANY,
+    ),
+    "figure-8": Scenario(
+        draw=lambda x, seed: _balanced(noise=x, seed=seed),
+        full=(0, 0.01, 0.02, *_steps(0.05, 0.5, 10)),
+        fast=(0, 0.02, 0.05, 0.1, 0.3, 0.5),
+        contenders=_all(PARTS),
+        workloads=MANY,
+        paired=True,
+    ),
+    "figure-9": Scenario(
+        draw=lambda x, seed: _balanced(spread=x, seed=seed),
+        full=_steps(0.05, 1, 20),
+        fast=(0.05, 0.2, 0.4, 0.6, 0.8, 1.0),
+        contenders=_all(PAPER),
+        workloads=MANY,
+        paired=True,
+    ),
+    "figure-9-periodic": Scenario(
+        draw=lambda x, seed: _balanced(spread=x, noise=0, seed=seed),
+        full=(0.05, *_steps(0.1, 1, 10)),
+        fast=(0.05, 0.4, 1.0),
+        contenders=_all(PAPER),
+        workloads=MANY,
+        paired=True,
+    ),
+    "figure-10": Scenario(
+        draw=_figure_10,
+        full=tuple(round(5 * 10 ** (k / 8), 2) for k in range(25)),
+        fast=(5, 10, 15, 30, 100, 300, 1000, 3000, 5000),
+        contenders=_all((*PAPER, "clairvoyant-sets")),
+        workloads=MANY,
+        paired=True,
+    ),
+    "load": Scenario(
+        draw=lambda x, seed: _balanced(omega=x, seed=seed),
+        full=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95),
+        fast=(0.2, 0.6, 0.8, 0.9),
+        contenders=_all(PAPER),
+        workloads=MANY,
+        paired=True,
+    ),
+    "wrong-w-iter": Scenario(
+        draw=lambda _, seed: _balanced(seed=seed),
+        full=(0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2),
+        fast=(0, 0.1, 0.2, 0.3, 0.5, 1, 2),
+        contenders=(
+            Contender(policy="fair-share"),
+            Contender(policy="set-10", knowledge=lambda x: f"noisy:{x:g}"),
+        ),
+        workloads=MANY,
+        paired=True,
+    ),
+    "learned-w-iter": Scenario(
+        draw=lambda _, seed: _balanced(seed=seed),
+        full=(0,),
+        fast=(0,),
+        contenders=(
+            *_all(("fair-share", "set-10")),
+            Contender(policy="set-10", label="set-10 learned", knowledge=lambda _: "learned"),
+        ),
+        workloads=MANY,
+    ),
+    "rivals": Scenario(
+        draw=_by_share(60, 0.8),
+        full=range(0, 41, 5),
+        fast=(0, 20, 40),
+        contenders=_all(RIVALS),
+        workloads={"full": 100, "fast": 20},
+    ),
+    "rivals-plafrim": Scenario(
+        draw=lambda _, seed: generators.plafrim(60, seed=seed),
+        full=(0,),
+        fast=(0,),
+        contenders=_all(RIVALS),
+        workloads={"full": 100, "fast": 20},
+    ),
+}
+
+
+def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
+    """Return a row for every policy that meets the cell's workload."""
+    scenario = SCENARIOS[cell.scenario]
+    point = 0 if scenario.paired else round(cell.x * 1_000_000)
+    drawn = (seed, zlib.crc32(cell.scenario.encode()), point, cell.workload)
+    workload = scenario.draw(cell.x, drawn)
+    return [_row(cell, scenario, workload, contender) for contender in scenario.contenders]
+
+
+def _row(
+    cell: Cell, scenario: Scenario, workload: Workload, contender: Contender
+) -> dict[str, Value]:
+    knows = contender.knowledge(cell.x)
+    run = simulate(
+        workload,
+        registry.sharing(contender.policy),
+        knowledge=Knowledge.parse(knows, seed=cell.workload),
+    )
+    metrics = measure(run, scenario.window)
+    return {
+        "scenario": cell.scenario,
+        "x": cell.x,
+        "workload": cell.workload,
+        "policy": contender.name,
+        "knowledge": knows,
+        "utilization": metrics.utilization,
+        "utilization_bound": metrics.utilization_bound,
+        "max_stretch": metrics.max_stretch,
+        "io_slowdown": metrics.io_slowdown,
+        "efficiency": metrics.efficiency,
+        **_worst_job(run, metrics.window),
+        "in_step": _in_step(run, metrics.window),
+        "jobs_by_set": _jobs_by_set(workload),
+    }
+
+
+def sets_of(workload: Workload) -> list[int]:
+    """Return set-10's set of every job, had it the true w_iter."""
+    policy = Set10()
+    return [policy.group(job) for job in workload.jobs()]
+
+
+def _jobs_by_set(workload: Workload) -> str:
+    count = Counter(sets_of(workload))
+    return " ".join(f"{number}:{count[number]}" for number in sorted(count))
+
+
+def _worst_job(run: Run, window: tuple[float, float]) -> dict[str, Value]:
+    """Say who has the maximal stretch: its w_iter, and the mean of those it shares a set with."""
+    worst = int(np.nanargmax(measure_jobs(run, window).stretch))
+    sets = np.array(sets_of(run.workload))
+    peers = run.workload.w_iter[sets == sets[worst]]
+    return {
+        "worst_w_iter": float(run.workload.w_iter[worst]),
+        "worst_set": int(sets[worst]),
+        "worst_set_w_iter": float(peers.mean()),
+    }
+
+
+def _in_step(run: Run, window: tuple[float, float]) -> int:
+    """Return how many jobs repeat with the very period of another job of their set: a convoy.
+
+    A job that waits in every iteration for the one before it moves at that one's pace.
+    """
+    offsets = run.workload.offsets
+    periods: Counter[tuple[int, float]] = Counter()
+    for j, number in enumerate(sets_of(run.workload)):
+        ends = run.end[offsets[j] : offsets[j + 1]]
+        first, stop = np.searchsorted(ends, window)
+        if stop - first > 2:
+            period = float(ends[stop - 1] - ends[first]) / (stop - first - 1)
+            periods[number, float(f"{period:.5g}")] += 1
+    return sum(count for count in periods.values() if count > 1)

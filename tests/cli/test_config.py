@@ -1,0 +1,53 @@
+"""penstock config show: what is in force, as a file that means the same."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import config
+
+
+def test_what_is_shown_is_a_file_that_means_the_same(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_SITE__NODES", "96")
+    name = 'a "quoted" \\ name\ttab \N{SNOWMAN} \x7f'
+    settings = ("--set", f"site.name={name}", "--set", "site.capacity=[1, 0.9]")
+    settings += ("--set", "site.bandwidth=2 GiB/s", "--set", "simulation.window=1:2")
+    settings += ("--set", "sharing.options.unknown=3")
+    shown = penstock("config", "show", *settings)
+    assert shown.status == 0
+    file = directory / "shown.toml"
+    file.write_text(shown.out)
+    again = config.load(file, environment={}).config
+    given = [config.Setting.parse(argument) for argument in settings[1::2]]
+    assert again == config.load(None, given).config
+    assert again.site.name == name
+    assert "nodes = 96  # environment PENSTOCK_SITE__NODES" in shown.out
+    assert "resources = 1  # default" in shown.out
+    assert 'bandwidth = "2 GiB/s"  # command line --set' in shown.out
+
+
+def test_defaults_are_a_file_too(penstock: Any, directory: Path) -> None:
+    (directory / "penstock.toml").write_text(penstock("config", "show").out)
+    result = penstock("config", "show", "--json").json
+    assert result["file"] == "penstock.toml"
+    assert result["origins"]["site.nodes"] == "file penstock.toml"
+    assert result["origins"]["site.bandwidth"] == "default"
+
+
+def test_json_has_values_and_origins(penstock: Any) -> None:
+    result = penstock("config", "show", "--set", "site.nodes=3", "--json").json
+    assert result["values"]["site"]["nodes"] == 3
+    assert result["values"]["sharing"] == {"policy": "set-10", "options": {"unknown": 5}}
+    assert result["origins"]["site.nodes"] == "command line --set"
+    assert result["origins"]["sharing.options.unknown"] == "default"
+    assert result["file"] is None
+
+
+def test_wrong_knowledge_is_found_without_a_simulation(penstock: Any, directory: Path) -> None:
+    (directory / "penstock.toml").write_text("[simulation]\nknowledge = 'psychic'\n")
+    result = penstock("config", "show")
+    assert result.status == 2
+    assert result.err.startswith("penstock: error: penstock.toml: knowledge 'psychic'")

@@ -1,0 +1,48 @@
+"""penstock generate: the presets in files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.sim import memory, traces
+from penstock.sim.generators import PRESETS
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset(penstock: Any, directory: Path, preset: str, suffix: str) -> None:
+    file = f"w{suffix}"
+    options = ("--jobs", "12", "--omega", "0.5", "--noise", "0", "--horizon", "10 min")
+    result = penstock("generate", preset, "--out", file, *options, "--seed", "4", "--json").json
+    workload = traces.read(directory / file)
+    assert (len(workload), workload.iterations) == (result["jobs"], result["iterations"])
+    assert workload.horizon == 600
+    assert workload.omega == pytest.approx(0.5)
+    expected = PRESETS[preset].make(jobs=12, omega=0.5, noise=0.0, horizon=600.0, seed=4)
+    np.testing.assert_array_equal(workload.io, expected.io)
+
+
+def test_the_list(penstock: Any) -> None:
+    assert [entry["name"] for entry in penstock("generate", "--list", "--json").json] == list(
+        PRESETS
+    )
+    assert "io-sets" in penstock("generate", "--list").out
+
+
+def test_for_people(penstock: Any) -> None:
+    result = penstock("generate", "io-sets", "--horizon", "100", "--out", "w.json")
+    assert result.out.startswith("w.json: 60 jobs, ")
+    assert "penstock compare w.json" in result.out
+
+
+def test_more_than_memory_holds_is_refused_at_once(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 8 * 2**30)
+    for options in (("--jobs", "1000000000"), ("--horizon", "1e15")):
+        result = penstock("generate", "io-sets", "--out", "w.npz", *options)
+        assert result.status == 2
+        assert "of memory, but 8 GiB are available" in result.err
+    assert not (directory / "w.npz").exists()

@@ -1,0 +1,120 @@
+"""`penstock reproduce`, as a user meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+
+RUN = [sys.executable, "-m", "penstock.cli", "reproduce"]
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    assert main(["reproduce", *args]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_wrong_input_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert "did you mean 'io-sets'?" in error_of(capsys, "io-set", "--out", str(tmp_path / "x"))
+    assert not (tmp_path / "x").exists()
+    assert "name a study: demo, io-sets" in error_of(capsys)
+    assert "--out DIR" in error_of(capsys, "demo")
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert "cannot be written to" in error_of(capsys, "demo", "--out", str(file))
+    assert file.read_text() == "mine"
+    error_of(capsys, "demo", "--out", str(tmp_path / "x"), "--jobs", "0")
+    error_of(capsys, "demo", "--out", str(tmp_path / "x"), "--seed", "-1")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_without_permission_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert "cannot be written to" in error_of(capsys, "demo", "--out", str(tmp_path / "closed"))
+
+
+def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    people = capsys.readouterr().out
+    assert main(["reproduce", "--list", "--json"]) == 0
+    studies = [entry["study"] for entry in json.loads(capsys.readouterr().out)]
+    assert studies == ["demo", "io-sets"]
+    assert all(name in people for name in studies)
+
+
+def interrupted(out: Path) -> subprocess.CompletedProcess[str]:
+    # A shell's background jobs are born deaf to interrupts, and so would this child be.
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*RUN, "demo", "--out", str(out), "--jobs", "1"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    deadline = time.monotonic() + 60
+    while not (out / "cells.jsonl").exists() or (out / "cells.jsonl").read_bytes().count(b"\n") < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    out = tmp_path / "demo"
+    stopped = interrupted(out)
+    assert stopped.returncode == 130, stopped.stderr
+    assert "the same command goes on from there" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert not (out / "results.csv").exists()
+    kept = (out / "cells.jsonl").read_bytes()
+    assert kept.count(b"\n") < 10
+
+    resumed = subprocess.run(
+        [*RUN, "demo", "--out", str(out), "--json"], capture_output=True, text=True, check=True
+    )
+    assert (out / "cells.jsonl").read_bytes().startswith(kept)
+    claims = json.loads(resumed.stdout)
+    assert [set(claim) for claim in claims] == [{"claim", "paper", "ours", "holds", "why"}] * 3
+    assert all(claim["holds"] is True for claim in claims)
+
+    whole = tmp_path / "whole"
+    shown = subprocess.run(
+        [*RUN, "demo", "--out", str(whole), "--jobs", "2"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "set-10" in shown.stdout
+    assert str(whole / "report.html") in shown.stdout
+    for name in ("results.csv", "claims.csv", "claims.md", "figures/example.svg"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert (whole / "figures" / "policies.png").stat().st_size > 10_000
+    assert "simulated" in (whole / "report.html").read_text(encoding="utf-8")
+
+
+def test_results_of_another_seed_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    header = b'{"study":"demo","version":1,"size":"fast","seed":5,"penstock":"0.1.0"}\n'
+    (tmp_path / "cells.jsonl").write_bytes(header)
+    assert "seed 5" in error_of(capsys, "demo", "--out", str(tmp_path))
+    assert (tmp_path / "cells.jsonl").read_bytes() == header

@@ -1,0 +1,154 @@
+"""penstock simulate: the figures of a run worked out by hand, and what it writes."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.sim import engine
+
+NAMES = {"utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan"}
+NAMES |= {"utilization_bound", "window", "policy", "jobs", "iterations", "events", "engine_seconds"}
+
+
+def test_exclusive_by_hand(penstock: Any, jobs: str) -> None:
+    # a: I/O from 6 to 11, and 17 to 22. b asks at 10, waits for a until 11, ends at 15.
+    result = penstock("simulate", jobs, "--policy", "exclusive-fcfs", "--jobs", "--json").json
+    assert result.keys() >= NAMES
+    assert result["makespan"] == 22
+    assert result["max_stretch"] == pytest.approx(14 / 13)
+    assert result["min_yield"] == pytest.approx(13 / 14)
+    assert result["utilization"] == pytest.approx((12 + 9) / (22 + 14))
+    assert result["efficiency"] == pytest.approx((22 + 13) / (22 + 14))
+    assert result["io_slowdown"] == pytest.approx((10 / 10 * 5 / 4) ** 0.5)
+    assert (result["jobs"], result["iterations"], result["events"]) == (2, 3, 6)
+    assert result["window"] == [0, 22]
+    a, b = result["per_job"]
+    assert (a["job"], a["waiting"], a["stretch"]) == ("a", 0, 1)
+    assert (b["job"], b["waiting"]) == ("b", 1)
+
+
+def test_fair_share_by_hand(penstock: Any, jobs: str) -> None:
+    # From 10 on both have half: a's last second of I/O takes two, until 12; b has 3 s left then.
+    result = penstock("simulate", jobs, "--policy", "fair-share", "--jobs", "--json").json
+    assert [job["finish"] for job in result["per_job"]] == [23, 15]
+
+
+def test_the_reference_gives_the_same(penstock: Any, jobs: str) -> None:
+    native = penstock("simulate", jobs, "--policy", "set-10", "--json").json
+    slow = penstock("simulate", jobs, "--policy", "set-10", "--reference", "--json").json
+    assert (native.pop("engine"), slow.pop("engine")) == ("native", "reference")
+    del native["engine_seconds"], slow["engine_seconds"]
+    assert native == slow
+
+
+def test_the_window_cuts(penstock: Any, jobs: str) -> None:
+    arguments = ("simulate", jobs, "--policy", "exclusive-fcfs", "--window", "0:6 s", "--json")
+    result = penstock(*arguments).json
+    assert result["window"] == [0, 6]
+    assert result["utilization"] == 1
+
+
+def test_the_policy_is_the_configuration_s_by_default(
+    penstock: Any, jobs: str, directory: Path
+) -> None:
+    (directory / "penstock.toml").write_text('[sharing]\npolicy = "greedy-com"\n')
+    assert penstock("simulate", jobs, "--json").json["policy"] == "greedy-com"
+    assert penstock("simulate", jobs, "--policy", "fair-share", "--json").json["policy"] == (
+        "fair-share"
+    )
+
+
+def test_a_policy_from_a_file(penstock: Any, jobs: str, directory: Path) -> None:
+    (directory / "mine.py").write_text(
+        "from penstock.policies.base import ByArrival\n"
+        "class Mine(ByArrival):\n"
+        "    def group(self, job):\n"
+        "        return 'all'\n"
+    )
+    mine = penstock("simulate", jobs, "--policy", "./mine.py:Mine", "--json").json
+    assert mine["makespan"] == 22
+
+
+def test_knowledge_changes_what_set_10_does(penstock: Any) -> None:
+    penstock("generate", "io-sets", "--jobs", "12", "--horizon", "3000", "--out", "w.json")
+    arguments = ("simulate", "w.json", "--policy", "set-10", "--json")
+    exact = penstock(*arguments).json["io_slowdown"]
+    learned = penstock(*arguments, "--knowledge", "learned").json["io_slowdown"]
+    noisy = penstock(*arguments, "--knowledge", "noisy:1", "--seed", "3").json["io_slowdown"]
+    again = penstock(*arguments, "--knowledge", "noisy:1", "--seed", "3").json["io_slowdown"]
+    assert len({exact, learned, noisy}) == 3
+    assert noisy == again
+
+
+def test_repeat_times_so_many_engine_runs(
+    penstock: Any, jobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def simulate(*args: Any, **how: Any) -> Any:
+        calls.append(how["timeline"])
+        return original(*args, **how)
+
+    original = engine.simulate
+    monkeypatch.setattr(engine, "simulate", simulate)
+    result = penstock("simulate", jobs, "--repeat", "5", "--timeline", "t.csv", "--json").json
+    assert calls == [False] * 5 + [True]
+    assert result["repeat"] == 5
+    assert result["engine_seconds"] > 0
+
+
+def test_the_timeline_is_all_the_io_there_is(penstock: Any, jobs: str, directory: Path) -> None:
+    penstock("simulate", jobs, "--policy", "fair-share", "--timeline", "t.csv")
+    with (directory / "t.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["job", "resource", "start", "end", "share"]
+    for job, io in (("a", 10), ("b", 4)):
+        done = [
+            (float(r["end"]) - float(r["start"])) * float(r["share"])
+            for r in rows
+            if r["job"] == job
+        ]
+        assert sum(done) == pytest.approx(io)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_plot(penstock: Any, jobs: str, directory: Path, suffix: str) -> None:
+    result = penstock("simulate", jobs, "--plot", f"g{suffix}", "--plot-window", "0:30")
+    assert f"g{suffix}: 0 to 30 s, 2 of 2 jobs" in result.out
+    heads = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    assert (directory / f"g{suffix}").read_bytes().startswith(heads[suffix])
+
+
+def test_a_volume_needs_the_site(penstock: Any, directory: Path) -> None:
+    job = {"id": "a", "phases": [["1 min", "12 GiB"]]}
+    (directory / "w.json").write_text(json.dumps({"jobs": [job]}))
+    assert penstock("simulate", "w.json").status == 2
+    result = penstock("simulate", "w.json", "--set", "site.bandwidth=2 GiB/s", "--json")
+    assert result.json["makespan"] == 66
+
+
+def test_swf(penstock: Any, directory: Path) -> None:
+    fields = [1, 0, 30, 100, 4, *[-1] * 5, 1, 7, *[-1] * 6]
+    (directory / "w.swf").write_text("; Version: 2.2\n" + " ".join(map(str, fields)) + "\n")
+    arguments = ("simulate", "w.swf", "--io-ratio", "0.25", "--w-iter", "20 s", "--json")
+    result = penstock(*arguments).json
+    assert result["iterations"] == 5
+    assert result["makespan"] == pytest.approx(130)
+    assert result["utilization"] == pytest.approx(0.75)
+
+
+def test_for_people(penstock: Any, jobs: str) -> None:
+    result = penstock("simulate", jobs, "--policy", "exclusive-fcfs", "--jobs")
+    assert "exclusive-fcfs on jobs.json: 2 jobs, 3 iterations" in result.out
+    assert "utilization" in result.out
+    assert result.out.index("\nb ") < result.out.index("\na "), "the worst job comes first"
+    assert result.err == ""
+
+
+def test_many_jobs_are_cut_short_for_people_only(penstock: Any) -> None:
+    penstock("generate", "io-sets", "--jobs", "50", "--horizon", "100", "--out", "w.npz")
+    assert "... and 10 more jobs" in penstock("simulate", "w.npz", "--jobs").out
+    assert len(penstock("simulate", "w.npz", "--jobs", "--json").json["per_job"]) == 50

@@ -1,0 +1,109 @@
+"""Figures: every policy told apart, every curve named, and the same file from the same records."""
+
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import pytest
+from matplotlib.text import Text
+
+from penstock.registry import POLICIES
+from penstock.report.findings import Curves, Dots, Figure, Lanes, Reference, Series, Stretch
+from penstock.report.plots import LOOKS, _apart, draw, look, save
+
+
+def curves(**options: object) -> Curves:
+    series = [
+        Series(label=label, x=[1, 10, 100], y=[y, y, y], low=[y - 1] * 3, high=[y + 1] * 3)
+        for label, y in (("set-10", 5.0), ("fair-share", 5.01), ("set-10, learned", 5.02))
+    ]
+    given = {"title": "T", "x": "x", "y": "y", "series": series} | options
+    return Curves(**given)  # type: ignore[arg-type]
+
+
+def figure(*panels: object, stacked: bool = False) -> Figure:
+    return Figure(
+        name="one",
+        title="A figure",
+        caption="simulated",
+        panels=panels,  # type: ignore[arg-type]
+        stacked=stacked,
+    )
+
+
+DOTS = Dots(
+    title="Utilization",
+    labels=["set-10", "fair-share"],
+    value=[0.97, 0.95],
+    low=[0.96, 0.94],
+    high=[0.98, 0.96],
+    better="higher",
+)
+LANES = Lanes(
+    title="set-10",
+    x="time (s)",
+    jobs=["a", "b"],
+    stretches=[
+        Stretch(job="a", start=0, end=5, doing="compute"),
+        Stretch(job="b", start=0, end=5, doing="wait"),
+        Stretch(job="a", start=5, end=9, doing="io", share=0.25),
+    ],
+    window=(0, 10),
+)
+
+
+def test_every_policy_has_its_own_colour_and_marker() -> None:
+    assert set(POLICIES["sharing"]) <= set(LOOKS)
+    for one, other in combinations(LOOKS.values(), 2):
+        assert one.colour != other.colour
+        assert (one.marker, one.line) != (other.marker, other.line)
+    assert look("set-10, learned").colour == look("set-10").colour
+    assert look("set-10, learned").line != look("set-10").line
+
+
+def test_curves_are_named_where_they_end_without_overlap() -> None:
+    canvas = draw(figure(curves(references=[Reference(y=5.03, label="bound")])))
+    (axes,) = canvas.axes
+    canvas.draw_without_rendering()
+    # Of the words alone: an annotation's own extent takes in the line that leads to it.
+    boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}
+    assert set(boxes) == {"set-10", "fair-share", "set-10, learned", "bound"}
+    right = axes.get_window_extent().x1
+    assert all(box.x0 > right for box in boxes.values())
+    assert all(box.x1 < canvas.bbox.x1 for box in boxes.values()), "a name leaves the figure"
+    ordered = sorted(boxes.values(), key=lambda box: box.y0)
+    assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(ordered))
+
+
+@pytest.mark.parametrize("wanted", [[0, 0, 0], [0, 1, 50, 51], [5, 20, 40]])
+def test_names_are_moved_apart_no_more_than_needed(wanted: list[float]) -> None:
+    placed = _apart(wanted, 10)
+    assert all(b - a >= 10 - 1e-3 for a, b in pairwise(placed))
+    assert sum(placed) == pytest.approx(sum(wanted))
+    if all(b - a >= 10 for a, b in pairwise(wanted)):
+        assert placed == wanted
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        figure(curves(), curves(log_x=True), curves(log_y=True)),
+        figure(DOTS, DOTS),
+        figure(LANES, LANES, stacked=True),
+    ],
+)
+def test_the_same_records_make_the_same_files(tmp_path: Path, one: Figure) -> None:
+    written = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        files = save(one, tmp_path / name)
+        assert set(files) == {"png", "svg"}
+        written.append({key: file.read_bytes() for key, file in files.items()})
+    assert written[0] == written[1]
+    assert written[0]["png"].startswith(b"\x89PNG")
+    assert b"<svg" in written[0]["svg"]
+
+
+def test_the_best_dot_is_in_bold() -> None:
+    (axes,) = draw(figure(DOTS)).axes
+    weights = {text.get_text(): text.get_fontweight() for text in axes.texts}
+    assert weights == {"0.970": "bold", "0.950": "normal"}

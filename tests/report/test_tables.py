@@ -1,0 +1,44 @@
+"""Claims and rows as text, Markdown and CSV."""
+
+import csv
+import io
+
+from penstock.report.findings import Claim
+from penstock.report.tables import claims_csv, claims_markdown, claims_text, rows_csv
+
+CLAIMS = [
+    Claim(claim="Three is 3", paper="3", ours="3.00", holds=True, why="Rule: equal."),
+    Claim(claim="a|b, [red]", paper="x", ours="+1% [0, 2]", holds=False, why="Rule: less. Not so."),
+]
+
+
+def test_csv_reads_back_as_written() -> None:
+    rows = list(csv.DictReader(io.StringIO(claims_csv(CLAIMS))))
+    assert [row["holds"] for row in rows] == ["yes", "no"]
+    assert rows[1]["claim"] == CLAIMS[1].claim
+    assert rows[1]["ours"] == CLAIMS[1].ours
+
+
+def test_markdown_keeps_a_bar_inside_its_cell() -> None:
+    lines = claims_markdown(CLAIMS).splitlines()
+    assert lines[0] == "| claim | paper | ours | holds | why |"
+    assert all(line.replace("\\|", "").count("|") == 6 for line in lines)
+
+
+def test_text_explains_what_differs_and_only_that() -> None:
+    text = claims_text(CLAIMS, width=100)
+    assert "Rule: less. Not so." in text
+    assert "Rule: equal." not in text
+    assert "[red]" in text, "brackets are data, not colours"
+    assert "+1% [0, 2]" in text
+    assert "1 of 2 claims hold." in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+def test_rows_keep_every_digit_and_every_column() -> None:
+    text = rows_csv([{"a": 0.1 + 0.2, "b": None}, {"a": 1, "c": "x,y"}])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert float(rows[0]["a"]) == 0.1 + 0.2
+    assert rows[0]["b"] == rows[0]["c"] == ""
+    assert rows[1]["c"] == "x,y"
+    assert text.splitlines()[0] == "a,b,c"
