@@ -41,6 +41,10 @@ def replacing(path: Path) -> Iterator[Path]:
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
+    except OSError as error:
+        # A write that fails (no space left) does not say where.
+        error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

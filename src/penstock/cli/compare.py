@@ -36,10 +36,17 @@ HIGHER_IS_BETTER: Mapping[str, bool] = {
 PROCESSES_PAY = 400_000
 """Iterations, over all simulations, from which processes of their own are worth their start."""
 
-Figures = dict[str, float]
+SHOWN: Mapping[str, str] = {
+    "utilization": "utilization",
+    "max_stretch": "max\nstretch",
+    "io_slowdown": "IO\nslowdown",
+    "efficiency": "efficiency",
+    "makespan": "makespan",
+}
+"""The columns for people, which fit a terminal; the yield is the stretch upside down."""
 
 
-@click.command()
+@click.command(short_help="Policies side by side.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--policies", metavar="A,B,...", help="Which to compare; else all that the files can feed."
@@ -222,34 +229,38 @@ def _mean(results: Sequence[Mapping[str, Any]], policy: str) -> dict[str, Any]:
 def _show(result: Mapping[str, Any]) -> None:
     policies, files = result["policies"], result["files"]
     best = {
-        metric: (max if higher else min)(figures[metric] for figures in policies.values())
-        for metric, higher in HIGHER_IS_BETTER.items()
+        metric: (max if HIGHER_IS_BETTER[metric] else min)(f[metric] for f in policies.values())
+        for metric in SHOWN
     }
-    windows = {figures["window"] for file in files for figures in file["policies"].values()}
     rows = []
     for name, figures in policies.items():
         cells = [
             _cell(figures[metric], star=len(policies) > 1 and figures[metric] == best[metric])
-            for metric in HIGHER_IS_BETTER
+            for metric in SHOWN
         ]
-        gain = figures["gain"] and f"{100 * figures['gain']['utilization']:+.2f} %"
-        rows.append((name, *cells, gain or "-"))
-    if len(files) == 1:
-        title = (
-            f"{files[0]['file']}: {files[0]['jobs']:,} jobs, {files[0]['iterations']:,} iterations"
-        )
-    else:
-        title = f"means over {len(files)} files, {sum(f['jobs'] for f in files):,} jobs"
-    if len(windows) == 1:
-        begin, end = windows.pop()
-        title += f", measured from {begin:g} to {end:g} s"
-    emit_table(("policy", *HIGHER_IS_BETTER, f"gain over {BASE}"), rows, title=title)
+        gain = figures["gain"] and f"{100 * figures['gain']['utilization']:+.2f}%"
+        rows.append((name, cells[0], gain or "-", *cells[1:]))
+    utilization, *others = SHOWN.values()
+    emit_table(("policy", utilization, "gain", *others), rows, title=_title(files))
+    if BASE in policies:
+        click.echo(f"* best; gain: utilization over {BASE}'s")
     for entry in result["skipped"]:
         click.echo(f"left out {entry['policy']} on {entry['file']}: {entry['reason']}")
+
+
+def _title(files: Sequence[Mapping[str, Any]]) -> str:
+    jobs, iterations = (sum(file[key] for file in files) for key in ("jobs", "iterations"))
+    name = files[0]["file"] if len(files) == 1 else f"means over {len(files)} files"
+    windows = {figures["window"] for file in files for figures in file["policies"].values()}
+    measured = ""
+    if len(windows) == 1:
+        begin, end = windows.pop()
+        measured = f", {begin:g} to {end:g} s"
+    return f"{name}: {jobs:,} jobs, {iterations:,} iterations{measured}"
 
 
 def _cell(value: float, *, star: bool) -> str:
     if math.isnan(value):
         return "- "
-    number = f"{value:,.1f}" if abs(value) >= 1000 else f"{value:.4f}"
+    number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4f}"
     return f"{number}{'*' if star else ' '}"

@@ -22,7 +22,7 @@ def config() -> None:
     """Show the configuration that all verbs share."""
 
 
-@config.command()
+@config.command(short_help="Print what is in force.")
 @options.configured
 @options.as_json
 def show(*, config_file: Path | None, settings: tuple[str, ...], as_json: bool) -> None:
@@ -31,7 +31,7 @@ def show(*, config_file: Path | None, settings: tuple[str, ...], as_json: bool) 
     \b
     Examples:
       penstock config show
-      penstock config show > penstock.toml
+      penstock config show > site.toml
       PENSTOCK_SITE__NODES=96 penstock config show --set sharing.policy=fair-share --json
 
     \b

@@ -20,7 +20,7 @@ LONG = 2_000_000
 """Iterations that take more than a moment to write."""
 
 
-@click.command()
+@click.command(short_help="Draw a synthetic workload.")
 @click.argument("preset", required=False)
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help=".json or .npz.")
 @click.option("--jobs", type=int, default=SAMPLE_JOBS, show_default=True, help="How many jobs.")

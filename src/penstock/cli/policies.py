@@ -11,7 +11,7 @@ from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
 
 
-@click.command()
+@click.command(short_help="List the policies, or explain one.")
 @click.argument("name", required=False)
 @options.as_json
 def policies(*, name: str | None, as_json: bool) -> None:
@@ -32,19 +32,17 @@ def policies(*, name: str | None, as_json: bool) -> None:
         entry = _entry("sharing", name)
         emit_json(entry) if as_json else _explain(entry)
         return
-    entries = [
-        _entry(kind, policy)
+    kinds = {
+        kind: [_entry(kind, policy) for policy in sorted(registry.table(kind))]
         for kind in registry.POLICIES
-        for policy in sorted(registry.table(kind))
-    ]
+    }
     if as_json:
-        emit_json(entries)
+        emit_json([entry for entries in kinds.values() for entry in entries])
         return
-    columns = ("policy", "kind", "needs", "options", "summary")
-    rows = [
-        (e["name"], e["kind"], ", ".join(e["needs"]), _options(e), e["summary"]) for e in entries
-    ]
-    emit_table(columns, rows, text=columns)
+    columns = ("policy", "needs", "options", "summary")
+    for kind, entries in kinds.items():
+        rows = [(e["name"], ", ".join(e["needs"]), _options(e), e["summary"]) for e in entries]
+        emit_table(columns, rows, title=f"{kind} policies", text=columns)
 
 
 def _entry(kind: str, name: str) -> dict[str, Any]:

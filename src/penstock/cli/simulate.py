@@ -27,7 +27,7 @@ MOST_JOBS_SHOWN = 40
 MEANING = {
     "utilization": "useful computation over time held, of at most {utilization_bound:.4f}",
     "max_stretch": "the worst job's elapsed time over its work",
-    "io_slowdown": "time in I/O over isolated I/O time, geometric mean of jobs",
+    "io_slowdown": "time in I/O over isolated I/O, geometric mean of jobs",
     "min_yield": "the worst job's work over elapsed time",
     "efficiency": "work over elapsed time, weighted by nodes",
     "makespan": "seconds until the last job ended",
@@ -35,7 +35,7 @@ MEANING = {
 }
 
 
-@click.command()
+@click.command(short_help="What one policy makes of a workload.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--policy", metavar="NAME", help="A name of 'penstock policies', or ./file.py:Class.")
 @options.simulated

@@ -32,6 +32,4 @@ class Site:
         if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
             raise InputError(f"site.bandwidth is {self.bandwidth:g} B/s; give more than zero")
         if not self.capacity or any(not 1e-9 <= c <= 1 for c in self.capacity):
-            raise InputError(
-                f"site.capacity is {list(self.capacity)}; give values from 1e-9 to 1"
-            )
+            raise InputError(f"site.capacity is {list(self.capacity)}; give values from 1e-9 to 1")

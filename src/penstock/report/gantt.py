@@ -95,8 +95,8 @@ def _choose(
     if span is None:
         there = np.flatnonzero((run.start < end) & (run.finish > begin))
         if len(there):
-            short = float(np.quantile(workload.w_iter[there], 0.1))
-            end = _tidy(begin, min(end, begin + ITERATIONS_IN_VIEW * short), end)
+            readable = ITERATIONS_IN_VIEW * float(np.quantile(workload.w_iter[there], 0.1))
+            end = end if end - begin <= readable else _tidy(begin, begin + readable)
     there = np.flatnonzero((run.start < end) & (run.finish > begin))
     if not len(there):
         raise InputError(
@@ -111,16 +111,16 @@ def _choose(
         by_period = by_period[np.linspace(0, len(by_period) - 1, MOST_JOBS).round().astype(int)]
     bars = sum(len(_phases(run, int(j), view)) for j in by_period)
     if span is None and bars > MOST_BARS:
-        end = _tidy(begin, begin + (end - begin) * MOST_BARS / bars, end)
+        end = _tidy(begin, begin + (end - begin) * MOST_BARS / bars)
     return _View(begin=begin, end=end, jobs=by_period)
 
 
-def _tidy(begin: float, end: float, last: float) -> float:
+def _tidy(begin: float, end: float) -> float:
     """Return an end that is not later and makes a span of 1, 2 or 5 times a power of ten."""
     length = end - begin
     unit = 10.0 ** np.floor(np.log10(length))
     whole = max(m * unit for m in (1, 2, 5) if m * unit <= length * 1.0001)
-    return min(begin + float(whole), last)
+    return begin + float(whole)
 
 
 def _phases(run: Run, j: int, view: _View) -> Longs:

@@ -24,7 +24,7 @@ from penstock.sim.workload import Workload
 Watch = Callable[[int, int], None]
 """Told, now and then, how many jobs of how many are read or written."""
 
-MEMORY_PER_BYTE: Mapping[str, float] = {".json": 2.0, ".npz": 1.0, ".csv": 1.0, ".swf": 1.0}
+MEMORY_PER_BYTE: Mapping[str, float] = {".json": 2.0, ".npz": 1.0, ".csv": 2.0, ".swf": 2.0}
 """Bytes of memory that reading a byte of a file takes at least."""
 WRITTEN = (".json", ".npz")
 

@@ -1,0 +1,77 @@
+"""The commands, formats and code in README and docs work as written."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock import config
+from penstock.sim import traces
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SLOW = {"penstock reproduce io-sets --out study"}
+"""Minutes of work; tests/studies runs that study in small."""
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def commands(page: Path) -> list[str]:
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [re.sub(r"\s+#.*", "", line[2:]) for line in lines if line.startswith("$ ")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for command in commands(page):
+        if command in SLOW:
+            continue
+        program = command.replace("penstock", f"{sys.executable} -m penstock.cli", 1)
+        result = subprocess.run(
+            program, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, f"{command}\n{result.stderr}"
+        assert result.stdout, command
+
+
+def test_there_are_commands_to_test() -> None:
+    assert sum(len(commands(page)) for page in PAGES) >= 8
+
+
+def test_the_slow_ones_are_still_there() -> None:
+    assert set(commands(ROOT / "README.md")) >= SLOW
+
+
+def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
+    (example,) = blocks(ROOT / "docs" / "workload-files.md", "json")
+    (tmp_path / "jobs.json").write_text(example)
+    workload = traces.read(tmp_path / "jobs.json")
+    assert workload.ids == ["climate", "genome"]
+    assert workload.compute[3] == 300.0
+
+
+def test_the_toml_example_is_a_configuration(tmp_path: Path) -> None:
+    (example,) = blocks(ROOT / "docs" / "configuration.md", "toml")
+    (tmp_path / "penstock.toml").write_text(example)
+    loaded = config.load(tmp_path / "penstock.toml", environment={})
+    assert loaded.config.site.site().bandwidth == 2 * 2**30
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_examples_run(page: Path) -> None:
+    for code in blocks(page, "python"):
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
