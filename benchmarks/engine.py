@@ -1,7 +1,7 @@
 """How fast the engine is, as ratios measured in one run.
 
-    python benchmarks/engine.py             the paper's scenario, other simulators, scaling, policies
-    python benchmarks/engine.py --huge      and one million jobs of 50 iterations in one run
+    python benchmarks/engine.py           the paper's scenario, other simulators, scaling, policies
+    python benchmarks/engine.py --huge    and one million jobs of 50 iterations in one run
 
 Contenders take turns round by round and medians are compared, so that a noisy machine slows all of
 them alike. Each line ends with its bar and whether it is met; none of them is a test.
@@ -87,7 +87,9 @@ def run_of(workload: Workload, answer: tuple[NDArray, NDArray, float]) -> Run:
 def against_simulators(rounds: int) -> None:
     workload = paper_scenario(seed=1)
     events = 2 * workload.iterations
-    print(f"The paper's scenario: 60 jobs, {events:,} phase ends, SimGrid {simgrid_io_sets.version()}")
+    print(
+        f"The paper's scenario: 60 jobs, {events:,} phase ends, SimGrid {simgrid_io_sets.version()}"
+    )
     for name in FAST:
         policy = registry.sharing(name)
         group, weight = lowered(workload, policy)
@@ -108,7 +110,7 @@ def against_simulators(rounds: int) -> None:
         print(f"  {name}")
         print(f"    {events / ours / 1e6:6.1f} M events/s {verdict(events / ours, EVENTS_BAR)}")
         hosts, delays, simpy = (seconds[k] / ours for k in ("hosts", "delays", "simpy"))
-        print(f"    {hosts:6.0f} x SimGrid, jobs on hosts as in the paper {verdict(hosts, SIMGRID_BAR)}")
+        print(f"    {hosts:6.0f} x SimGrid as in the paper, on hosts {verdict(hosts, SIMGRID_BAR)}")
         print(f"    {delays:6.0f} x SimGrid with plain delays, the fastest form we found")
         print(f"    {simpy:6.0f} x SimPy {verdict(simpy, SIMPY_BAR)}")
         if name != "fair-share":
@@ -118,8 +120,10 @@ def against_simulators(rounds: int) -> None:
                 abs(getattr(mine, m) / getattr(other, m) - 1)
                 for m in ("utilization", "max_stretch", "io_slowdown")
             )
-            print(f"    {gap:6.0e} largest relative difference of a metric to SimGrid's "
-                  f"{verdict(gap, 1e-6, at_most=True)}")
+            print(
+                f"    {gap:6.0e} largest relative difference of a metric to SimGrid's "
+                f"{verdict(gap, 1e-6, at_most=True)}"
+            )
 
 
 def chaotic_fair_share(workloads: int) -> None:
@@ -137,8 +141,13 @@ def chaotic_fair_share(workloads: int) -> None:
     difference = ours - theirs
     error = difference.std(axis=0, ddof=1) / np.sqrt(workloads)
     print(f"fair-share, means over {workloads} workloads (difference in standard errors):")
-    rows = zip(("utilization", "max stretch", "IO-slowdown"), ours.mean(0), theirs.mean(0),
-               difference.mean(0) / error, strict=True)
+    rows = zip(
+        ("utilization", "max stretch", "IO-slowdown"),
+        ours.mean(0),
+        theirs.mean(0),
+        difference.mean(0) / error,
+        strict=True,
+    )
     for metric, mine, other, errors in rows:
         print(f"  {metric:12} penstock {mine:.4f}, SimGrid {other:.4f} ({errors:+.1f})")
 
@@ -162,8 +171,9 @@ def scaling(rounds: int) -> None:
             runs[scale] = workload
         seconds = medians(
             {
-                str(scale.jobs): lambda w=w, p=policy: timed(lambda: simulate(w, p))
-                / (2 * w.iterations)
+                str(scale.jobs): lambda w=w, p=policy: (
+                    timed(lambda: simulate(w, p)) / (2 * w.iterations)
+                )
                 for scale, w in runs.items()
             },
             rounds,
@@ -206,15 +216,20 @@ def huge() -> None:
         release=rng.uniform(0, w_iter),
     )
     for name in FAST:
-        seconds = timed(lambda p=registry.sharing(name): measure(simulate(workload, p)))
+        policy = registry.sharing(name)
+        seconds = timed(lambda p=policy: measure(simulate(workload, p)))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         rate = 2 * workload.iterations / seconds / 1e6
-        print(f"  {name:15} {seconds:6.1f} s, {rate:.1f} M events/s, peak {peak / 2**30:.2f} GiB "
-              f"{verdict(peak / 2**30, MEMORY_BAR / 2**30, at_most=True)}")
+        print(
+            f"  {name:15} {seconds:6.1f} s, {rate:.1f} M events/s, peak {peak / 2**30:.2f} GiB "
+            f"{verdict(peak / 2**30, MEMORY_BAR / 2**30, at_most=True)}"
+        )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=7, help="rounds of each comparison (7)")
     parser.add_argument("--workloads", type=int, default=40, help="for fair-share's means (40)")
     parser.add_argument("--huge", action="store_true", help="one million jobs of 50 iterations")

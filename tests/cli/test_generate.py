@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.sim import memory, traces
+from penstock.sim import traces
 from penstock.sim.generators import PRESETS
+from penstock.sim.traces import memory
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz"])

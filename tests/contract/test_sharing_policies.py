@@ -52,9 +52,7 @@ def test_it_is_pure(name: str) -> None:
     view = StillView()
     for job in JOBS:
         request = Request(job=job, arrival=1.0, resources=(0,), io=5.0)
-        answers = [
-            (p.group(job), p.weight(job), p.turn(request, view)) for p in (one, one, other)
-        ]
+        answers = [(p.group(job), p.weight(job), p.turn(request, view)) for p in (one, one, other)]
         assert answers[0] == answers[1] == answers[2]
         group, weight, turn = answers[0]
         hash(group)

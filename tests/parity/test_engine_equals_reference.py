@@ -53,9 +53,7 @@ def test_engine_equals_reference(name: str, case: Case, knowledge: Knowledge) ->
 @given(case=cases())
 @examples(40)
 def test_a_policy_in_plain_python_gives_the_same_run(name: str, case: Case) -> None:
-    lowered = engine.simulate(
-        case.workload, registry.sharing(name), site=case.site, timeline=True
-    )
+    lowered = engine.simulate(case.workload, registry.sharing(name), site=case.site, timeline=True)
     called = engine.simulate(
         case.workload, in_plain_python(registry.sharing(name)), site=case.site, timeline=True
     )

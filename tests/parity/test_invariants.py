@@ -1,5 +1,7 @@
 """What holds for every run, whatever the workload."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,7 +69,7 @@ def test_never_two_jobs_of_a_group_on_a_resource(name: str, workload: Workload) 
             timeline.job.tolist(), timeline.resource, timeline.start, timeline.end, strict=True
         )
     )
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in pairwise(rows):
         if before[:2] == after[:2] and before[4] != after[4]:
             assert after[2] >= before[3]
 

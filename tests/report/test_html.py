@@ -36,7 +36,7 @@ class Checker(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in {"meta", "img", "br"}:
+        if tag not in {"meta", "img", "col"}:
             self.open.append(tag)
         self.links += [value or "" for name, value in attrs if name in {"src", "href"}]
 

@@ -48,6 +48,7 @@ def test_a_good_one() -> None:
         ({"nodes": [1, 9]}, "'b' needs 9 nodes, but the site has 8"),
         ({"ids": ["a", "a"]}, r"jobs\[1\].id 'a' is used twice"),
         ({"barrier": [0, 1], "after": [1, 0]}, "circle"),
+        ({"barrier": [0, 2]}, "beyond the number of jobs"),
         ({"barrier": [0, 1], "after": [-1, 1]}, "circle"),
     ],
 )

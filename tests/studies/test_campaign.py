@@ -16,7 +16,15 @@ import pytest
 from penstock.errors import InputError
 from penstock.report.tables import rows_csv
 from penstock.studies import io_sets
-from penstock.studies.campaign import RESULTS, Campaign, Cell, every, local_workers, run
+from penstock.studies.campaign import (
+    RESULTS,
+    Campaign,
+    Cell,
+    WorkerDiedError,
+    every,
+    local_workers,
+    run,
+)
 
 PATIENCE = 30.0
 
@@ -37,9 +45,9 @@ def work(cell, *, directory, free):
 if __name__ == "__main__":
     # A shell's background jobs are born deaf to interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    directory, free = Path(sys.argv[1]), int(sys.argv[2])
+    directory, free, cells = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     campaign = Campaign(study="test", version=1, size="fast", seed=0,
-                        cells=list(every("one", (0.5,), 12)),
+                        cells=list(every("one", (0.5,), cells)),
                         work=partial(work, directory=directory, free=free))
     from penstock.report.tables import rows_csv
     results = run(campaign, directory, cores=2)
@@ -53,10 +61,10 @@ def start(tmp_path: Path) -> Any:
     script.write_text(SCRIPT)
     running = []
 
-    def launch(directory: Path, free: int) -> subprocess.Popen[str]:
+    def launch(directory: Path, free: int, cells: int = 12) -> subprocess.Popen[str]:
         directory.mkdir(exist_ok=True)
         process = subprocess.Popen(
-            [sys.executable, str(script), str(directory), str(free)],
+            [sys.executable, str(script), str(directory), str(free), str(cells)],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
@@ -115,7 +123,7 @@ def test_a_killed_campaign_resumes_to_the_same_results(start: Any, tmp_path: Pat
 
 def test_an_interrupt_keeps_the_cells_that_run(start: Any, tmp_path: Path) -> None:
     directory = tmp_path / "interrupted"
-    process = start(directory, 3)
+    process = start(directory, 3, cells=5000)
     until(lambda: finished(directory) == 3)
     os.killpg(process.pid, signal.SIGINT)
     # Both workers are in the middle of a cell; they must outlive the interrupt to end it.
@@ -123,7 +131,7 @@ def test_an_interrupt_keeps_the_cells_that_run(start: Any, tmp_path: Path) -> No
     _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0
     assert complaint.count("KeyboardInterrupt") == 1, "only the parent hears of it"
-    assert 5 <= finished(directory) < 12
+    assert 5 <= finished(directory) < 5000
 
 
 class Inline(Executor):
@@ -213,3 +221,21 @@ def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path: Path) -> None
     ):
         run(campaign, tmp_path, executor=executor)
     assert finished(tmp_path) == 3
+
+
+def dies(cell: Cell) -> list[dict[str, Any]]:
+    os._exit(1)
+
+
+def test_a_worker_that_dies_is_reported_and_not_waited_for(tmp_path: Path) -> None:
+    campaign = Campaign(
+        study="test",
+        version=1,
+        size="fast",
+        seed=0,
+        cells=list(every("one", (0.5,), 3)),
+        work=dies,
+    )
+    with pytest.raises(WorkerDiedError, match="finished cells are kept"):
+        run(campaign, tmp_path, cores=1)
+    assert finished(tmp_path) == 0

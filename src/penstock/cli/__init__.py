@@ -11,14 +11,15 @@ import click
 from penstock import __version__
 from penstock.errors import InputError, unknown
 
-VERBS: Mapping[str, str] = {
-    "simulate": "penstock.cli.simulate:simulate",
-    "compare": "penstock.cli.compare:compare",
-    "generate": "penstock.cli.generate:generate",
-    "reproduce": "penstock.cli.reproduce:reproduce",
-    "policies": "penstock.cli.policies:policies",
-    "config": "penstock.cli.config:config",
+VERBS: Mapping[str, tuple[str, str]] = {
+    "simulate": ("penstock.cli.simulate:simulate", "Run a workload under one policy."),
+    "compare": ("penstock.cli.compare:compare", "Run workloads under several policies."),
+    "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
+    "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
+    "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
+    "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
+"""Where each verb is, and its line in the list of them: listing them imports none."""
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -32,9 +33,13 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        module, _, name = VERBS[cmd_name].partition(":")
+        module, _, name = VERBS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in VERBS and not args[0].startswith("-"):

@@ -10,8 +10,9 @@ from penstock.cli.output import emit_json, emit_table
 from penstock.errors import InputError, unknown
 from penstock.files import check_writable
 from penstock.model import units
-from penstock.sim import memory, traces
+from penstock.sim import traces
 from penstock.sim.generators import HORIZON, PRESETS, Preset
+from penstock.sim.traces import memory
 from penstock.sim.workload import Workload
 
 SAMPLE_JOBS = 60

@@ -201,7 +201,8 @@ def _bars(axes: Axes, bars: list[Bar], color: str) -> None:
         ((left, top), (right, top), (right, bottom), (left, bottom))
         for left, right, top, bottom in bars
     ]
-    axes.add_collection(PolyCollection(corners, facecolors=color, linewidths=0))
+    # An edge keeps phases that are narrower than a pixel in sight.
+    axes.add_collection(PolyCollection(corners, facecolors=color, edgecolors=color, linewidths=0.3))
 
 
 def _draw_load(axes: Axes, run: Run, view: _View) -> None:

@@ -32,6 +32,7 @@ td.why { color: var(--faint); }
 figure { margin: 0 0 2.2rem; }
 figure img { max-width: 100%; height: auto; display: block; }
 figcaption { max-width: 58rem; color: var(--faint); font-size: .88rem; margin-top: .5rem; }
+table.claims { min-width: 60rem; table-layout: fixed; }
 table.made { width: auto; }
 table.made th { padding-right: 2rem; }
 code { font: .92em ui-monospace, Menlo, Consolas, monospace; }
@@ -79,9 +80,15 @@ def _claims(claims: Sequence[Claim]) -> str:
     head = "".join(
         f"<th>{name}</th>" for name in ("Claim", "Paper", "Ours", "Holds?", "Rule, and why")
     )
-    return (
-        f'<p class="tally">{tally(claims)}.</p>\n<div class="scroll"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>\n{chr(10).join(rows)}\n</tbody></table></div>"
+    widths = "".join(f'<col style="width: {part}%">' for part in (20, 12, 27, 6, 35))
+    return "\n".join(
+        (
+            f'<p class="tally">{tally(claims)}.</p>',
+            f'<div class="scroll"><table class="claims">{widths}',
+            f"<thead><tr>{head}</tr></thead><tbody>",
+            *rows,
+            "</tbody></table></div>",
+        )
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from penstock.files import replacing
 from penstock.report.findings import Curves, Dots, Figure, Lanes, Panel
@@ -51,7 +51,7 @@ STYLE: Any = {
 }
 TOP, TITLE, AXIS = 0.42, 0.34, 0.56
 """Inches above all panels, above one for its title, and below one for its axis."""
-MOST_MARKERS = 14
+MOST_MARKERS = 21
 LABEL = 8.0
 FORMATS = ("png", "svg")
 
@@ -182,6 +182,8 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
             markeredgewidth=0.5,
             zorder=4 if series.label.startswith("set-10") else 3,
         )
+    if all(x == int(x) for series in panel.series for x in series.x) and not panel.log_x:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 4, 5, 10]))
     if panel.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

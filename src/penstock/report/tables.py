@@ -26,8 +26,8 @@ def tally(claims: Sequence[Claim]) -> str:
 
 def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
     """Return the table for a terminal: what differs says why below it."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0))
-    for column, ratio in zip(COLUMNS[:4], (6, 3, 7, 1), strict=True):
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
+    for column, ratio in zip(COLUMNS[:4], (12, 8, 16, 2), strict=True):
         table.add_column(column, ratio=ratio, overflow="fold")
     for claim in claims:
         table.add_row(*(escape(text) for text in cells(claim)[:4]))

@@ -1,4 +1,4 @@
-"""What a workload must be before the engine reads its arrays: the first thing wrong, in one line."""
+"""What a workload must be before the engine reads its arrays: the first thing wrong is told."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -138,6 +138,11 @@ def _nodes(w: Workload, nodes: int) -> None:
 
 
 def _barriers(w: Workload) -> None:
+    j = _first((w.barrier >= len(w)) | (w.after >= len(w)))
+    if j is not None:
+        raise InputError(
+            f"job {w.id(j)!r} has a barrier number beyond the number of jobs; count from 0"
+        )
     waits = (w.after >= 0) & (w.barrier >= 0)
     edges = np.unique(np.stack((w.barrier[waits], w.after[waits])), axis=1).T.tolist()
     before: dict[int, set[int]] = {}

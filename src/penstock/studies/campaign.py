@@ -136,11 +136,12 @@ def _run_pending(
     executor: Executor,
     advance: Callable[[int], None],
 ) -> None:
-    # Workers start with the first submissions; one that starts while interrupts are blocked never
-    # sees the terminal's Ctrl-C, not even before it runs any line of ours.
-    with _interrupts_blocked():
-        futures = {executor.submit(_timed, work, cell): cell for cell in pending}
+    futures: dict[Future[Entry], Cell] = {}
     try:
+        # Workers start with the first submissions; one that starts while interrupts are blocked
+        # never sees the terminal's Ctrl-C, not even before it runs any line of ours.
+        with _interrupts_blocked():
+            futures |= {executor.submit(_timed, work, cell): cell for cell in pending}
         for future in as_completed(futures):
             journal.add(_entry(future, futures[future]))
             advance(1)

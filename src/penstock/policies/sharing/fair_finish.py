@@ -1,4 +1,4 @@
-"""fair-finish: all the bandwidth to the phase nearest its end, unless its job fares better than most.
+"""fair-finish: all the bandwidth to the phase nearest its end, unless its job fares well.
 
 greedy-com (least remaining I/O) wastes the least compute time but lets a few jobs fall behind;
 greedy-yield (lowest progress / age) looks after those and wastes much (Benoit et al., JPDC 2024).

@@ -22,6 +22,7 @@ from penstock.studies.io_sets.gains import (
     percent,
     spread,
 )
+from penstock.studies.io_sets.scenarios import NETWORK
 from penstock.studies.journal import CellId
 from penstock.studies.sample import Estimate, Table
 
@@ -130,22 +131,28 @@ def _gains(table: Table) -> list[Claim]:
         )
         for metric in METRICS
     ]
+    reasons = {
+        UTILIZATION: _load(table),
+        STRETCH: "It is largest where many low-frequency jobs take turns and vanishes where few "
+        "are left. On the load, see the gain in Utilization.",
+    }
     size = [
         Claim(
             claim=f"VI-B1: SET-10's gain in {NAMES[metric]} over FAIR-SHARE is 2.5%",
             paper="2.5%",
             ours=f"{percent(mean[metric])} over all n_H; {spread(by_metric[metric], 'n_H')}",
             holds=near(mean[metric].value, 0.025),
-            why=f"{NEAR} {_load(table)}",
+            why=f"{NEAR} {reason}",
         )
-        for metric in (UTILIZATION, STRETCH)
+        for metric, reason in reasons.items()
     ]
     slowdown = Claim(
         claim="VI-B1, abstract: SET-10's IO-slowdown gain over FAIR-SHARE is a steady 50%",
         paper="50%",
         ours=f"{percent(mean[SLOWDOWN], 0)} over all n_H; {spread(by_metric[SLOWDOWN], 'n_H', 0)}",
         holds=near(mean[SLOWDOWN].value, 0.5),
-        why=f"{NEAR} The gain is fair-share's IO-slowdown over set-10's, minus one. {_load(table)}",
+        why=f"{NEAR} The gain is fair-share's IO-slowdown over set-10's, minus one. On the load, "
+        "see the gain in Utilization.",
     )
     poor = Claim(
         claim="VI-B1: EXCLUSIVE-FCFS has poor results compared to the others",
@@ -177,7 +184,7 @@ def _where_no_gain(table: Table, by_point: Mapping[float, Estimate]) -> str:
 def _load(table: Table) -> str:
     at = {
         omega: {metric: gain(table, "load", metric, [omega]).value for metric in METRICS}
-        for omega in (0.8, 0.9)
+        for omega in (0.8, NETWORK, 0.9)
     }
     text = "; ".join(
         f"{100 * won[UTILIZATION]:.1f}%, {100 * won[STRETCH]:.1f}% and {100 * won[SLOWDOWN]:.0f}% "
@@ -190,8 +197,9 @@ def _load(table: Table) -> str:
         "same fair-share means on them as our engine. The gain depends much on the load: for "
         f"n_H = 20, Utilization, Max Stretch and IO-slowdown gain {text}."
         + (
-            " The paper's Utilization and IO-slowdown are those of a system that is more loaded "
-            "than the 0.8 it prints; what loads it we cannot tell."
+            " The paper's Utilization and IO-slowdown are those of a system more loaded than the "
+            "0.8 it prints. A part may be its simulator's: it shares bandwidth with a 'network "
+            "function' of SimGrid (Section V-C), whose default network makes 0.8 a load of 0.866."
             if fits
             else ""
         )

@@ -121,7 +121,7 @@ def claims(table: Table) -> list[Claim]:
         Claim(
             claim="Fig. 2: giving small more bandwidth slows large by less than 0.25%",
             paper="< 0.25%",
-            ours=f"{100 * cost_to_large:+.3f}%",
+            ours=f"{round(100 * cost_to_large, 2) + 0.0:.2f}%",
             holds=cost_to_large < 0.0025,
             why=f"Rule: large's iteration with shares 1:{MOST:g} against {MOST:g}:1, in the long "
             "run; the paper prints no shares.",

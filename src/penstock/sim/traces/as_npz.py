@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError, unknown
 from penstock.files import reason
-from penstock.sim import memory
-from penstock.sim.json_traces import Details
+from penstock.sim.traces import memory
+from penstock.sim.traces.as_json import Details
 from penstock.sim.workload import Workload
 
 FORMAT = 1

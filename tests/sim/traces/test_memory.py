@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.sim import memory
+from penstock.sim.traces import memory
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from strategies import examples, workloads
 
 from penstock.errors import InputError
 from penstock.model import Site
-from penstock.sim import generators, json_traces, memory, traces
+from penstock.sim import generators, traces
+from penstock.sim.traces import as_json, memory
 from penstock.sim.workload import Workload
 
 ARRAYS = ("compute", "io", "offsets", "release", "nodes", "max_share", "resource_offsets")
@@ -125,7 +126,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
 def test_long_lists_of_phases_are_read_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_traces, "PIECE", 64)
+    monkeypatch.setattr(as_json, "PIECE", 64)
     rows: list[list[Any]] = [[i, i / 8] for i in range(1, 200)]
     file = tmp_path / "w.json"
     for text in (
@@ -274,7 +275,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json_traces, "_job", fail)
+    monkeypatch.setattr(as_json, "_job", fail)
     with pytest.raises(OSError, match="No space"):
         traces.write(workload, tmp_path / "w.json")
     assert list(tmp_path.iterdir()) == []

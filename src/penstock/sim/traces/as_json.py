@@ -21,7 +21,7 @@ import numpy as np
 
 from penstock.errors import InputError, unknown
 from penstock.model import Site, units
-from penstock.sim import json_errors, memory
+from penstock.sim.traces import json_errors, memory
 from penstock.sim.workload import Floats, Ints, Workload
 
 PIECE = 1 << 22

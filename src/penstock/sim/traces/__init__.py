@@ -1,9 +1,9 @@
 """Workloads in files, read and written by suffix.
 
-.json  one object: `horizon` (seconds) and `jobs`, a list of objects, one job each (json_traces)
-.npz   the arrays as they are, for large workloads; never pickled (array_traces)
-.csv   one row an iteration: job, release, nodes, compute, io (table_traces)
-.swf   the Standard Workload Format 2.2; it has no I/O, so that must be made up (table_traces)
+.json  one object: `horizon` (seconds) and `jobs`, a list of objects, one job each (as_json)
+.npz   the arrays as they are, for large workloads; never pickled (as_npz)
+.csv   one row an iteration: job, release, nodes, compute, io (as_tables)
+.swf   the Standard Workload Format 2.2; it has no I/O, so that must be made up (as_tables)
 
 Whatever is wrong with a file is an InputError that begins with the file's name.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.model import Site, units
-from penstock.sim import array_traces, json_traces, memory, table_traces
 from penstock.sim.checks import check
+from penstock.sim.traces import as_json, as_npz, as_tables, memory
 from penstock.sim.workload import Workload
 
 Watch = Callable[[int, int], None]
@@ -40,20 +40,20 @@ def read(
     """Read a workload that the site can run.
 
     The site turns volumes into seconds, and its resources and nodes bound what jobs may use.
-    `io_ratio` and `w_iter` are for .swf alone, see `table_traces.read_swf`.
+    `io_ratio` and `w_iter` are for .swf alone, see `as_tables.read_swf`.
     """
     path, site = Path(path), site or Site()
     check_readable(path)
     with _named(path):
         match path.suffix.lower():
             case ".json":
-                workload = json_traces.read(path.read_bytes(), site, watch)
+                workload = as_json.read(path.read_bytes(), site, watch)
             case ".npz":
-                workload = array_traces.read(path)
+                workload = as_npz.read(path)
             case ".csv":
-                workload = table_traces.read_csv(path, site)
+                workload = as_tables.read_csv(path, site)
             case _:
-                workload = table_traces.read_swf(path, site, io_ratio=io_ratio, w_iter=w_iter)
+                workload = as_tables.read_swf(path, site, io_ratio=io_ratio, w_iter=w_iter)
         if workload.horizon is not None and not 0 < workload.horizon < float("inf"):
             raise InputError(f"horizon is {workload.horizon:g}; give a positive number of seconds")
         check(workload, site)
@@ -67,9 +67,9 @@ def write(workload: Workload, path: Path | str, *, watch: Watch | None = None) -
     check(workload, Site(resources=int(workload.resources.max(initial=0)) + 1))
     with replacing(path) as partial:
         if path.suffix.lower() == ".npz":
-            array_traces.write(workload, partial)
+            as_npz.write(workload, partial)
         else:
-            json_traces.write(workload, partial, watch)
+            as_json.write(workload, partial, watch)
 
 
 def check_suffix(path: Path, known: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.model import Site, units
-from penstock.sim import memory
+from penstock.sim.traces import memory
 from penstock.sim.workload import Workload
 
 COLUMNS = ("job", "release", "nodes", "compute", "io")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.sim import generators, memory, traces
+from penstock.sim import generators, traces
+from penstock.sim.traces import memory
 
 
 @pytest.fixture(scope="module")
