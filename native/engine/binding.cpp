@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "arrays.hpp"
 #include "engine.hpp"
 
 namespace nb = nanobind;
@@ -16,21 +17,6 @@ using namespace nb::literals;
 
 namespace penstock {
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<const T> view(const In<T>& array) {
-  return {array.data(), array.size()};
-}
-
-template <class T>
-std::span<T> view(Out<T>& array) {
-  return {array.data(), array.size()};
-}
 
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> values) {

@@ -1,6 +1,7 @@
 """The nouns of the field: what jobs, sites, events and actions are. No behaviour, no I/O."""
 
 from penstock.model.action import Action, Admit, Assign, Hold, SetShare, Tune, WakeAt
+from penstock.model.curve import Curve
 from penstock.model.event import (
     Event,
     JobEnded,
@@ -21,6 +22,7 @@ __all__ = [
     "Action",
     "Admit",
     "Assign",
+    "Curve",
     "Event",
     "Hold",
     "Job",

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.model.curve import Curve
+
 JobId = str
 
 
@@ -13,7 +15,10 @@ class Job:
     `serial` is the order of submission and breaks every tie. `w_iter`, the characteristic time
     (paper io-sets, Definition 2: mean over iterations of compute plus isolated I/O), is an
     estimate, or None while nothing has been observed. `max_share` is the largest part of one
-    resource that the job can use alone. `hints` is what its user or a generator says of it.
+    resource that the job can use alone. `curve` is its bandwidth by number of resources, `volume`
+    and `compute` what it moves (in the curve's unit) and computes (in seconds) in all, or in any
+    fixed stretch of time; None where nobody knows. `hints` is what its user or a generator says of
+    it.
     """
 
     id: JobId
@@ -24,4 +29,7 @@ class Job:
     executable: str = ""
     w_iter: float | None = None
     max_share: float = 1.0
+    curve: Curve | None = None
+    volume: float | None = None
+    compute: float | None = None
     hints: Mapping[str, float | str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ class Site:
     second; it only turns volumes into isolated seconds. `capacity` is what k transfers get
     together, k = 1, 2, ..., as a part of what one gets alone; the last value holds for all larger
     k. Interference makes it fall: a degradation d (paper packs, Section 1) of two jobs is
-    capacity = (1, 1 - d).
+    capacity = (1, 1 - d). `direct` says that jobs may also do without I/O nodes.
     """
 
     name: str = "site"
@@ -23,6 +23,7 @@ class Site:
     resources: int = 1
     bandwidth: float | None = None
     capacity: tuple[float, ...] = (1.0,)
+    direct: bool = False
 
     def __post_init__(self) -> None:
         if self.nodes < 0:

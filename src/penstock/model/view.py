@@ -5,6 +5,7 @@ from typing import Protocol
 
 from penstock.model.job import Job, JobId
 from penstock.model.request import Request
+from penstock.model.site import Site
 
 
 class View(Protocol):
@@ -16,6 +17,11 @@ class View(Protocol):
     @property
     def now(self) -> float:
         """Seconds since the host began."""
+        ...
+
+    @property
+    def site(self) -> Site:
+        """The machine."""
         ...
 
     @property

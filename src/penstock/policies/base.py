@@ -59,11 +59,18 @@ class ByArrival:
         return 0.0
 
 
+@runtime_checkable
 class Allocator(Protocol):
     """How many resources each running job gets."""
 
+    needs: ClassVar[frozenset[str]]
+    """What it must know of a job: "nodes", "processes", "volume", "compute", "curve", and
+    "best-count", which is less than a curve: where it is highest (paper io-resources, Table II)."""
+    sticky: ClassVar[bool]
+    """A running job keeps the number that it started with."""
+
     def allocate(self, view: View) -> Mapping[JobId, int]:
-        """Return the number of resources of every running job."""
+        """Return the number of resources of every running job; 0 is direct access."""
         ...
 
 

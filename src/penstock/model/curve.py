@@ -1,0 +1,75 @@
+"""Bandwidth as a function of the number of resources: what a job can do with how many."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+
+Floats = NDArray[np.float64]
+DIRECT = 0
+"""The count that stands for no I/O node at all: straight to the file system."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Measured bandwidths, in any unit, at some counts of resources.
+
+    Between two measured counts the bandwidth is interpolated linearly, beyond them it is unknown.
+    Direct access (0) is another path, not a small number of I/O nodes: nothing is interpolated
+    towards it.
+    """
+
+    counts: tuple[int, ...]
+    bandwidths: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.counts or len(self.counts) != len(self.bandwidths):
+            raise InputError("a curve needs at least one count, each with its bandwidth")
+        if any(b <= a for a, b in zip(self.counts, self.counts[1:], strict=False)):
+            raise InputError(f"a curve's counts {self.counts} must rise")
+        if self.counts[0] < DIRECT:
+            raise InputError(f"a curve has the count {self.counts[0]}; counts are zero or more")
+        for count, bandwidth in zip(self.counts, self.bandwidths, strict=True):
+            if not 0 < bandwidth < math.inf:
+                raise InputError(
+                    f"a curve has the bandwidth {bandwidth:g} at {count}; give a positive number"
+                )
+
+    @classmethod
+    def of(cls, points: Mapping[int, float]) -> "Curve":
+        """Make a curve of count -> bandwidth, in any order."""
+        counts = tuple(sorted(points))
+        return cls(counts=counts, bandwidths=tuple(float(points[n]) for n in counts))
+
+    @property
+    def forwarded(self) -> tuple[int, ...]:
+        """The measured counts other than direct access."""
+        return tuple(n for n in self.counts if n != DIRECT)
+
+    def choices(self, most: int, *, measured: bool = False, direct: bool = True) -> list[int]:
+        """Return the counts whose bandwidth is known, up to `most`."""
+        between = range(self.forwarded[0], self.forwarded[-1] + 1) if self.forwarded else ()
+        counts: Iterable[int] = self.forwarded if measured else between
+        start = [DIRECT] if direct and self.counts[0] == DIRECT else []
+        return start + [n for n in counts if n <= most]
+
+    def bandwidth(self, n: int) -> float:
+        """Return the bandwidth with n resources, or raise InputError where it is unknown."""
+        if n in self.counts:
+            return self.bandwidths[self.counts.index(n)]
+        known = self.forwarded
+        if n == DIRECT or not known or not known[0] <= n <= known[-1]:
+            raise InputError(
+                f"a curve measured at {list(self.counts)} says nothing of {n} resources; "
+                "measure that count, or ask for one in between"
+            )
+        first = self.counts.index(known[0])
+        return float(np.interp(n, known, self.bandwidths[first:]))
+
+    def at(self, counts: Iterable[int]) -> Floats:
+        """Return the bandwidths at counts, all of which must be known."""
+        return np.array([self.bandwidth(n) for n in counts])

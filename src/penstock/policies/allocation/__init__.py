@@ -1,0 +1,1 @@
+"""How many resources each job gets: one policy a file."""

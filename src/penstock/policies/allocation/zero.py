@@ -1,0 +1,20 @@
+"""zero: nobody gets an I/O node; all go straight to the file system.
+
+The reference of paper forwarding (Section 5.4) for what forwarding is worth.
+"""
+
+from collections.abc import Mapping
+
+from penstock.errors import InputError
+from penstock.model import JobId, View
+from penstock.policies.allocation.choices import Choosing
+
+
+class Zero(Choosing):
+    """Direct access for every job."""
+
+    def allocate(self, view: View) -> Mapping[JobId, int]:
+        """Return zero for every job, where the site allows that."""
+        if not view.site.direct:
+            raise InputError("zero needs direct access, which the site does not give: site.direct")
+        return dict.fromkeys(view.jobs, 0)
