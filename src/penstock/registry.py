@@ -23,6 +23,26 @@ from penstock.errors import InputError, unknown
 from penstock.policies.base import Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
+    "allocation": {
+        "best-bandwidth": "penstock.policies.allocation.best_bandwidth:BestBandwidth",
+        "mckp": "penstock.policies.allocation.mckp:Mckp",
+        "n-sys": "penstock.policies.allocation.n_sys:NSys",
+        "one": "penstock.policies.allocation.one:One",
+        "oracle": "penstock.policies.allocation.oracle:Oracle",
+        "process": "penstock.policies.allocation.process:Process",
+        "random": "penstock.policies.allocation.random:Random",
+        "size": "penstock.policies.allocation.size:Size",
+        "static": "penstock.policies.allocation.static:Static",
+        "t-cpu": "penstock.policies.allocation.t_cpu:TCpu",
+        "zero": "penstock.policies.allocation.zero:Zero",
+    },
+    "placement": {
+        "greedy-clairvoyant": "penstock.policies.placement.greedy_clairvoyant:GreedyClairvoyant",
+        "greedy-non-clairvoyant": (
+            "penstock.policies.placement.greedy_non_clairvoyant:GreedyNonClairvoyant"
+        ),
+        "random": "penstock.policies.placement.random:Random",
+    },
     "sharing": {
         "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
         "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",

@@ -1,4 +1,4 @@
-"""What every allocator needs to know of a job: which counts it may have, and what each would give."""
+"""What every allocator asks of a job: which counts it may have, and what each would give."""
 
 from typing import ClassVar
 
@@ -10,9 +10,9 @@ from penstock.model.load import Options
 class Choosing:
     """A base for allocators.
 
-    Option `measured`: only counts at which the curve was measured are given (paper forwarding); else
-    any in between too, with interpolated bandwidth (our choice for paper io-resources, which leaves
-    it open).
+    Option `measured`: only counts at which the curve was measured are given (paper forwarding);
+    else any in between too, with interpolated bandwidth (our choice for paper io-resources, which
+    leaves it open).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()

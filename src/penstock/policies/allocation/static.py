@@ -2,8 +2,8 @@
 
 What machines do whose compute nodes are wired to I/O nodes. Option `rule`: "nearest" rounds
 Q_j N / Q to the closest positive integer (paper io-resources, IV-A), "ceil" gives
-ceil(C / (CN / F)) (paper forwarding, 5.4). A count that a job's curve does not know becomes the next
-smaller one that it does.
+ceil(C / (CN / F)) (paper forwarding, 5.4). A count that a job's curve does not know becomes the
+next smaller one that it does.
 """
 
 import math

@@ -4,8 +4,8 @@ Algorithm 1 of paper io-resources. In each round every job looks for the next co
 I/O-load at or below one, and the job whose CPUload gains most gets it.
 
 Option `strict`: as printed, the search inside a round compares with the count tried last, not with
-the one the job has, so that on a curve that dips it may settle for less than it had. Strict compares
-with what the job has.
+the one the job has, so that on a curve that dips it may settle for less than it had. Strict
+compares with what the job has.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,1 @@
+"""Which resources each job gets: one policy a file."""

@@ -1,0 +1,30 @@
+"""random: every job gets resources drawn evenly (paper io-resources, Section IV-B).
+
+Option `seed`: a job's draw depends on it and on the job alone, so that it keeps its resources.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from penstock.model import JobId, ResourceId, View
+
+
+class Random:
+    """What many machines do."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+
+    def place(
+        self, view: View, counts: Mapping[JobId, int]
+    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+        """Return distinct resources for every job."""
+        places = {}
+        for name, count in counts.items():
+            rng = np.random.default_rng([self.seed, view.jobs[name].serial])
+            places[name] = tuple(rng.permutation(view.site.resources)[:count].tolist())
+        return places
