@@ -30,13 +30,16 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> values) {
 // What a policy in plain Python may look at while the engine runs; see penstock.model.View.
 class EngineView {
  public:
-  explicit EngineView(nb::object jobs) : jobs_(std::move(jobs)) {}
+  EngineView(nb::object jobs, nb::object site) : jobs_(std::move(jobs)), site_(std::move(site)) {}
 
   [[nodiscard]] nb::object jobs() const { return jobs_; }
+  [[nodiscard]] nb::object site() const { return site_; }
   void watch(const Engine* engine) { engine_ = engine; }
 
   [[nodiscard]] double now() const { return engine().now(); }
   [[nodiscard]] double progress(nb::handle job) const { return engine().progress(serial(job)); }
+  [[nodiscard]] double work_left(nb::handle job) const { return engine().work_left(serial(job)); }
+  [[nodiscard]] double io_done(nb::handle job) const { return engine().io_done(serial(job)); }
   [[nodiscard]] double age(nb::handle job) const { return engine().age(serial(job)); }
   [[nodiscard]] double remaining(nb::handle request) const {
     return engine().remaining(serial(request.attr("job")));
@@ -52,6 +55,7 @@ class EngineView {
   }
 
   nb::object jobs_;
+  nb::object site_;
   const Engine* engine_ = nullptr;
 };
 
@@ -111,15 +115,16 @@ class PythonHost final : public Host {
 constexpr std::int64_t events_between_signals = 1 << 20;
 
 nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<double> release,
-              In<std::int64_t> nodes, In<double> max_share, In<std::int64_t> resource_offsets,
+              In<double> work, In<std::int64_t> nodes, In<double> max_share, In<std::int64_t> resource_offsets,
               In<std::int32_t> resources, In<std::int32_t> barrier, In<std::int32_t> after,
               std::int32_t site_resources, std::int64_t site_nodes, In<double> capacity,
               In<std::int32_t> group, In<double> weight, std::int32_t order, bool preemptive,
               bool dynamic, bool sampled, nb::object host, bool hook_jobs, bool keep_timeline,
               Out<double> request, Out<double> end, Out<double> start) {
-  const Workload workload{view(compute),          view(io),        view(offsets), view(release),
-                          view(nodes),            view(max_share), view(resource_offsets),
-                          view(resources),        view(barrier),   view(after)};
+  const Workload workload{view(compute), view(io),        view(offsets),
+                          view(release), view(work),      view(nodes),
+                          view(max_share), view(resource_offsets), view(resources),
+                          view(barrier), view(after)};
   const Site site{site_resources, site_nodes, view(capacity)};
   const Sharing sharing{view(group), view(weight), static_cast<Order>(order), preemptive, dynamic,
                         sampled};
@@ -128,7 +133,7 @@ nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<do
   std::optional<PythonHost> python;
   EngineView* watcher = nullptr;
   if (!host.is_none()) {
-    nb::object engine_view = nb::cast(EngineView{host.attr("jobs")});
+    nb::object engine_view = nb::cast(EngineView{host.attr("jobs"), host.attr("site")});
     watcher = nb::cast<EngineView*>(engine_view);
     host.attr("view") = engine_view;
     python.emplace(host, engine_view, sampled || sharing.order == Order::host);
@@ -183,11 +188,14 @@ NB_MODULE(_engine, m) {
   nb::class_<EngineView>(m, "EngineView")
       .def_prop_ro("now", &EngineView::now)
       .def_prop_ro("jobs", &EngineView::jobs)
+      .def_prop_ro("site", &EngineView::site)
       .def("progress", &EngineView::progress, "job"_a)
       .def("remaining", &EngineView::remaining, "request"_a)
+      .def("work_left", &EngineView::work_left, "job"_a)
+      .def("io_done", &EngineView::io_done, "job"_a)
       .def("age", &EngineView::age, "job"_a)
       .def("phase_io", &EngineView::phase_io, "serial"_a);
-  m.def("run", &penstock::run, "compute"_a, "io"_a, "offsets"_a, "release"_a, "nodes"_a,
+  m.def("run", &penstock::run, "compute"_a, "io"_a, "offsets"_a, "release"_a, "work"_a, "nodes"_a,
         "max_share"_a, "resource_offsets"_a, "resources"_a, "barrier"_a, "after"_a,
         "site_resources"_a, "site_nodes"_a, "capacity"_a, "group"_a, "weight"_a, "order"_a,
         "preemptive"_a, "dynamic"_a, "sampled"_a, "host"_a.none(), "hook_jobs"_a, "keep_timeline"_a,

@@ -61,6 +61,7 @@ Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharin
   for (std::int32_t j = 0; j < workload.jobs(); ++j) {
     Job& job = at(jobs_, j);
     job.iteration = penstock::at(workload.offsets, j);
+    job.work = penstock::at(workload.work, j);
     job.group = penstock::at(sharing.group, j);
     job.weight = penstock::at(sharing.weight, j);
     job.first = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j));
@@ -249,6 +250,7 @@ void Engine::end_transfer(std::int32_t r) {
   settle(r);
   if (--job.pending == 0) {
     job.done += job.phase_io;
+    job.io_done += job.phase_io;
     if (sharing_.sampled) host_->ended(j, job.phase_io);
     next_iteration(j);
   }
@@ -269,6 +271,11 @@ double Engine::progress(std::int32_t j) const {
   return job.pending == 0 ? job.done : job.done + (job.phase_io - remaining(j));
 }
 
+double Engine::io_done(std::int32_t j) const {
+  const Job& job = at(jobs_, j);
+  return job.pending == 0 ? job.io_done : job.io_done + (job.phase_io - remaining(j));
+}
+
 Engine::Group& Engine::group(std::int32_t r, std::int32_t g) {
   auto& groups = at(groups_, r);
   if (static_cast<std::size_t>(g) >= groups.size()) groups.resize(static_cast<std::size_t>(g) + 1);
@@ -284,6 +291,20 @@ double Engine::turn(std::int32_t j) {
     case Order::yield: {
       const double lived = age(j);
       return lived > 0.0 ? progress(j) / lived : 1.0;
+    }
+    case Order::serial:
+      return static_cast<double>(j);
+    case Order::shortest_io:
+      return at(jobs_, j).phase_io;
+    case Order::longest_io:
+      return -at(jobs_, j).phase_io;
+    case Order::least_work_left:
+      return work_left(j);
+    case Order::most_work_left:
+      return -work_left(j);
+    case Order::io_ratio: {
+      const double lived = age(j);
+      return lived > 0.0 ? io_done(j) / lived : 0.0;
     }
     case Order::host:
       break;

@@ -17,6 +17,7 @@ struct Workload {
   std::span<const double> io;
   std::span<const std::int64_t> offsets;
   std::span<const double> release;
+  std::span<const double> work;  // compute and I/O of a job, in isolated seconds
   std::span<const std::int64_t> nodes;
   std::span<const double> max_share;
   std::span<const std::int64_t> resource_offsets;
@@ -34,7 +35,18 @@ struct Site {
 };
 
 // The turn orders the engine knows; any other is asked of the host.
-enum class Order : std::int32_t { host = 0, arrival = 1, remaining_io = 2, yield = 3 };
+enum class Order : std::int32_t {
+  host = 0,
+  arrival = 1,
+  remaining_io = 2,
+  yield = 3,
+  serial = 4,
+  shortest_io = 5,
+  longest_io = 6,
+  least_work_left = 7,
+  most_work_left = 8,
+  io_ratio = 9,
+};
 
 inline constexpr std::int32_t own_group = -1;
 
@@ -96,6 +108,8 @@ class Engine {
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] double progress(std::int32_t job) const;
   [[nodiscard]] double remaining(std::int32_t job) const;
+  [[nodiscard]] double work_left(std::int32_t job) const { return at(jobs_, job).work - progress(job); }
+  [[nodiscard]] double io_done(std::int32_t job) const;
   [[nodiscard]] double age(std::int32_t job) const { return now_ - at(jobs_, job).started; }
   [[nodiscard]] double phase_io(std::int32_t job) const { return at(jobs_, job).phase_io; }
   [[nodiscard]] std::int64_t unfinished() const { return unfinished_; }
@@ -107,6 +121,8 @@ class Engine {
     double arrival = 0.0;   // of the phase it is in
     double phase_io = 0.0;  // isolated seconds of that phase
     double done = 0.0;      // isolated seconds of work before that phase's I/O
+    double io_done = 0.0;   // of which I/O
+    double work = 0.0;      // isolated seconds of work in all
     double weight = 1.0;
     double scale = 1.0;
     std::int32_t group = own_group;

@@ -129,7 +129,7 @@ void soak(std::uint32_t seed) {
   for (int round = 0; round < 60; ++round) {
     const std::int32_t n = 1 + static_cast<std::int32_t>(random() % 20);
     const std::int32_t resources = 1 + static_cast<std::int32_t>(random() % 4);
-    std::vector<double> compute, io, release, max_share, weight;
+    std::vector<double> compute, io, release, work, max_share, weight;
     std::vector<std::int64_t> offsets{0}, nodes, resource_offsets{0};
     std::vector<std::int32_t> on, barrier, after, group;
     for (std::int32_t j = 0; j < n; ++j) {
@@ -138,6 +138,7 @@ void soak(std::uint32_t seed) {
         io.push_back(static_cast<double>(random() % 5) / 2);
       }
       offsets.push_back(static_cast<std::int64_t>(io.size()));
+      work.push_back(100.0);
       release.push_back(static_cast<double>(random() % 5));
       nodes.push_back(1 + static_cast<std::int64_t>(random() % 3));
       max_share.push_back(round % 3 == 0 ? 1.0 : 0.1 * (1 + static_cast<double>(random() % 10)));
@@ -152,10 +153,10 @@ void soak(std::uint32_t seed) {
     const std::vector<double> capacity{1.0, 0.9};
     RandomHost host(seed, resources);
     Record record{request, end, start, {}, 0};
-    const auto order = static_cast<Order>(random() % 4);
+    const auto order = static_cast<Order>(random() % 10);
     const Sharing sharing{group, weight, order, random() % 2 == 0, random() % 2 == 0,
                           random() % 2 == 0};
-    Engine engine({compute, io, offsets, release, nodes, max_share, resource_offsets, on, barrier,
+    Engine engine({compute, io, offsets, release, work, nodes, max_share, resource_offsets, on, barrier,
                    after},
                   {resources, random() % 2 == 0 ? 0 : 5, capacity}, sharing, &host, true,
                   random() % 2 == 0, record);

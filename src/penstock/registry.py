@@ -50,9 +50,16 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "fair-share": "penstock.policies.sharing.fair_share:FairShare",
         "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
         "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
+        "longest-io": "penstock.policies.sharing.longest_io:LongestIo",
+        "longest-remaining": "penstock.policies.sharing.longest_remaining:LongestRemaining",
+        "lowest-id": "penstock.policies.sharing.lowest_id:LowestId",
+        "lowest-io-ratio": "penstock.policies.sharing.lowest_io_ratio:LowestIoRatio",
         "set-10": "penstock.policies.sharing.set_10:Set10",
         "set-fair-share": "penstock.policies.sharing.set_fair_share:SetFairShare",
         "share-priority": "penstock.policies.sharing.share_priority:SharePriority",
+        "shortest-io": "penstock.policies.sharing.shortest_io:ShortestIo",
+        "shortest-remaining": "penstock.policies.sharing.shortest_remaining:ShortestRemaining",
+        "worst-stretch": "penstock.policies.sharing.worst_stretch:WorstStretch",
     },
 }
 

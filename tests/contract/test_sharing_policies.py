@@ -11,7 +11,7 @@ from penstock.policies.base import Sharing
 from penstock.sim.engine import ORDERS
 
 POLICIES = sorted(registry.table("sharing"))
-KNOWABLE = {"w_iter", "remaining", "progress", "profile"}
+KNOWABLE = {"w_iter", "remaining", "progress", "profile", "io", "work"}
 JOBS = [
     Job(id=f"j{k}", serial=k, nodes=1 + k, w_iter=w, hints={"profile": w or 1.0})
     for k, w in enumerate([0.02, 1.0, 9.9, 100.0, 31622.0, None])
@@ -30,6 +30,12 @@ class StillView:
 
     def remaining(self, request: Request) -> float:
         return 5.0
+
+    def work_left(self, job: Job) -> float:
+        return 50.0
+
+    def io_done(self, job: Job) -> float:
+        return 1.0 * job.serial
 
 
 @pytest.fixture(params=POLICIES)

@@ -37,6 +37,14 @@ class View(Protocol):
         """Seconds since the job started."""
         ...
 
+    def work_left(self, job: Job) -> float:
+        """Isolated seconds of work (compute and I/O) that the job has still to do."""
+        ...
+
+    def io_done(self, job: Job) -> float:
+        """Isolated seconds of I/O that the job has done since it started."""
+        ...
+
     def remaining(self, request: Request) -> float:
         """Isolated seconds of I/O that the request still needs, on its slowest resource."""
         ...

@@ -34,7 +34,18 @@ from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Hook, Run, Timeline
 from penstock.sim.workload import Floats, Workload
 
-ORDERS = {None: 0, "arrival": 1, "remaining-io": 2, "yield": 3}
+ORDERS = {
+    None: 0,
+    "arrival": 1,
+    "remaining-io": 2,
+    "yield": 3,
+    "serial": 4,
+    "shortest-io": 5,
+    "longest-io": 6,
+    "least-work-left": 7,
+    "most-work-left": 8,
+    "io-ratio": 9,
+}
 OWN_GROUP = -1
 STARTED, ENDED = 0, 1
 
@@ -62,7 +73,7 @@ def simulate(
     host: _Host | None = None
     if learned or order == ORDERS[None] or on_job is not None:
         jobs = known = list(jobs)
-        host = _Host(workload, sharing, known, Period if learned else None, on_job)
+        host = _Host(workload, site, sharing, known, Period if learned else None, on_job)
     if host is not None and learned:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:
@@ -74,6 +85,7 @@ def simulate(
         io=workload.io,
         offsets=workload.offsets,
         release=workload.release,
+        work=workload.work,
         nodes=workload.nodes,
         max_share=workload.max_share,
         resource_offsets=workload.resource_offsets,
@@ -143,6 +155,7 @@ class _Host:
     def __init__(
         self,
         workload: Workload,
+        site: Site,
         sharing: Sharing,
         known: Sequence[Job],
         learn: Callable[[], Period] | None,
@@ -150,6 +163,7 @@ class _Host:
     ) -> None:
         self.jobs: dict[JobId, Job] = {}
         self.requests: list[Request | None] = [None] * len(known)
+        self.site = site
         self.turn = sharing.turn
         self._workload = workload
         self._sharing = sharing

@@ -84,7 +84,7 @@ class _Clock:
         self.resources = [Resource(r, site.capacity, self.segments) for r in range(site.resources)]
         self.assigned = [workload.resources_of(j) for j in range(n)]
         self.iteration = [int(first) for first in workload.offsets[:-1]]
-        self.done, self.phase_io = [0.0] * n, [0.0] * n
+        self.done, self.total_io, self.phase_io = [0.0] * n, [0.0] * n, [0.0] * n
         self.in_phase: list[tuple[int, ...]] = [()] * n
         self.free_nodes = site.nodes or math.inf
         self.queue: deque[int] = deque()
@@ -109,6 +109,14 @@ class _Clock:
         j = job.serial
         in_phase = self.phase_io[j] - self._remaining(j) if self.in_phase[j] else None
         return self.done[j] if in_phase is None else self.done[j] + in_phase
+
+    def work_left(self, job: Job) -> float:
+        return float(self.workload.work[job.serial]) - self.progress(job)
+
+    def io_done(self, job: Job) -> float:
+        j = job.serial
+        done = self.total_io[j]
+        return done + (self.phase_io[j] - self._remaining(j)) if self.in_phase[j] else done
 
     def _remaining(self, j: int) -> float:
         parts = [self.resources[r] for r in self.in_phase[j]]
@@ -204,6 +212,7 @@ class _Clock:
         if not any(j in self.resources[r].transfers for r in self.in_phase[j]):
             self.in_phase[j] = ()
             self.done[j] += self.phase_io[j]
+            self.total_io[j] += self.phase_io[j]
             self.next_iteration(j)
 
     def next_iteration(self, j: int) -> None:

@@ -1,0 +1,21 @@
+"""longest-io: one job at a time; the longest I/O phase goes first.
+
+Keeps the resource busy; short phases starve behind long ones. Paper packs, Section 5.1 (Longest I/O).
+"""
+
+from typing import ClassVar
+
+from penstock.model import Request, View
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
+
+
+class LongestIo(ExclusiveFcfs):
+    """One group, in order of the length of the phase, longest first."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"io"})
+    order: ClassVar[str | None] = "longest-io"
+
+    def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
+        """Return the length of the phase, longest first."""
+        assert request.io is not None
+        return -request.io

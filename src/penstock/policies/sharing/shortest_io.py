@@ -1,0 +1,21 @@
+"""shortest-io: one job at a time; the shortest I/O phase goes first.
+
+Avoids long waits behind long phases. Paper packs, Section 5.1 (Shortest I/O).
+"""
+
+from typing import ClassVar
+
+from penstock.model import Request, View
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
+
+
+class ShortestIo(ExclusiveFcfs):
+    """One group, in order of the length of the phase."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"io"})
+    order: ClassVar[str | None] = "shortest-io"
+
+    def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
+        """Return the length of the phase."""
+        assert request.io is not None
+        return request.io

@@ -1,0 +1,20 @@
+"""shortest-remaining: one job at a time; the job with the least work left goes first.
+
+Frees the machine as soon as possible; the others starve meanwhile. Paper packs, Section 5.1 (Shortest remaining).
+"""
+
+from typing import ClassVar
+
+from penstock.model import Request, View
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
+
+
+class ShortestRemaining(ExclusiveFcfs):
+    """One group, in order of the work that the job has still to do."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"work"})
+    order: ClassVar[str | None] = "least-work-left"
+
+    def turn(self, request: Request, view: View) -> float:
+        """Return the work that the job has still to do."""
+        return view.work_left(request.job)
