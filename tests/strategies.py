@@ -50,7 +50,7 @@ def workloads(
     ]
     barrier = np.full(n, -1)
     if queued and draw(st.booleans()):
-        barrier = np.array([draw(st.integers(-1, 2)) for _ in range(n)])
+        barrier = np.array([draw(st.integers(-1, min(2, n - 1))) for _ in range(n)])
     return Workload(
         compute=compute,
         io=io,

@@ -51,7 +51,8 @@ STYLE: Any = {
 }
 TOP, TITLE, AXIS = 0.42, 0.34, 0.56
 """Inches above all panels, above one for its title, and below one for its axis."""
-MOST_MARKERS = 21
+ALL_MARKERS, SOME_MARKERS = 21, 11
+"""Up to how many points each has a marker, and how many have one otherwise."""
 LABEL = 8.0
 FORMATS = ("png", "svg")
 
@@ -148,7 +149,7 @@ def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
-    return Room(width=2.9, height=2.5, left=0.72, right=1.12)
+    return Room(width=2.9, height=2.5, left=0.84, right=1.06)
 
 
 def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
@@ -177,7 +178,7 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
             color=style.colour,
             linestyle=style.line,
             marker=style.marker,
-            markevery=max(1, -(-len(series.x) // MOST_MARKERS)),
+            markevery=_every(len(series.x)),
             markeredgecolor="white",
             markeredgewidth=0.5,
             zorder=4 if series.label.startswith("set-10") else 3,
@@ -197,6 +198,10 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
     axes.autoscale_view()
+
+
+def _every(points: int) -> int:
+    return 1 if points <= ALL_MARKERS else -(-points // SOME_MARKERS)
 
 
 def _label_curves(axes: Any, panel: Curves) -> None:

@@ -28,6 +28,7 @@ from penstock.studies.sample import Estimate, Table
 
 BASE = "figure-6"
 LIGHT, SMALL = "figure-6-omega-0.2", "figure-6-n-15"
+LOADED = f"figure-6-omega-{NETWORK}"
 FEW_HIGH, MANY_HIGH = 10, 30
 """Up to and from which n_H (of 40) "n_H is low" and "there are more of those"."""
 
@@ -132,7 +133,7 @@ def _gains(table: Table) -> list[Claim]:
         for metric in METRICS
     ]
     reasons = {
-        UTILIZATION: _load(table),
+        UTILIZATION: LOAD,
         STRETCH: "It is largest where many low-frequency jobs take turns and vanishes where few "
         "are left. On the load, see the gain in Utilization.",
     }
@@ -165,7 +166,7 @@ def _gains(table: Table) -> list[Claim]:
         holds=all(e.low > 0 for by_point in exclusive.values() for e in by_point.values()),
         why="Rule: significantly worse than fair-share in all three metrics at every n_H.",
     )
-    return [*better, *size, slowdown, poor]
+    return [*better, *size, slowdown, _network(table), poor]
 
 
 def _where_no_gain(table: Table, by_point: Mapping[float, Estimate]) -> str:
@@ -181,28 +182,32 @@ def _where_no_gain(table: Table, by_point: Mapping[float, Estimate]) -> str:
     )
 
 
-def _load(table: Table) -> str:
-    at = {
-        omega: {metric: gain(table, "load", metric, [omega]).value for metric in METRICS}
-        for omega in (0.8, NETWORK, 0.9)
-    }
-    text = "; ".join(
-        f"{100 * won[UTILIZATION]:.1f}%, {100 * won[STRETCH]:.1f}% and {100 * won[SLOWDOWN]:.0f}% "
-        f"at omega = {omega:g}"
-        for omega, won in at.items()
-    )
-    fits = near(at[0.9][UTILIZATION], 0.025) and near(at[0.9][SLOWDOWN], 0.5)
-    return (
-        "All policies meet the same workloads, drawn as Section V-B prints, and SimGrid has the "
-        "same fair-share means on them as our engine. The gain depends much on the load: for "
-        f"n_H = 20, Utilization, Max Stretch and IO-slowdown gain {text}."
-        + (
-            " The paper's Utilization and IO-slowdown are those of a system more loaded than the "
-            "0.8 it prints. A part may be its simulator's: it shares bandwidth with a 'network "
-            "function' of SimGrid (Section V-C), whose default network makes 0.8 a load of 0.866."
-            if fits
-            else ""
-        )
+LOAD = (
+    "All policies meet the same workloads, drawn as Section V-B prints, and SimGrid has the same "
+    "fair-share means on them as our engine. But the gain depends much on the load (figure "
+    f"'load'): see the claim on omega = {NETWORK}."
+)
+
+
+def _network(table: Table) -> Claim:
+    """Hold the paper's three gains against ours at the load of SimGrid's default network."""
+    won = {metric: gain(table, LOADED, metric) for metric in METRICS}
+    balanced = {metric: gain(table, "load", metric, [NETWORK]) for metric in METRICS}
+    paper = {UTILIZATION: 0.025, STRETCH: 0.025, SLOWDOWN: 0.5}
+    return Claim(
+        claim=f"Ours: at omega = {NETWORK}, the load that SimGrid's default network makes of 0.8, "
+        "SET-10's gains over FAIR-SHARE are the paper's",
+        paper="Utilization 2.5%, Max Stretch 2.5%, IO-slowdown 50% (at 0.8)",
+        ours=", ".join(f"{NAMES[metric]} {percent(won[metric])}" for metric in METRICS)
+        + " over all n_H; "
+        + ", ".join(f"{100 * balanced[metric].value:+.1f}%" for metric in METRICS)
+        + " for n_H = 20",
+        holds=all(near(won[metric].value, paper[metric]) for metric in METRICS),
+        why="Rule: each within a fifth of the paper's figure, over all n_H. A guess at what "
+        "differs: the paper shares bandwidth with a 'network function' of SimGrid (Section V-C), "
+        "and a link of its default network carries 92.4% of its bandwidth (SimGrid 3.32: 3% "
+        "headers, 5% acknowledgements). The paper does not say whether its I/O crosses such a "
+        "link.",
     )
 
 

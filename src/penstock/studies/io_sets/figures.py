@@ -18,22 +18,30 @@ from penstock.studies.io_sets.scenarios import PAPER, RIVALS
 from penstock.studies.sample import Estimate, Table
 
 N_HIGH = "$n_H$, jobs with $w_{iter}$ around 10 s"
+SIZES = {
+    "figure-6": "N = 60, omega = 0.8",
+    "figure-6-omega-0.2": "N = 60, omega = 0.2",
+    "figure-6-omega-0.866": "N = 60, omega = 0.866",
+    "figure-6-n-15": "N = 15, omega = 0.8",
+}
 BANDS = "Synthetic workloads; means over {} workloads a point, bands are 95% bootstrap intervals."
 
 
 def figures(table: Table) -> list[Figure]:
     """Return the study's figures in the paper's order, ours last."""
+    light, small = " at a light load, omega = 0.2", " with 15 jobs"
     return [
         _figure_4(table),
-        _figure_6(table, "figure-6", "Figure 6: the policies over the mix of jobs", "N = 60"),
-        _figure_7(table),
-        _figure_6(
-            table, "figure-6-omega-0.2", "Figure 6 at a light load, omega = 0.2", "omega = 0.2"
-        ),
-        _figure_6(table, "figure-6-n-15", "Figure 6 with 15 jobs", "N = 15, n_M = 5"),
+        _figure_6(table, "figure-6", ": the policies over the mix of jobs"),
+        _figure_7(table, "figure-6", ": what the sets and the weights of set-10 are worth"),
         _figure_8(table),
         _figure_9(table),
         _figure_10(table),
+        _figure_6(table, "figure-6-omega-0.2", light),
+        _figure_7(table, "figure-6-omega-0.2", light),
+        _figure_6(table, "figure-6-omega-0.866", " at the load of SimGrid's default network"),
+        _figure_6(table, "figure-6-n-15", small),
+        _figure_7(table, "figure-6-n-15", small),
         _load(table),
         _knowledge(table),
         _rivals(table, "rivals", 20, "all policies on the balanced workload"),
@@ -110,19 +118,19 @@ def _figure_4(table: Table) -> Figure:
     )
 
 
-def _figure_6(table: Table, scenario: str, title: str, what: str) -> Figure:
+def _figure_6(table: Table, scenario: str, title: str) -> Figure:
     relative = [
         _series(policy, _ratios(table, scenario, SLOWDOWN, policy, SET_10))
         for policy in (FAIR_SHARE, EXCLUSIVE)
     ]
     return Figure(
         name=scenario,
-        title=title,
+        title=f"Figure 6{title}",
         caption=_caption(
             table,
             scenario,
-            f"The paper's Figure 6 ({what}): a third of the jobs has w_iter around 100 s, n_H "
-            "around 10 s, the others around 1000 s; b = 0.1.",
+            f"The paper's Figure 6 ({SIZES[scenario]}): a third of the jobs has w_iter around "
+            "100 s, n_H around 10 s, the others around 1000 s; b = 0.1.",
         ),
         panels=[
             _panel(
@@ -140,19 +148,19 @@ def _figure_6(table: Table, scenario: str, title: str, what: str) -> Figure:
     )
 
 
-def _figure_7(table: Table) -> Figure:
+def _figure_7(table: Table, scenario: str, title: str) -> Figure:
     policies = (SET_10, "set-fair-share", "share-priority", FAIR_SHARE)
     return Figure(
-        name="figure-7",
-        title="Figure 7: what the sets and the weights of set-10 are worth",
+        name=scenario.replace("figure-6", "figure-7"),
+        title=f"Figure 7{title}",
         caption=_caption(
             table,
-            "figure-6",
-            "The paper's Figure 7, with fair-share beside it: set-fair-share has set-10's sets "
-            "but no weights, share-priority its weights but no sets.",
+            scenario,
+            f"The paper's Figure 7 ({SIZES[scenario]}), with fair-share beside it: set-fair-share "
+            "has set-10's sets but no weights, share-priority its weights but no sets.",
         ),
         panels=[
-            _panel(table, "figure-6", metric, policies, N_HIGH)
+            _panel(table, scenario, metric, policies, N_HIGH)
             for metric in (STRETCH, UTILIZATION, SLOWDOWN)
         ],
     )

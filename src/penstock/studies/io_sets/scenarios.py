@@ -137,6 +137,13 @@ SCENARIOS: Mapping[str, Scenario] = {
         contenders=_all(PARTS),
         workloads=MANY,
     ),
+    "figure-6-omega-0.866": Scenario(
+        draw=_by_share(60, NETWORK),
+        full=range(0, 41, 5),
+        fast=range(0, 41, 10),
+        contenders=_all(PAPER),
+        workloads=MANY,
+    ),
     "figure-6-n-15": Scenario(
         draw=_by_share(15, 0.8),
         full=range(11),
@@ -178,7 +185,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "load": Scenario(
         draw=lambda x, seed: _balanced(omega=x, seed=seed),
-        full=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, NETWORK, 0.9, 0.95),
+        full=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, NETWORK, 0.9, 0.95),
         fast=(0.2, 0.6, 0.8, NETWORK, 0.9),
         contenders=_all(PAPER),
         workloads=MANY,
