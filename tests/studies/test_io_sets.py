@@ -1,5 +1,6 @@
 """The io-sets study on few workloads: the scenarios are the paper's, and its main claims hold."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from penstock.report.findings import Claim, Findings
+from penstock.report.plots import draw
 from penstock.studies import STUDIES, io_sets, load
 from penstock.studies.campaign import Campaign, Results, every, local_workers, run
 from penstock.studies.io_sets import motivation, scenarios
@@ -100,6 +102,15 @@ def test_set_10_gains_about_what_it_should(results: Results) -> None:
     slowdown = table.ratio("figure-6", "io_slowdown", "fair-share", "set-10").value - 1
     assert 0.012 < utilization < 0.022
     assert 0.2 < slowdown < 0.5
+
+
+def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> None:
+    names = [figure.name for figure in findings.figures]
+    assert len(set(names)) == len(names)
+    assert {f"figure-{n}" for n in (4, 6, 7, 8, 9, 10)} <= set(names)
+    for figure in findings.figures:
+        assert re.search("simulated|synthetic", figure.caption, re.IGNORECASE), figure.name
+        assert len(draw(figure).axes) == len(figure.panels)
 
 
 def test_all_policies_of_a_cell_meet_the_same_workload(results: Results) -> None:
