@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError, unknown
-from penstock.policies.base import Sharing
+from penstock.policies.base import Allocator, Placer, Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "allocation": {
@@ -63,6 +63,12 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
+PROTOCOLS: Mapping[str, type[Any]] = {
+    "allocation": Allocator,
+    "placement": Placer,
+    "sharing": Sharing,
+}
+
 
 def table(kind: str) -> dict[str, str]:
     """Return the policies of a kind, ours and those of installed packages."""
@@ -84,15 +90,22 @@ def load(kind: str, name: str) -> type[Any]:
     return cls
 
 
-def sharing(name: str, options: Mapping[str, Any] | None = None) -> Sharing:
-    """Return a sharing policy made with `options`, its constructor's keywords."""
-    policy = _construct(load("sharing", name), name, dict(options or {}))
-    if not isinstance(policy, Sharing):
+def policy(kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
+    """Return a policy of a kind made with `options`, its constructor's keywords."""
+    made = _construct(load(kind, name), name, dict(options or {}))
+    protocol = PROTOCOLS[kind]
+    if not isinstance(made, protocol):
         raise InputError(
-            f"policy {name!r} lacks one of preemptive, dynamic, needs, order, group, weight, turn; "
-            "derive it from penstock.policies.base.ByArrival"
+            f"policy {name!r} lacks something of a {kind} policy; "
+            f"see {protocol.__name__} in penstock.policies.base"
         )
-    return policy
+    return made
+
+
+def sharing(name: str, options: Mapping[str, Any] | None = None) -> Sharing:
+    """Return a sharing policy made with `options`."""
+    made: Sharing = policy("sharing", name, options)
+    return made
 
 
 def options(cls: type[Any]) -> dict[str, Any]:

@@ -74,8 +74,12 @@ class Allocator(Protocol):
         ...
 
 
+@runtime_checkable
 class Placer(Protocol):
     """Which resources each running job gets."""
+
+    needs: ClassVar[frozenset[str]]
+    """What it must know of a job, as an Allocator's."""
 
     def place(
         self, view: View, counts: Mapping[JobId, int]

@@ -73,7 +73,8 @@ def simulate(
     host: _Host | None = None
     if learned or order == ORDERS[None] or on_job is not None:
         jobs = known = list(jobs)
-        host = _Host(workload, site, sharing, known, Period if learned else None, on_job)
+        learn = Period if learned else None
+        host = _Host(workload, sharing, known, site=site, learn=learn, hook=on_job)
     if host is not None and learned:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:
@@ -155,9 +156,10 @@ class _Host:
     def __init__(
         self,
         workload: Workload,
-        site: Site,
         sharing: Sharing,
         known: Sequence[Job],
+        *,
+        site: Site,
         learn: Callable[[], Period] | None,
         hook: Hook | None,
     ) -> None:

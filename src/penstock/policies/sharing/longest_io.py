@@ -1,6 +1,7 @@
 """longest-io: one job at a time; the longest I/O phase goes first.
 
-Keeps the resource busy; short phases starve behind long ones. Paper packs, Section 5.1 (Longest I/O).
+Keeps the resource busy; short phases starve behind long ones. Paper packs, Section 5.1 (Longest
+I/O).
 """
 
 from typing import ClassVar

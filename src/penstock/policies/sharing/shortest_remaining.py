@@ -1,6 +1,7 @@
 """shortest-remaining: one job at a time; the job with the least work left goes first.
 
-Frees the machine as soon as possible; the others starve meanwhile. Paper packs, Section 5.1 (Shortest remaining).
+Frees the machine as soon as possible; the others starve meanwhile. Paper packs, Section 5.1
+(Shortest remaining).
 """
 
 from typing import ClassVar
