@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cells import dies, fails
 
 from penstock.errors import InputError
 from penstock.report.tables import rows_csv
@@ -19,7 +20,6 @@ from penstock.studies import io_sets
 from penstock.studies.campaign import (
     RESULTS,
     Campaign,
-    Cell,
     WorkerDiedError,
     every,
     local_workers,
@@ -200,12 +200,6 @@ def test_results_of_another_run_are_refused_and_left_alone(
     assert (tmp_path / RESULTS).read_bytes() == before
 
 
-def fails(cell: Cell, *, at: int) -> list[dict[str, Any]]:
-    if cell.workload == at:
-        raise InputError("no such luck")
-    return [{"scenario": cell.scenario, "x": cell.x, "workload": cell.workload, "policy": "a"}]
-
-
 def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     campaign = Campaign(
         study="test",
@@ -221,10 +215,6 @@ def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path: Path) -> None
     ):
         run(campaign, tmp_path, executor=executor)
     assert finished(tmp_path) == 3
-
-
-def dies(cell: Cell) -> list[dict[str, Any]]:
-    os._exit(1)
 
 
 def test_a_worker_that_dies_is_reported_and_not_waited_for(tmp_path: Path) -> None:
