@@ -23,6 +23,24 @@ from penstock.errors import InputError, unknown
 from penstock.policies.base import Allocator, Placer, Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
+    "sharing": {
+        "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
+        "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",
+        "fair-finish": "penstock.policies.sharing.fair_finish:FairFinish",
+        "fair-share": "penstock.policies.sharing.fair_share:FairShare",
+        "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
+        "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
+        "longest-io": "penstock.policies.sharing.longest_io:LongestIo",
+        "longest-remaining": "penstock.policies.sharing.longest_remaining:LongestRemaining",
+        "lowest-id": "penstock.policies.sharing.lowest_id:LowestId",
+        "lowest-io-ratio": "penstock.policies.sharing.lowest_io_ratio:LowestIoRatio",
+        "set-10": "penstock.policies.sharing.set_10:Set10",
+        "set-fair-share": "penstock.policies.sharing.set_fair_share:SetFairShare",
+        "share-priority": "penstock.policies.sharing.share_priority:SharePriority",
+        "shortest-io": "penstock.policies.sharing.shortest_io:ShortestIo",
+        "shortest-remaining": "penstock.policies.sharing.shortest_remaining:ShortestRemaining",
+        "worst-stretch": "penstock.policies.sharing.worst_stretch:WorstStretch",
+    },
     "allocation": {
         "best-bandwidth": "penstock.policies.allocation.best_bandwidth:BestBandwidth",
         "mckp": "penstock.policies.allocation.mckp:Mckp",
@@ -42,24 +60,6 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
             "penstock.policies.placement.greedy_non_clairvoyant:GreedyNonClairvoyant"
         ),
         "random": "penstock.policies.placement.random:Random",
-    },
-    "sharing": {
-        "clairvoyant-sets": "penstock.policies.sharing.clairvoyant_sets:ClairvoyantSets",
-        "exclusive-fcfs": "penstock.policies.sharing.exclusive_fcfs:ExclusiveFcfs",
-        "fair-finish": "penstock.policies.sharing.fair_finish:FairFinish",
-        "fair-share": "penstock.policies.sharing.fair_share:FairShare",
-        "greedy-com": "penstock.policies.sharing.greedy_com:GreedyCom",
-        "greedy-yield": "penstock.policies.sharing.greedy_yield:GreedyYield",
-        "longest-io": "penstock.policies.sharing.longest_io:LongestIo",
-        "longest-remaining": "penstock.policies.sharing.longest_remaining:LongestRemaining",
-        "lowest-id": "penstock.policies.sharing.lowest_id:LowestId",
-        "lowest-io-ratio": "penstock.policies.sharing.lowest_io_ratio:LowestIoRatio",
-        "set-10": "penstock.policies.sharing.set_10:Set10",
-        "set-fair-share": "penstock.policies.sharing.set_fair_share:SetFairShare",
-        "share-priority": "penstock.policies.sharing.share_priority:SharePriority",
-        "shortest-io": "penstock.policies.sharing.shortest_io:ShortestIo",
-        "shortest-remaining": "penstock.policies.sharing.shortest_remaining:ShortestRemaining",
-        "worst-stretch": "penstock.policies.sharing.worst_stretch:WorstStretch",
     },
 }
 

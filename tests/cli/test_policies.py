@@ -9,7 +9,8 @@ from penstock import registry
 
 def test_every_policy_has_a_line(penstock: Any) -> None:
     entries = penstock("policies", "--json").json
-    assert [e["name"] for e in entries] == sorted(registry.table("sharing"))
+    known = [(kind, name) for kind in registry.POLICIES for name in sorted(registry.table(kind))]
+    assert [(e["kind"], e["name"]) for e in entries] == known
     for entry in entries:
         assert entry["summary"]
         assert not entry["summary"].startswith(entry["name"])
@@ -27,6 +28,13 @@ def test_one_policy_with_its_options(penstock: Any) -> None:
     out = penstock("policies", "set-10").out
     assert "round(log10 w_iter)" in out
     assert "options  unknown=5" in out
+
+
+def test_a_policy_of_another_kind(penstock: Any) -> None:
+    assert penstock("policies", "mckp", "--json").json["kind"] == "allocation"
+    assert penstock("policies", "random", "--kind", "placement", "--json").json["kind"] == (
+        "placement"
+    )
 
 
 def test_a_policy_in_a_file(penstock: Any, directory: Path) -> None:

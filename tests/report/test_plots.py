@@ -51,8 +51,8 @@ LANES = Lanes(
 )
 
 
-def test_every_policy_has_its_own_colour_and_marker() -> None:
-    assert set(POLICIES["sharing"]) <= set(LOOKS)
+def test_every_policy_of_the_studies_has_its_own_colour_and_marker() -> None:
+    assert set(LOOKS) <= set(POLICIES["sharing"])
     for one, other in combinations(LOOKS.values(), 2):
         assert one.colour != other.colour
         assert (one.marker, one.line) != (other.marker, other.line)

@@ -50,13 +50,25 @@ NOTES = {
     SET_10: "long transfers take turns, short ones get ten times the share",
 }
 
+CONTENDERS = (
+    "clairvoyant-sets",
+    "exclusive-fcfs",
+    "fair-finish",
+    "fair-share",
+    "greedy-com",
+    "greedy-yield",
+    "set-10",
+    "set-fair-share",
+    "share-priority",
+)
+
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     """Run one cell of the demonstration."""
     if cell.scenario == EXAMPLE:
         return [row for policy in NOTES for row in _example_rows(cell, policy)]
     workload = io_sets(three_profiles(20, 20, 20), seed=(seed, cell.workload))
-    return [_row(cell, workload, policy) for policy in registry.POLICIES["sharing"]]
+    return [_row(cell, workload, policy) for policy in CONTENDERS]
 
 
 def _row(cell: Cell, workload: Workload, policy: str) -> dict[str, Value]:
