@@ -38,3 +38,11 @@ def test_it_averages_noise_and_follows_change() -> None:
     assert period.w_iter_ == pytest.approx(10.0, rel=0.1)
     feed(period, [(90.0, 10.0)] * 60)
     assert period.w_iter_ == pytest.approx(100.0, rel=0.05)
+
+
+def test_old_observations_fade_by_the_gain() -> None:
+    """After many of 10 s, one of 110 s moves the estimate by the gain, a tenth of the step."""
+    period = Period()
+    feed(period, [(9.0, 1.0)] * 50)
+    period.began(period._last_end + 109.0)
+    assert period.w_iter_ == pytest.approx(10.0 + 0.1 * 100.0)

@@ -5,7 +5,7 @@ import pytest
 
 from penstock import registry
 from penstock.errors import InputError
-from penstock.model import Job, Request, Site, View
+from penstock.model import Action, Assign, Hold, Job, JobStarted, Request, Site, View, WakeAt
 from penstock.policies.base import ByArrival
 from penstock.sim.engine import simulate
 from penstock.sim.knowledge import Knowledge
@@ -133,6 +133,120 @@ def test_a_barrier_opens_when_its_last_job_ends() -> None:
         registry.sharing("fair-share"),
     )
     assert run.start.tolist() == [0.0, 0.0, 4.0]
+
+
+def test_jobs_behind_a_barrier_queue_behind_those_that_wait_already() -> None:
+    """At t = 4 both the waiting job 3 and job 2, freed by the barrier, want the one node."""
+    run = simulate(
+        workload(
+            [(4.0, 0.0)],
+            [(1.0, 0.0)],
+            [(1.0, 0.0)],
+            release=[0.0, 1.0, 0.0],
+            barrier=[0, -1, 1],
+            after=[-1, -1, 0],
+        ),
+        registry.sharing("fair-share"),
+        site=Site(nodes=1),
+    )
+    assert run.start.tolist() == [0.0, 4.0, 5.0]
+
+
+def test_a_barrier_of_a_single_job_holds() -> None:
+    run = simulate(
+        workload([(4.0, 0.0)], [(1.0, 0.0)], barrier=[0, -1], after=[-1, 0]),
+        registry.sharing("fair-share"),
+    )
+    assert run.start.tolist() == [0.0, 4.0]
+
+
+class Watcher(ByArrival):
+    """Asks for everything a view can tell, at every decision."""
+
+    order = None
+    dynamic = True
+    preemptive = True
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, ...]] = []
+
+    def group(self, job: Job) -> str:
+        return "all"
+
+    def turn(self, request: Request, view: View) -> float:
+        job = request.job
+        self.seen.append(
+            (view.now, job.serial, view.age(job), view.progress(job), view.remaining(request))
+        )
+        return float(job.serial)
+
+
+def test_what_a_view_tells() -> None:
+    """Job 0 (two resources) transfers from 3 on; job 1 comes at 5, and job 0 ends first there."""
+    policy = Watcher()
+    simulate(
+        workload(
+            [(2.0, 4.0)],
+            [(3.0, 1.0)],
+            release=[0.0, 2.0],
+            nodes=[2, 2],
+            resource_offsets=[0, 2, 3],
+            resources=[0, 1, 1],
+        ),
+        policy,
+        site=Site(resources=2),
+    )
+    at_five = {row[1]: row[2:] for row in policy.seen if row[0] == 5.0}
+    # Age, progress (compute and the slowest part of the I/O), remaining on the slowest resource.
+    assert at_five == {0: (5.0, 5.0, 1.0), 1: (3.0, 3.0, 1.0)}
+
+
+def test_age_counts_from_the_start_not_from_the_release() -> None:
+    policy = Watcher()
+    simulate(
+        workload([(4.0, 0.0)], [(1.0, 2.0)], [(2.0, 1.0)], nodes=[2, 1, 1]),
+        policy,
+        site=Site(nodes=2),
+    )
+    assert {row[1]: row[2] for row in policy.seen if row[0] == 6.0} == {1: 2.0, 2: 2.0}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Assign(job="0", resources=(9,)),
+        Assign(job="0", resources=(-1,)),
+        Assign(job="0", resources=()),
+        Assign(job="0", resources=(0, 0)),
+        Assign(job="0", resources=("a",)),
+        Assign(job="nobody", resources=(0,)),
+        WakeAt(time=float("nan")),
+        Hold(job="0", resource=0),
+    ],
+)
+def test_a_hook_that_asks_for_the_impossible(answer: Action) -> None:
+    with pytest.raises(InputError, match="job hook"):
+        simulate(
+            workload([(1.0, 1.0)], [(1.0, 1.0)]),
+            registry.sharing("fair-share"),
+            site=Site(resources=2),
+            on_job=lambda _: [answer],
+        )
+
+
+def test_a_hook_moves_a_job_and_its_phases_keep_their_length() -> None:
+    run = simulate(
+        workload([(1.0, 2.0)] * 2),
+        registry.sharing("fair-share"),
+        site=Site(resources=2),
+        on_job=lambda event: (
+            [Assign(job="0", resources=(0, 1))] if isinstance(event, JobStarted) else []
+        ),
+        timeline=True,
+    )
+    assert run.end.tolist() == [3.0, 6.0]
+    assert run.timeline is not None
+    assert run.timeline.resource.tolist() == [0, 1, 0, 1]
 
 
 def test_learned_w_iter_moves_a_job_to_its_set() -> None:

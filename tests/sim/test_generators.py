@@ -73,3 +73,20 @@ def test_what_cannot_be_drawn(options: dict[str, float], message: str) -> None:
 def test_no_jobs(preset: str) -> None:
     with pytest.raises(InputError, match="jobs = 0"):
         PRESETS[preset].make(jobs=0, seed=1)
+
+
+def test_releases_and_noise_are_uniform() -> None:
+    """Releases in [0, w_iter]; every compute and every I/O phase off by up to b, evenly."""
+    workload = io_sets(three_profiles(300, 0, 0), seed=5, noise=0.4, omega=2.0)
+    job = np.repeat(np.arange(300), np.diff(workload.offsets))
+    assert np.mean(workload.release / workload.w_iter) == pytest.approx(0.5, abs=0.05)
+    for phases in (workload.compute, workload.io):
+        mean = workload.total(phases) / np.diff(workload.offsets)
+        off = phases / mean[job] - 1
+        assert off.std() == pytest.approx(0.4 / np.sqrt(3), rel=0.02)
+
+
+def test_plafrims_sets_are_a_decade_wide() -> None:
+    workload = plafrim(5000, seed=2, horizon=1.0, noise=0.0)
+    place = np.log10(workload.w_iter) - np.log10(workload.profile)
+    assert place.std() == pytest.approx(1 / np.sqrt(12), rel=0.03)

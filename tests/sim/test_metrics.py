@@ -22,7 +22,7 @@ def record(request: list[float], end: list[float], **workload: object) -> Run:
         site=Site(),
         request=np.array(request),
         end=np.array(end),
-        start=made.release,
+        start=made.release.copy(),
         phase_ends=2 * len(end),
     )
 
@@ -102,3 +102,20 @@ def test_wrong_windows(window: tuple[float, float]) -> None:
 def test_a_window_without_jobs() -> None:
     with pytest.raises(InputError, match="no job is there"):
         measure(record([6.0], [10.0], compute=[6.0], io=[2.0]), (20.0, 30.0))
+
+
+def test_waiting_for_nodes_is_stretch_but_not_io() -> None:
+    """Released at 0, started at 4, compute to 8, I/O of one second to 10."""
+    run = record([8.0], [10.0], compute=[4.0], io=[1.0])
+    run.start[:] = 4.0
+    metrics = measure(run, (0.0, 10.0))
+    assert metrics.utilization == pytest.approx(4 / 6)
+    assert metrics.io_slowdown == pytest.approx(2.0)
+    assert metrics.max_stretch == pytest.approx(10 / 5)
+    assert metrics.efficiency == pytest.approx(5 / 10)
+
+
+def test_the_bound_of_utilization() -> None:
+    """1 - omega / N with omega = 0.2 + 0.4."""
+    run = simulate(periodic([10.0, 5.0], [0.2, 0.4], horizon=20.0), registry.sharing("fair-share"))
+    assert measure(run, (0.0, 20.0)).utilization_bound == pytest.approx(1 - 0.6 / 2)

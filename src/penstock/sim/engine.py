@@ -6,6 +6,7 @@ they are asked for once a job and handed over as arrays; a `turn` that the engin
 decision where it is dynamic. With learned knowledge, group and weight are asked for at each phase.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
@@ -216,17 +217,24 @@ class _Host:
         assignments, wake_at = [], []
         for action in self._hook(event) if self._hook is not None else ():
             match action:
-                case Assign():
-                    serial = self._assignee(action)
+                case Assign() if self._possible(action):
+                    serial = self._serial[action.job]
                     self._resources[serial] = action.resources
                     assignments.append((serial, action.resources, 1.0))
-                case WakeAt():
+                case WakeAt() if not math.isnan(action.time):
                     wake_at.append(action.time)
                 case _:
-                    raise InputError(f"a job hook may answer Assign and WakeAt, not {action!r}")
+                    raise InputError(
+                        f"a job hook answered {action!r}; it may Assign a job of the workload "
+                        f"distinct resources from 0 to {self.site.resources - 1}, and WakeAt a time"
+                    )
         return assignments, wake_at
 
-    def _assignee(self, action: Assign) -> int:
-        if action.job not in self._serial:
-            raise InputError(f"Assign names job {action.job!r}, which is not in the workload")
-        return self._serial[action.job]
+    def _possible(self, action: Assign) -> bool:
+        """Return whether the engine could follow: it trusts the numbers it is given."""
+        places = action.resources
+        return (
+            action.job in self._serial
+            and 0 < len(set(places)) == len(places)
+            and all(isinstance(r, int) and 0 <= r < self.site.resources for r in places)
+        )
