@@ -85,7 +85,11 @@ class PythonHost final : public Host {
   void ended(std::int32_t job, double io) override { ended_(job, io); }
 
   double turn(std::int32_t job) override {
-    return nb::cast<double>(turn_(requests_[static_cast<std::size_t>(job)], view_));
+    double turn = 0.0;
+    if (!nb::try_cast(turn_(requests_[static_cast<std::size_t>(job)], view_), turn)) {
+      throw nb::type_error("turn() must return a number");
+    }
+    return turn;
   }
 
   void on_job(JobEvent event, std::int32_t job, Decision& decision) override {

@@ -152,3 +152,31 @@ def test_many_jobs_are_cut_short_for_people_only(penstock: Any) -> None:
     penstock("generate", "io-sets", "--jobs", "50", "--horizon", "100", "--out", "w.npz")
     assert "... and 10 more jobs" in penstock("simulate", "w.npz", "--jobs").out
     assert len(penstock("simulate", "w.npz", "--jobs", "--json").json["per_job"]) == 50
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("def turn(self, request, view): return 1 / 0", "ZeroDivisionError: division by zero"),
+        ("def turn(self, request, view): return 'first'", "turn() must return a number"),
+        ("def weight(self, job): return None", "TypeError"),
+    ],
+)
+@pytest.mark.parametrize("verb", [("simulate", "--policy"), ("compare", "--policies")])
+def test_what_a_policy_of_ones_own_raises(
+    penstock: Any, directory: Path, verb: tuple[str, str], method: str, said: str
+) -> None:
+    (directory / "mine.py").write_text(
+        "from penstock.policies.base import ByArrival\n"
+        "class Mine(ByArrival):\n"
+        "    order = None\n"
+        "    def group(self, job): return 'all'\n"
+        f"    {method}\n"
+    )
+    jobs = '[{"phases": [[1, 5]]}, {"phases": [[2, 5]]}, {"phases": [[3, 5]]}]'
+    (directory / "jobs.json").write_text(f'{{"jobs": {jobs}}}')
+    name, flag = verb
+    result = penstock(name, "jobs.json", flag, "mine.py:Mine")
+    assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "policy 'mine.py:Mine' failed" in result.err
+    assert said in result.err

@@ -121,7 +121,8 @@ class _Task:
     def measure(self, workload: Workload, policy: str) -> metrics.Metrics:
         # By name: a policy from a file cannot travel to another process, its name can.
         sharing = registry.sharing(policy, self.options.get(policy))
-        run = engine.simulate(workload, sharing, site=self.site, knowledge=self.knowledge)
+        with options.running(policy):
+            run = engine.simulate(workload, sharing, site=self.site, knowledge=self.knowledge)
         return metrics.measure(run, self.window)
 
 

@@ -1,5 +1,6 @@
 """What several verbs take: --json, the configuration, and how to read workload files."""
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,3 +137,20 @@ def about(file: Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+@contextmanager
+def running(policy: str) -> Iterator[None]:
+    """Tell in one line, with its place, what a policy of the user's own file raises."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if ".py:" not in policy:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        raise InputError(
+            f"policy {policy!r} failed: {type(error).__name__}: {error} ({where})"
+        ) from error

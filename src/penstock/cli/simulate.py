@@ -25,7 +25,7 @@ from penstock.sim.workload import Workload
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
 MEANING = {
-    "utilization": "useful computation over time held, of at most {utilization_bound:.4f}",
+    "utilization": "useful computation over time held; long-run bound {utilization_bound:.4f}",
     "max_stretch": "the worst job's elapsed time over its work",
     "io_slowdown": "time in I/O over isolated I/O, geometric mean of jobs",
     "min_yield": "the worst job's work over elapsed time",
@@ -113,7 +113,7 @@ def simulate(
         knowledge=options.knowledge(loaded),
         engine=reference.simulate if by_reference else engine.simulate,
     )
-    with options.about(file):
+    with options.about(file), options.running(config.sharing.policy):
         run, seconds = simulator.timed(repeat)
         measured = metrics.measure(run, config.simulation.seconds())
     result = {
