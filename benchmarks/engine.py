@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from penstock import registry
 from penstock.model import Site
-from penstock.policies.base import Sharing
+from penstock.policies.base import Own, Sharing
 from penstock.sim.engine import simulate
 from penstock.sim.generators import io_sets, three_profiles
 from penstock.sim.metrics import measure
@@ -61,7 +61,9 @@ def lowered(workload: Workload, policy: Sharing) -> tuple[NDArray[np.int64], NDA
     """Groups (-1: own) and weights as the other simulators take them."""
     numbers: dict[object, int] = {}
     groups = [
-        -1 if policy.group(job) == job.id else numbers.setdefault(policy.group(job), len(numbers))
+        -1
+        if policy.group(job) is Own.GROUP
+        else numbers.setdefault(policy.group(job), len(numbers))
         for job in workload.jobs()
     ]
     return np.array(groups), np.array([policy.weight(job) for job in workload.jobs()])
@@ -189,6 +191,8 @@ def plain_python(rounds: int) -> None:
     workload = paper_scenario(seed=1)
     print("A policy in plain Python against its built-in twin:")
     for name in sorted(registry.POLICIES["sharing"]):
+        if registry.sharing(name).order is None:
+            continue
         native, called = registry.sharing(name), registry.sharing(name)
         called.order = None  # type: ignore[misc]
         seconds = medians(

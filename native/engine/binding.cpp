@@ -47,7 +47,11 @@ class EngineView {
   [[nodiscard]] double phase_io(std::int32_t job) const { return engine().phase_io(job); }
 
  private:
-  static std::int32_t serial(nb::handle job) { return nb::cast<std::int32_t>(job.attr("serial")); }
+  std::int32_t serial(nb::handle job) const {
+    const auto serial = nb::cast<std::int32_t>(job.attr("serial"));
+    if (serial < 0 || serial >= engine().jobs()) throw nb::value_error("no job has that serial");
+    return serial;
+  }
 
   [[nodiscard]] const Engine& engine() const {
     if (engine_ == nullptr) throw std::runtime_error("this view is valid only while its run lasts");
@@ -116,7 +120,7 @@ class PythonHost final : public Host {
 };
 
 // Long runs stay interruptible: signals are looked at once in this many events.
-constexpr std::int64_t events_between_signals = 1 << 20;
+constexpr std::int64_t events_between_signals = 1 << 14;
 
 nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<double> release,
               In<double> work, In<std::int64_t> nodes, In<double> max_share, In<std::int64_t> resource_offsets,

@@ -133,7 +133,6 @@ void Engine::start_queued() {
 
 void Engine::start(std::int32_t j) {
   Job& job = at(jobs_, j);
-  job.running = true;
   job.started = now_;
   penstock::at(record_->start, j) = now_;
   tell(JobEvent::started, j);
@@ -152,7 +151,6 @@ void Engine::next_iteration(std::int32_t j) {
 }
 
 void Engine::end_job(std::int32_t j) {
-  at(jobs_, j).running = false;
   --unfinished_;
   if (site_.nodes > 0) free_nodes_ += penstock::at(workload_.nodes, j);
   tell(JobEvent::ended, j);

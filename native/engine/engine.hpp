@@ -106,6 +106,7 @@ class Engine {
   bool run(std::int64_t events);
 
   [[nodiscard]] double now() const { return now_; }
+  [[nodiscard]] std::int32_t jobs() const { return workload_.jobs(); }
   [[nodiscard]] double progress(std::int32_t job) const;
   [[nodiscard]] double remaining(std::int32_t job) const;
   [[nodiscard]] double work_left(std::int32_t job) const { return at(jobs_, job).work - progress(job); }
@@ -130,7 +131,6 @@ class Engine {
     std::int32_t width = 0;
     std::int32_t pending = 0;
     std::int32_t assignment = -1;  // takes effect at the next phase
-    bool running = false;
   };
 
   struct Waiting {

@@ -52,7 +52,7 @@ struct Segment {
 // second, and a transfer of s isolated seconds and weight w that starts at V0 ends at V0 + s / w,
 // whoever comes or goes meanwhile. Transfers that cannot use their part (max_share) live in real
 // time at their cap; water-filling decides who is which. Every arithmetic expression below has a
-// twin in sim/reference.py in the same order: the two must agree to the last bit.
+// twin in sim/fluid.py in the same order: the two must agree to the last bit.
 class Resource {
  public:
   Resource(Transfers& transfers, std::span<const double> capacity, bool caps,

@@ -69,7 +69,8 @@ void Engine::request(std::int32_t item) {
 void Engine::choose(Group& group) {
   const auto later = [](const Waiting& a, const Waiting& b) { return a.after(b); };
   auto& waiting = group.waiting;
-  if (waiting.empty()) return;
+  const bool rivals = sharing_.preemptive && group.holders.size() > 1;
+  if (waiting.empty() && !rivals) return;
   if (sharing_.preemptive) {
     held_ = group.holders;
     for (Waiting& holder : group.holders) {

@@ -28,7 +28,7 @@ from penstock.model import (
     ResourceId,
     View,
 )
-from penstock.policies.base import Sharing
+from penstock.policies.base import Own, Sharing
 
 
 @dataclass(order=True, slots=True)
@@ -110,7 +110,7 @@ class Manager:
         weight = self.sharing.weight(job)
         self._phases[job.id] = _Phase(request, group, weight, set(event.resources))
         for resource in event.resources:
-            if group == job.id:
+            if group is Own.GROUP:
                 yield self._admit(request, resource)
                 continue
             mates = self._groups.setdefault((resource, group), _Group())
@@ -121,7 +121,7 @@ class Manager:
     def _end(self, event: PhaseEnded) -> Iterable[Action]:
         phase = self._phases[event.job]
         phase.open_resources.discard(event.resource)
-        if phase.group != event.job:
+        if phase.group is not Own.GROUP:
             mates = self._groups[event.resource, phase.group]
             mates.admitted = [t for t in mates.admitted if t.request.job.id != event.job]
             yield from self._choose(event.resource, mates)
@@ -131,7 +131,8 @@ class Manager:
                 self._periods[event.job].ended(event.time, event.io)
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
-        if not group.waiting:
+        rivals = self.sharing.preemptive and len(group.admitted) > 1
+        if not group.waiting and not rivals:
             return
         before = {t.request.job.id for t in group.admitted}
         if self.sharing.preemptive:

@@ -180,3 +180,18 @@ def test_what_a_policy_of_ones_own_raises(
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
     assert "policy 'mine.py:Mine' failed" in result.err
     assert said in result.err
+
+
+def test_outputs_never_replace_the_workload_or_each_other(penstock: Any, jobs: str) -> None:
+    before = Path(jobs).read_bytes()
+    for args in (("--timeline", jobs), ("--timeline", "a.png", "--plot", "./a.png")):
+        result = penstock("simulate", jobs, *args)
+        assert (result.status, result.err.count("\n")) == (2, 1)
+        assert "files of their own" in result.err
+    assert Path(jobs).read_bytes() == before
+    assert not Path("a.png").exists()
+
+
+def test_brackets_in_a_name_are_text(penstock: Any, directory: Path) -> None:
+    (directory / "odd.json").write_text('{"jobs": [{"id": "[/bold]", "phases": [[1, 1]]}]}')
+    assert "[/bold]" in penstock("simulate", "odd.json", "--jobs").out

@@ -4,6 +4,7 @@ import pytest
 
 from penstock import registry
 from penstock.model import Job, Request
+from penstock.policies.base import Own
 
 
 class At:
@@ -53,7 +54,10 @@ def test_the_parts_of_set_10() -> None:
     """Section IV-D: the same sets at equal weights, and the same weights without sets."""
     sets, weights = registry.sharing("set-fair-share"), registry.sharing("share-priority")
     assert (sets.group(job(100.0)), sets.weight(job(100.0))) == (2, 1.0)
-    assert (weights.group(job(100.0)), weights.weight(job(100.0))) == ("a", pytest.approx(0.01))
+    assert (weights.group(job(100.0)), weights.weight(job(100.0))) == (
+        Own.GROUP,
+        pytest.approx(0.01),
+    )
 
 
 def test_clairvoyant_sets_go_by_the_generators_class() -> None:

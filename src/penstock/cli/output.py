@@ -10,6 +10,7 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 def emit_json(result: Any) -> None:
@@ -30,7 +31,8 @@ def emit_table(
         left = i == 0 or column in text
         table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        # Names of jobs are text, whatever brackets they have.
+        table.add_row(*(Text(cell) for cell in row))
     console().print(table)
 
 

@@ -98,7 +98,13 @@ def simulate(
         },
     )
     config = loaded.config
-    for path in filter(None, (timeline, plot)):
+    outputs = [path for path in (timeline, plot) if path is not None]
+    if len({path.resolve() for path in (file, *outputs)}) <= len(outputs):
+        raise InputError(
+            "--timeline and --plot must name files of their own, neither each other's nor the "
+            "workload's"
+        )
+    for path in outputs:
         check_writable(path)
     span = _plot_span(plot, plot_window)
     if plot is not None:

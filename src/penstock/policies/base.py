@@ -4,9 +4,16 @@ Time comes from the view, randomness from a seed, waiting from an action.
 """
 
 from collections.abc import Hashable, Mapping
+from enum import Enum
 from typing import ClassVar, Protocol, runtime_checkable
 
 from penstock.model import Job, JobId, Request, ResourceId, View
+
+
+class Own(Enum):
+    """What `group` returns for a job that takes turns with nobody, whatever jobs are called."""
+
+    GROUP = "own"
 
 
 @runtime_checkable
@@ -17,7 +24,7 @@ class Sharing(Protocol):
     the smallest `turn` first, then the earlier request, then the earlier job. Jobs that transfer
     share by weight. Group and weight are functions of the job alone; they are sampled when a phase
     begins and hold for that phase, so a better estimate of `w_iter` can move a job between phases.
-    A group named after the job (`job.id`) is its own: that job never waits.
+    The group `Own.GROUP` is the job's own: it never waits.
     """
 
     preemptive: ClassVar[bool]

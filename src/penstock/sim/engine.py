@@ -6,7 +6,6 @@ they are asked for once a job and handed over as arrays; a `turn` that the engin
 decision where it is dynamic. With learned knowledge, group and weight are asked for at each phase.
 """
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 
@@ -28,11 +27,11 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
-from penstock.policies.base import Sharing
+from penstock.policies.base import Own, Sharing
 from penstock.sim import _engine
 from penstock.sim.checks import check
 from penstock.sim.knowledge import Knowledge
-from penstock.sim.run import Hook, Run, Timeline
+from penstock.sim.run import Hook, Run, Timeline, check_answer
 from penstock.sim.workload import Floats, Workload
 
 ORDERS = {
@@ -127,15 +126,15 @@ def _lower(n: int, jobs: Iterable[Job], sharing: Sharing) -> tuple[NDArray[np.in
     numbers = _GroupNumbers()
     group, weight = np.empty(n, np.int32), np.empty(n)
     for j, job in enumerate(jobs):
-        group[j] = numbers.of(job, sharing.group(job))
+        group[j] = numbers.of(sharing.group(job))
         weight[j] = _checked(sharing.weight(job), job)
     return group, weight
 
 
 def _checked(weight: float, job: Job) -> float:
     """Return the weight unless rates would overflow with it."""
-    if not 1e-30 <= weight <= 1e30:
-        raise InputError(f"weight() of job {job.id!r} is {weight}; give 1e-30 to 1e30")
+    if not 1e-12 <= weight <= 1e12:
+        raise InputError(f"weight() of job {job.id!r} is {weight}; give 1e-12 to 1e12")
     return weight
 
 
@@ -145,8 +144,10 @@ class _GroupNumbers:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
-    def of(self, job: Job, group: Hashable) -> int:
-        return OWN_GROUP if group == job.id else self._numbers.setdefault(group, len(self._numbers))
+    def of(self, group: Hashable) -> int:
+        if group is Own.GROUP:
+            return OWN_GROUP
+        return self._numbers.setdefault(group, len(self._numbers))
 
 
 class _Host:
@@ -194,7 +195,7 @@ class _Host:
         """Return the group and weight of job j for the phase that begins."""
         job = self._known[j]
         weight = _checked(self._sharing.weight(job), job)
-        return self._numbers.of(job, self._sharing.group(job)), weight
+        return self._numbers.of(self._sharing.group(job)), weight
 
     def ended(self, j: int, io: float) -> None:
         """Job j's phase of `io` isolated seconds has ended."""
@@ -216,25 +217,12 @@ class _Host:
             event = Woke(time=self.view.now)
         assignments, wake_at = [], []
         for action in self._hook(event) if self._hook is not None else ():
+            check_answer(action, self._serial, self.site)
             match action:
-                case Assign() if self._possible(action):
+                case Assign():
                     serial = self._serial[action.job]
                     self._resources[serial] = action.resources
                     assignments.append((serial, action.resources, 1.0))
-                case WakeAt() if not math.isnan(action.time):
+                case WakeAt():
                     wake_at.append(action.time)
-                case _:
-                    raise InputError(
-                        f"a job hook answered {action!r}; it may Assign a job of the workload "
-                        f"distinct resources from 0 to {self.site.resources - 1}, and WakeAt a time"
-                    )
         return assignments, wake_at
-
-    def _possible(self, action: Assign) -> bool:
-        """Return whether the engine could follow: it trusts the numbers it is given."""
-        places = action.resources
-        return (
-            action.job in self._serial
-            and 0 < len(set(places)) == len(places)
-            and all(isinstance(r, int) and 0 <= r < self.site.resources for r in places)
-        )

@@ -29,7 +29,7 @@ from penstock.policies.base import Sharing
 from penstock.sim.checks import check
 from penstock.sim.fluid import Resource, Transfer
 from penstock.sim.knowledge import Knowledge
-from penstock.sim.run import Hook, Run, Timeline
+from penstock.sim.run import Hook, Run, Timeline, check_answer
 from penstock.sim.workload import Workload
 
 RELEASE, COMPUTE_END, WAKE = range(3)  # in this order at one instant, after the ends of transfers
@@ -138,7 +138,9 @@ class _Clock:
     def tell(self, event: Event) -> None:
         actions: list[Action] = self.manager.handle(event)
         if self.hook is not None and isinstance(event, JobStarted | JobEnded | Woke):
-            actions += self.hook(event)
+            for answer in self.hook(event):
+                check_answer(answer, self.serial, self.site)
+                actions.append(answer)
         self.act(actions)
 
     def act(self, actions: Sequence[Action]) -> None:

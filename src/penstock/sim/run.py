@@ -1,17 +1,37 @@
 """The record of a simulated run: when each phase was asked for and when it ended."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model import Action, Event, Site
+from penstock.errors import InputError
+from penstock.model import Action, Assign, Event, JobId, Site, WakeAt
 from penstock.sim.workload import Workload
 
 Floats = NDArray[np.float64]
 Hook = Callable[[Event], Sequence[Action]]
 """Asked when a job starts or ends, or at a time it asked for; answers with Assign and WakeAt."""
+
+
+def check_answer(answer: Action, jobs: Container[JobId], site: Site) -> None:
+    """Raise InputError unless a hook's answer can be followed: the engine trusts its numbers."""
+    match answer:
+        case Assign(job=job, resources=places):
+            distinct = 0 < len(set(places)) == len(places)
+            there = all(isinstance(r, int) and 0 <= r < site.resources for r in places)
+            possible = job in jobs and distinct and there
+        case WakeAt(time=time):
+            possible = not math.isnan(time)
+        case _:
+            possible = False
+    if not possible:
+        raise InputError(
+            f"a job hook answered {answer!r}; it may Assign a job of the workload distinct "
+            f"resources from 0 to {site.resources - 1}, and WakeAt a time"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

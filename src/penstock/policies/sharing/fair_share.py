@@ -3,13 +3,13 @@
 What a file system does when nobody manages it, and the reference of paper io-sets (Section IV-B).
 """
 
-from penstock.model import Job, JobId
-from penstock.policies.base import ByArrival
+from penstock.model import Job
+from penstock.policies.base import ByArrival, Own
 
 
 class FairShare(ByArrival):
     """Each job is a group of its own, all of the same weight."""
 
-    def group(self, job: Job) -> JobId:
-        """Return the job itself: nobody waits."""
-        return job.id
+    def group(self, job: Job) -> Own:  # noqa: ARG002
+        """Return the job's own group: nobody waits."""
+        return Own.GROUP

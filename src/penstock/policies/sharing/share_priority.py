@@ -3,7 +3,8 @@
 Shows what the weights alone are worth: paper io-sets, Section IV-D (SHARE+PRIORITY).
 """
 
-from penstock.model import Job, JobId
+from penstock.model import Job
+from penstock.policies.base import Own
 from penstock.policies.sharing.set_10 import Set10
 
 
@@ -14,6 +15,6 @@ class SharePriority(Set10):
         """Return 10^-set of the set that set-10 would choose."""
         return 10.0 ** -super().group(job)
 
-    def group(self, job: Job) -> JobId:  # type: ignore[override]
-        """Return the job itself: nobody waits."""
-        return job.id
+    def group(self, job: Job) -> Own:  # type: ignore[override]  # noqa: ARG002
+        """Return the job's own group: nobody waits."""
+        return Own.GROUP
