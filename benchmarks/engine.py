@@ -26,7 +26,7 @@ from penstock import registry
 from penstock.model import Site
 from penstock.policies.base import Own, Sharing
 from penstock.sim.engine import simulate
-from penstock.sim.generators import io_sets, three_profiles
+from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload

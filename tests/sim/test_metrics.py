@@ -9,7 +9,7 @@ from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Site
 from penstock.sim.engine import simulate
-from penstock.sim.generators import periodic
+from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload

@@ -11,7 +11,8 @@ from penstock.errors import InputError, unknown
 from penstock.files import check_writable
 from penstock.model import units
 from penstock.sim import traces
-from penstock.sim.generators import HORIZON, PRESETS, Preset
+from penstock.sim.generators import PRESETS, Preset
+from penstock.sim.generators.io_sets import HORIZON
 from penstock.sim.traces import memory
 from penstock.sim.workload import Workload
 

@@ -12,7 +12,7 @@ import numpy as np
 from penstock import registry
 from penstock.report.findings import Claim, Figure, Findings, Lanes, Stretch
 from penstock.sim.engine import simulate
-from penstock.sim.generators import io_sets, three_profiles
+from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload

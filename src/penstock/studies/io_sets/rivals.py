@@ -3,7 +3,7 @@
 from collections import Counter
 
 from penstock.report.findings import Claim
-from penstock.sim.generators import PLAFRIM_SETS
+from penstock.sim.generators.io_sets import PLAFRIM_SETS
 from penstock.studies.io_sets.gains import (
     METRICS,
     NAMES,

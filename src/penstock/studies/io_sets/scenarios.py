@@ -16,9 +16,9 @@ import numpy as np
 
 from penstock import registry
 from penstock.policies.sharing.set_10 import Set10
-from penstock.sim import generators
 from penstock.sim.engine import simulate
-from penstock.sim.generators import Profile, three_profiles
+from penstock.sim.generators import io_sets as generators
+from penstock.sim.generators.io_sets import Profile, three_profiles
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run

@@ -1,7 +1,7 @@
-"""Synthetic workloads: the protocol of paper io-sets (Section V-B) and presets made with it."""
+"""Synthetic workloads by the protocol of paper io-sets (Section V-B)."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -163,25 +163,3 @@ def _draw(
         profile=profile,
         horizon=horizon,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
-    """A workload that can be asked for by name."""
-
-    description: str
-    make: Callable[..., Workload]
-
-
-PRESETS: Mapping[str, Preset] = {
-    "io-sets": Preset(
-        description="paper io-sets VI-B1: a third each with w_iter around 10, 100 and 1000 s",
-        make=lambda jobs=60, **options: io_sets(
-            three_profiles((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3), **options
-        ),
-    ),
-    "plafrim": Preset(
-        description="paper io-sets VIII: the shares of sets in a year of PlaFRIM's jobs",
-        make=plafrim,
-    ),
-}

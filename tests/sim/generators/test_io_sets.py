@@ -5,7 +5,8 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.sim.checks import check
-from penstock.sim.generators import PLAFRIM_SETS, PRESETS, io_sets, plafrim, three_profiles
+from penstock.sim.generators import PRESETS
+from penstock.sim.generators.io_sets import PLAFRIM_SETS, io_sets, plafrim, three_profiles
 
 
 def test_the_papers_protocol() -> None:
