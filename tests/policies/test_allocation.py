@@ -1,7 +1,6 @@
 """How many resources: the papers' definitions, an exact optimum, and the Table II of inputs."""
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from strategies import examples
 
 from penstock import registry
 from penstock.errors import InputError
-from penstock.model import Curve, Job, Site
+from penstock.model import Curve, Job, Site, Snapshot
 from penstock.policies.allocation import knapsack
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
@@ -30,17 +29,8 @@ APPLICATIONS = {
 }
 
 
-@dataclass
-class Snapshot:
-    """A view at one instant, all that allocators look at."""
-
-    jobs: dict[str, Job]
-    site: Site
-    now: float = 0.0
-
-
 def snapshot(jobs: list[Job], **site: object) -> Snapshot:
-    return Snapshot(jobs={job.id: job for job in jobs}, site=Site(**site))
+    return Snapshot.of(jobs, Site(**site))
 
 
 def applications() -> list[Job]:

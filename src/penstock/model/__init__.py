@@ -16,6 +16,7 @@ from penstock.model.event import (
 from penstock.model.job import Job, JobId
 from penstock.model.request import Request
 from penstock.model.site import ResourceId, Site
+from penstock.model.snapshot import Snapshot
 from penstock.model.view import View
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ResourceId",
     "SetShare",
     "Site",
+    "Snapshot",
     "Tune",
     "View",
     "WakeAt",
