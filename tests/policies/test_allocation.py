@@ -77,6 +77,45 @@ def test_the_knapsack_is_exact(classes: list[list[tuple[int, float]]], capacity:
     assert (sum(v for _, v in pick), -sum(w for w, _ in pick)) == max(totals)
 
 
+@given(
+    classes=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 6).map(float)), min_size=1, max_size=4
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    capacity=st.integers(0, 9),
+    data=st.data(),
+)
+@examples(200)
+def test_one_program_answers_for_every_capacity(
+    classes: list[list[tuple[int, float]]], capacity: int, data: st.DataObject
+) -> None:
+    """Each set of classes at each capacity: the value of what `solve` chooses there."""
+    member = st.integers(0, len(classes) - 1)
+    sets = data.draw(st.lists(st.tuples(member, member, member), min_size=1, max_size=4))
+    best = knapsack.totals(classes, sets, capacity)
+    assert best.shape == (len(sets), capacity + 1)
+    for row, members in zip(best, sets, strict=True):
+        of = [classes[c] for c in members]
+        for limit, total in enumerate(row):
+            chosen = knapsack.solve(of, limit)
+            value = (
+                -np.inf
+                if chosen is None
+                else sum(items[k][1] for items, k in zip(of, chosen, strict=True))
+            )
+            assert total == value
+
+
+def test_a_set_may_only_name_classes_that_are_there() -> None:
+    """The native code would read beyond its arrays."""
+    for wrong in ([[0, 1]], [[-1, 0]]):
+        with pytest.raises(ValueError, match="no class"):
+            knapsack.totals([[(0, 1.0)]], wrong, 3)
+
+
 curves = st.lists(st.floats(1.0, 100.0), min_size=4, max_size=4).map(
     lambda b: Curve.of(dict(zip((1, 2, 4, 8), b, strict=True)))
 )
