@@ -135,8 +135,10 @@ class Workload:
         if curve is None:
             return {}
         rows = slice(*self.offsets[j : j + 2])
-        volume = float(self.io[rows].sum()) * self._bandwidth(j, curve)
-        return {"curve": curve, "volume": volume, "compute": float(self.compute[rows].sum())}
+        demand = {"curve": curve, "compute": float(self.compute[rows].sum())}
+        if len(self.resources_of(j)) in curve:
+            demand["volume"] = float(self.io[rows].sum()) * self._bandwidth(j, curve)
+        return demand
 
     def _bandwidth(self, j: int, curve: Curve, count: int | None = None) -> float:
         """Return job j's bandwidth on so many resources, or on those it starts with."""
