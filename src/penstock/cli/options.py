@@ -43,13 +43,27 @@ def configured(command: F) -> F:
 
 
 def simulated(command: F) -> F:
-    """Add what every simulation can be told: knowledge, seed, window, and SWF's missing I/O."""
+    """Add what every simulation can be told: knowledge, window, allocation, SWF's missing I/O."""
     for option in (
         click.option(
             "--w-iter", metavar="TIME", help="For .swf: how long an iteration is ('100 s')."
         ),
         click.option(
             "--io-ratio", type=float, help="For .swf: the part of a job's time that is I/O."
+        ),
+        click.option(
+            "--remap-delay", metavar="TIME", help="Until a running job hears of its new resources."
+        ),
+        click.option(
+            "--placement",
+            metavar="NAME",
+            help="Which resources each job gets; 'penstock policies --kind placement' lists them.",
+        ),
+        click.option(
+            "--allocation",
+            metavar="NAME",
+            help="How many resources each job gets, decided anew when one starts or ends; else "
+            "jobs keep those they name. 'penstock policies --kind allocation' lists them.",
         ),
         click.option("--seed", metavar="N", help="The seed of noisy knowledge."),
         click.option(
@@ -68,13 +82,17 @@ def simulated(command: F) -> F:
     return command
 
 
+FLAGS = {"allocation.policy": "--allocation", "placement.policy": "--placement"}
+"""The flags that are not called like the last part of their key."""
+
+
 def load(
     config_file: Path | None, settings: tuple[str, ...], flags: Mapping[str, str | None]
 ) -> config.Loaded:
-    """Return the configuration in force; `flags` is KEY to the value of the flag named like it."""
+    """Return the configuration in force; `flags` is KEY to the value of its flag."""
     given = [config.Setting.parse(setting) for setting in settings]
     given += [
-        config.Setting.flag(f"--{key.rpartition('.')[2]}", key, text)
+        config.Setting.flag(FLAGS.get(key, f"--{key.rpartition('.')[2]}"), key, text)
         for key, text in flags.items()
         if text is not None
     ]
@@ -140,17 +158,17 @@ def about(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def running(policy: str) -> Iterator[None]:
+def running(*policies: str) -> Iterator[None]:
     """Tell in one line, with its place, what a policy of the user's own file raises."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        if ".py:" not in policy:
+        own = [policy for policy in policies if ".py:" in policy]
+        if not own:
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise InputError(
-            f"policy {policy!r} failed: {type(error).__name__}: {error} ({where})"
-        ) from error
+        what = f"{type(error).__name__}: {error} ({where})"
+        raise InputError(f"policy {' or '.join(map(repr, own))} failed: {what}") from error
