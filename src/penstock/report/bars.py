@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from penstock.report.findings import Bars
 
@@ -55,6 +55,10 @@ def _finish(axes: Any, panel: Bars) -> None:
     axes.grid(axis="x", visible=False)
     if panel.colour_by == "sign":
         axes.axhline(0.0, color="#9a9a9a", linewidth=0.8)
+    if panel.log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(top=panel.top)
     if panel.small:
         axes.yaxis.set_major_locator(MaxNLocator(nbins=3))
     axes.set_title(panel.title)

@@ -107,6 +107,8 @@ class Bars:
     series: Sequence[Series]
     stacked: bool = False
     colour_by: Literal["series", "sign"] = "series"
+    log_y: bool = False
+    top: float | None = None
     key: bool = False
     small: bool = False
 

@@ -77,12 +77,14 @@ def up(wanted: Floats, most: int) -> Longs:
 
 def static_wanted(nodes: Longs, most: int, site: Longs | int) -> Floats:
     """Return ceil(C / R) with R = CN / F."""
-    return np.ceil(nodes * most / site)
+    wanted: Floats = np.ceil(nodes * most / site)
+    return wanted
 
 
 def size_wanted(sizes: Longs, most: int) -> Floats:
     """Return round(F c / sum of c) for every application of a set."""
-    return np.rint(most * sizes / sizes.sum(axis=1, keepdims=True))
+    wanted: Floats = np.rint(most * sizes / sizes.sum(axis=1, keepdims=True))
+    return wanted
 
 
 def columns(policy: str, sets: Longs, most: int) -> Longs:
@@ -137,7 +139,9 @@ def _readings() -> Iterator[tuple[str, Reading]]:
     for name, site in machines.items():
         for fitted in (down, up):
 
-            def ceil(nodes: Longs, site: int = site, fitted: Callable[..., Longs] = fitted) -> Longs:
+            def ceil(
+                nodes: Longs, site: int = site, fitted: Callable[..., Longs] = fitted
+            ) -> Longs:
                 machine = site or nodes.sum(axis=1, keepdims=True)
                 return fitted(static_wanted(nodes, OPTIMAL, machine), OPTIMAL)
 
@@ -177,14 +181,19 @@ def run_cell(cell: Cell, *, seed: int, sets: int = SETS) -> list[dict[str, Value
 QUANTILES = {"min": 0, "q05": 5, "q25": 25, "median": 50, "q75": 75, "q95": 95, "max": 100}
 
 
+def spread(values: Floats | Longs) -> dict[str, float]:
+    """Return the quantiles of a distribution over sets."""
+    quantiles = np.percentile(values, list(QUANTILES.values()))
+    return dict(zip(QUANTILES, quantiles.tolist(), strict=True))
+
+
 def _row(
     cell: Cell, scenario: str, x: float, policy: str, values: Floats | Longs
 ) -> dict[str, Value]:
-    spread = np.percentile(values, list(QUANTILES.values()))
-    key: dict[str, Value] = {
+    return {
         "scenario": scenario,
         "x": x,
         "workload": cell.workload,
         "policy": policy,
+        **spread(values),
     }
-    return key | dict(zip(QUANTILES, spread.tolist(), strict=True))
