@@ -51,6 +51,23 @@ def test_table_5_3_of_the_thesis() -> None:
     assert size == static
 
 
+def test_a_part_that_rounds_to_zero_is_direct_access_where_asked_for() -> None:
+    """Fig. 5.9 of the thesis: MCKP is 4.1 times PROCESS, which has MAD (64 of 1856 processes) at 0.
+
+    12 x 64 / 1856 = 0.41. At least one each, or no direct access, gives 1.
+    """
+    options = {"measured": True, "direct": True}
+    process = registry.policy("allocation", "process", options)
+    view = snapshot(applications(), resources=12, nodes=384, direct=True)
+    given_ = process.allocate(view)
+    assert given_ == {"BT-C": 1, "BT-D": 2, "IOR-MPI": 1, "POSIX-L": 2, "MAD": 0, "S3D": 2}
+    reached = sum(view.jobs[name].curve.bandwidth(n) for name, n in given_.items())
+    assert 6792.0 / reached == pytest.approx(4.1, abs=0.005)
+    without = snapshot(applications(), resources=12, nodes=384)
+    assert process.allocate(without)["MAD"] == 1
+    assert registry.policy("allocation", "process").allocate(view)["MAD"] == 1
+
+
 @given(
     classes=st.lists(
         st.lists(

@@ -12,6 +12,8 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 ABOVE, BELOW = "#0072B2", "#D55E00"
 GROUP = 0.8
 """The part of a label's width that its bars take."""
+LETTER = 0.085
+"""Inches of a letter of a label, with some room."""
 
 
 def draw_bars(axes: Any, panel: Bars, colours: Mapping[str, str]) -> None:
@@ -55,6 +57,18 @@ def _finish(axes: Any, panel: Bars) -> None:
     axes.grid(axis="x", visible=False)
     if panel.colour_by == "sign":
         axes.axhline(0.0, color="#9a9a9a", linewidth=0.8)
+    for reference in panel.references:
+        axes.axhline(reference.y, color="#6b6b6b", linewidth=0.9, linestyle=(0, (1, 2)))
+        axes.annotate(
+            reference.label,
+            (1.0, reference.y),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            color="#6b6b6b",
+            fontsize=8,
+            va="center",
+        )
     if panel.log_y:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -81,12 +95,15 @@ def _finish(axes: Any, panel: Bars) -> None:
 
 def slants(panel: Bars) -> bool:
     """Say whether the labels are too long to stand side by side."""
-    each = 1 if panel.stacked else len(panel.series)
-    return max(map(len, panel.labels)) > 3 + 2 * each
+    return LETTER * max(map(len, panel.labels)) > bars_width(panel) / len(panel.labels)
+
+
+def labels_below(panel: Bars) -> float:
+    """Return the inches that slanted labels take below the axis, beyond a line of text."""
+    return 0.55 * LETTER * max(map(len, panel.labels)) if slants(panel) else 0.0
 
 
 def bars_width(panel: Bars) -> float:
     """Return the inches that the bars want."""
     each = 1.0 if panel.stacked else float(len(panel.series))
-    inches = len(panel.labels) * (0.1 + 0.14 * each)
-    return max(1.15 if panel.small else 2.2, inches)
+    return max(1.15 if panel.small else 2.2, len(panel.labels) * (0.1 + 0.14 * each))

@@ -105,6 +105,7 @@ class Bars:
     y: str
     labels: Sequence[str]
     series: Sequence[Series]
+    references: Sequence[Reference] = ()
     stacked: bool = False
     colour_by: Literal["series", "sign"] = "series"
     log_y: bool = False

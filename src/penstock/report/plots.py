@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from penstock.files import replacing
-from penstock.report.bars import bars_width, draw_bars, slants
+from penstock.report.bars import bars_width, draw_bars, labels_below
 from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel
 from penstock.report.lanes import draw_key, draw_lanes
 
@@ -111,6 +111,7 @@ def draw(figure: Figure) -> Canvas:
     rows = _rows(figure)
     rooms = [[_room(panel, first=panel is row[0]) for panel in row] for row in rows]
     width = max(sum(room.left + room.width + room.right for room in row) for row in rooms)
+    width = max(width, 0.6 + 0.095 * len(figure.title) + 0.075 * len(figure.source))
     height = TOP + sum(max(_tall(room) for room in row) for row in rooms)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(width, height))
@@ -168,8 +169,8 @@ def _room(panel: Panel, *, first: bool) -> Room:
             width=bars_width(panel),
             height=1.05 if panel.small else 2.5,
             left=0.62 if panel.small else 0.84,
-            right=1.06 if panel.key else 0.2,
-            below=AXIS + (0.3 if slants(panel) else 0.0) - (0.0 if panel.x else 0.2),
+            right=1.06 if panel.key or panel.references else 0.2,
+            below=AXIS + labels_below(panel) - (0.0 if panel.x else 0.2),
         )
     return Room(width=2.9, height=2.5, left=0.84, right=1.06)
 

@@ -13,7 +13,7 @@ cannot be had; a count that was not measured becomes the next smaller one; and S
 `READINGS` has the other ways to read STATIC.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -130,27 +130,30 @@ def aggregates(sets: Longs) -> dict[str, Floats]:
     return reached
 
 
-Reading = Callable[[Longs], Longs]
-"""From the compute nodes of the applications of each set to what STATIC gives them at 56."""
+MACHINES: Mapping[str, int | None] = {
+    "256": 256,
+    "384": 384,
+    "512": 512,
+    "3456": 3456,
+    "the set's": None,
+}
+"""Compute nodes that STATIC may divide by: 3456 are MareNostrum's; or the set's own."""
+ROUNDINGS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats, int], Longs]]] = {
+    "ceil, down": (np.ceil, down),
+    "ceil, up": (np.ceil, up),
+    "nearest, down": (lambda wanted: np.maximum(np.rint(wanted), 1), down),
+}
+"""How STATIC may round C F / CN, and that to a measured count."""
+READINGS = {
+    f"{machine}, {rounding}": (machine, rounding) for machine in MACHINES for rounding in ROUNDINGS
+}
 
 
-def _readings() -> Iterator[tuple[str, Reading]]:
-    machines = {"256": 256, "384": 384, "512": 512, "3456": 3456, "the set's": 0}
-    for name, site in machines.items():
-        for fitted in (down, up):
-
-            def ceil(
-                nodes: Longs, site: int = site, fitted: Callable[..., Longs] = fitted
-            ) -> Longs:
-                machine = site or nodes.sum(axis=1, keepdims=True)
-                return fitted(static_wanted(nodes, OPTIMAL, machine), OPTIMAL)
-
-            yield f"{name}, ceil, {fitted.__name__}", ceil
-    yield "the set's, nearest, down", lambda nodes: down(size_wanted(nodes, OPTIMAL), OPTIMAL)
-
-
-READINGS: Mapping[str, Reading] = dict(_readings())
-"""Compute nodes of the machine, rounding of C / R, and rounding to a measured count."""
+def static_by(machine: str, rounding: str, nodes: Longs) -> Longs:
+    """Return what STATIC gives at 56 I/O nodes, as an index into the counts."""
+    site = MACHINES[machine] or nodes.sum(axis=1, keepdims=True)
+    rounded, fitted = ROUNDINGS[rounding]
+    return fitted(rounded(nodes * OPTIMAL / site), OPTIMAL)
 
 
 def run_cell(cell: Cell, *, seed: int, sets: int = SETS) -> list[dict[str, Value]]:
@@ -166,8 +169,9 @@ def run_cell(cell: Cell, *, seed: int, sets: int = SETS) -> list[dict[str, Value
     for name, over, under in (("one", "one", "zero"), ("oracle", "oracle", "zero")):
         gain = reached[over][:, OPTIMAL] / reached[under][:, OPTIMAL] - 1
         rows.append(_row(cell, OVER, OPTIMAL, f"{name} over {under}", gain))
-    for reading, give in READINGS.items():
-        gain = ours[:, OPTIMAL] / aggregate(drawn, give(nodes)) - 1
+    for reading, (machine, rounding) in READINGS.items():
+        given = static_by(machine, rounding, nodes)
+        gain = ours[:, OPTIMAL] / aggregate(drawn, given) - 1
         rows.append(_row(cell, STATIC, OPTIMAL, reading, gain))
     for most in range(MOST + 1):
         for policy, totals in reached.items():
