@@ -248,14 +248,17 @@ def test_static_moves_nobody_and_mckp_does_sooner_with_less_delay() -> None:
 
 
 def test_a_remap_takes_effect_between_two_requests() -> None:
-    """POSIX-S at 8 I/O nodes, beside HACC at 4, has all it can use once HACC is gone.
+    """POSIX-S has 4 I/O nodes beside two HACC with 4 each, and 8 as soon as these are gone.
 
-    The largest request takes 16 MB / 48 MB/s = 0.33 s, so nothing waits longer than that.
+    Until then it moves b(4) a second, from the next request on b(8).
     """
     hacc, posix = (g5k_applications()[name] for name in ("HACC", "POSIX-S"))
-    outcome = queues.run([hacc, posix], "mckp", delay=0.0)
-    assert [row["io_nodes"] for row in outcome.rows] == ["0:8 0:4", "0:8"]
-    assert outcome.rows[1]["bandwidth"] == pytest.approx(posix.curve.bandwidth(8), rel=1e-9)
+    outcome = queues.run([hacc, hacc, posix], "mckp", delay=0.0)
+    alone = hacc.volume / hacc.curve.bandwidth(4)
+    slow, fast = (posix.curve.bandwidth(n) for n in (4, 8))
+    end = alone + (posix.volume - alone * slow) / fast
+    assert outcome.rows[2]["io_nodes"] == f"0:4 {alone:g}:8"
+    assert end <= float(outcome.rows[2]["end"]) <= end + queues.REQUEST / slow
 
 
 def test_other_orders_are_orders_of_the_same_jobs() -> None:
