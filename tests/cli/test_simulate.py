@@ -201,7 +201,7 @@ def test_resources_are_divided_while_jobs_run(penstock: Any, directory: Path) ->
     """b needs a node of its own, so a goes from four to two of the four, and back."""
     curve = {"1": 1, "2": 2, "4": 4}
     a = {"id": "a", "curve": curve, "phases": [[0, 4]] * 10}
-    b = {"id": "b", "release": 3.5, "curve": {"1": 1}, "phases": [[0, 2]]}
+    b = {"id": "b", "release": 4, "curve": {"1": 1}, "phases": [[0, 2]]}
     (directory / "w.json").write_text(json.dumps({"jobs": [a, b]}))
     site = ("--set", "site.resources=4", "--json", "--jobs")
     alone = penstock("simulate", "w.json", *site).json
@@ -209,8 +209,8 @@ def test_resources_are_divided_while_jobs_run(penstock: Any, directory: Path) ->
     assert "remaps" not in alone
     told = penstock("simulate", "w.json", "--allocation", "mckp", *site).json
     assert told["remaps"] == 2
-    # Phases of 4 isolated seconds take 1 s on four nodes and 2 s on two. a hears at 4 s, b ends at
-    # 5.5 s, so that one of its ten phases takes twice as long.
+    # A phase of 4 isolated seconds takes a 1 s on four nodes and 2 s on two; b is there from 4 to
+    # 6 s, so that one of a's ten phases takes twice as long.
     assert told["makespan"] == 11
     late = penstock("simulate", "w.json", "--allocation", "mckp", "--remap-delay", "1 h", *site)
     assert late.json["remaps"] == 0
