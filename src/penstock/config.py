@@ -256,13 +256,17 @@ def load(
     path: Path | str | None = None,
     settings: Sequence[Setting] = (),
     *,
+    defaults: Sequence[Setting] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """Return the configuration in force; raise InputError for anything unknown or impossible."""
+    """Return the configuration in force; raise InputError for anything unknown or impossible.
+
+    `defaults` are a verb's own, where they differ from those of the sections.
+    """
     environment = os.environ if environment is None else environment
     file = find(path, environment)
     values, origins = dict[str, Any](), dict[str, Origin]()
-    for layer in (_from_file(file), _from_environment(environment), settings):
+    for layer in (defaults, _from_file(file), _from_environment(environment), settings):
         given = [checked for setting in layer for checked in _checked(setting)]
         for section in DECIDED:
             policy = values.get(f"{section}.policy", getattr(Config(), section).policy)

@@ -56,7 +56,7 @@ def test_a_part_that_rounds_to_zero_is_direct_access_where_asked_for() -> None:
 
     12 x 64 / 1856 = 0.41. At least one each, or no direct access, gives 1.
     """
-    options = {"measured": True, "direct": True}
+    options = {"direct": True}
     process = registry.policy("allocation", "process", options)
     view = snapshot(applications(), resources=12, nodes=384, direct=True)
     given_ = process.allocate(view)

@@ -159,8 +159,7 @@ def test_the_vectorised_policies_are_the_registered_ones(policy: str) -> None:
     for s, members in enumerate(drawn):
         jobs = jobs_of(members)
         for most in (1, 2, 7, 12, 16, 31, 56, 100, 128):
-            resources = sets.MOST if policy == "oracle" else most
-            site = Site(nodes=sets.SITE_NODES, resources=resources, direct=True)
+            site = Site(nodes=sets.SITE_NODES, resources=most, direct=True)
             given = allocator.allocate(Snapshot.of(jobs, site))
             total = sum(job.curve.bandwidth(given[job.id]) for job in jobs)
             assert reached[s, most] == pytest.approx(total, rel=1e-12)

@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +19,9 @@ from penstock.sim.workload import Workload
 
 LARGE = 50_000_000
 """Bytes of a workload file that take more than a moment to read."""
+
+DEFAULT_ALLOCATION = "mckp"
+"""Who divides a site unless told otherwise."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,12 +86,57 @@ def simulated(command: F) -> F:
     return command
 
 
-FLAGS = {"allocation.policy": "--allocation", "placement.policy": "--placement"}
+def sited(command: F) -> F:
+    """Add what describes a site to those who divide it: I/O nodes, compute nodes, direct access."""
+    for option in (
+        click.option(
+            "--direct/--no-direct",
+            default=None,
+            help="Whether jobs may go past all I/O nodes; else where their curves know it.",
+        ),
+        click.option("--nodes", metavar="N", help="Compute nodes of the site; static needs them."),
+        click.option(
+            "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load_site(
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    flags: Mapping[str, str | None],
+    *,
+    io_nodes: str | None,
+    nodes: str | None,
+    direct: bool | None,
+) -> config.Loaded:
+    """Return the configuration in force for those who take the options of `sited`."""
+    site = {
+        "site.resources": io_nodes,
+        "site.nodes": nodes,
+        "site.direct": None if direct is None else str(direct).lower(),
+    }
+    defaults = {"allocation.policy": DEFAULT_ALLOCATION}
+    return load(config_file, settings, {**flags, **site}, defaults=defaults)
+
+
+FLAGS = {
+    "site.resources": "--io-nodes",
+    "site.direct": "--direct",
+    "allocation.policy": "--allocation",
+    "placement.policy": "--placement",
+}
 """The flags that are not called like the last part of their key."""
 
 
 def load(
-    config_file: Path | None, settings: tuple[str, ...], flags: Mapping[str, str | None]
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    flags: Mapping[str, str | None],
+    *,
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> config.Loaded:
     """Return the configuration in force; `flags` is KEY to the value of its flag."""
     given = [config.Setting.parse(setting) for setting in settings]
@@ -96,7 +145,8 @@ def load(
         for key, text in flags.items()
         if text is not None
     ]
-    loaded = config.load(config_file, given)
+    own = [config.Setting(key=k, value=v, origin=config.Origin()) for k, v in defaults.items()]
+    loaded = config.load(config_file, given, defaults=own)
     knowledge(loaded)
     return loaded
 

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import Job, JobId, Site, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies.allocation.choices import ChoosingMeasured
 
 
-class Size(Choosing):
+class Size(ChoosingMeasured):
     """Counts by the job's part of what runs now."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"nodes"})
 
-    def __init__(self, *, measured: bool = False, direct: bool = False) -> None:
+    def __init__(self, *, measured: bool = True, direct: bool = False) -> None:
         super().__init__(measured=measured)
         self.direct = direct
 

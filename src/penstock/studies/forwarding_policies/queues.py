@@ -36,10 +36,10 @@ DELAYS = (0.0, 10.0, 60.0)
 """Seconds until a running job hears of its new I/O nodes; 10 is GekkoFWD's default."""
 GEKKOFWD = 10.0
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "one": {"measured": True},
+    "one": {},
     "static": {"measured": True, "rule": "ceil"},
-    "size": {"measured": True},
-    "mckp": {"measured": True},
+    "size": {},
+    "mckp": {},
 }
 THREE, FOURTEEN, LIVE = "queue-three", "queue-fourteen", "-live"
 ORDERS, RANDOM = "queue-orders", "queue-random"
