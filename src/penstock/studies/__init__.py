@@ -9,6 +9,7 @@ from penstock.studies.campaign import Study
 STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
+    "packs": "penstock.studies.packs:STUDY",
 }
 
 

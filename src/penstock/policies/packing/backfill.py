@@ -11,12 +11,11 @@ Options `sensitivity` and `estimate`: as pack-partition's.
 
 from collections.abc import Sequence
 
-from penstock.model import Job, JobId, Site
+from penstock.model import JobId, Site
 from penstock.policies.packing.pack_partition import PackPartition
 from penstock.policies.packing.packs import (
     Filling,
     Sized,
-    by_falling_time,
     fill,
     fits,
     io_fits,
@@ -27,10 +26,9 @@ from penstock.policies.packing.packs import (
 class Backfill(PackPartition):
     """Packs in whose gaps smaller jobs run."""
 
-    def packs(self, jobs: Sequence[Job], site: Site) -> list[Filling]:
-        """Return the packs that Algorithm 1 makes, gaps used."""
-        sized = by_falling_time(jobs, site)
-        partition, bound = partition_nodes(site), self.bound(sized, site)
+    def packs(self, jobs: Sequence[Sized], site: Site, bound: float) -> list[Filling]:
+        """Return the packs that Algorithm 1 makes of jobs by falling time, gaps used."""
+        partition = partition_nodes(site)
         # Of jobs that follow or are followed: when they end alone, and the nodes they still free.
         end: dict[JobId, float] = {}
         free: dict[JobId, int] = {}
@@ -57,4 +55,4 @@ class Backfill(PackPartition):
             end[job.job.id], free[leader] = job.time - since, nodes - job.nodes
             return True
 
-        return fill(sized, place)
+        return fill(jobs, place)

@@ -9,6 +9,7 @@ Options `sensitivity` and `estimate`: as pack-partition's.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.model import Job, Schedule, Site
 from penstock.policies.packing.pack_partition import PackPartition
@@ -19,4 +20,4 @@ class NoBarriers(PackPartition):
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return packs of all jobs, without barriers."""
-        return self.spread(self.packs(jobs, site), site, barriers=False)
+        return replace(super().pack(jobs, site), barriers=False)

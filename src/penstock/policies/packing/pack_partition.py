@@ -47,12 +47,12 @@ class PackPartition(Packing):
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return packs of all jobs."""
-        return self.spread(self.packs(jobs, site), site)
-
-    def packs(self, jobs: Sequence[Job], site: Site) -> list[Filling]:
-        """Return the packs that Algorithm 1 makes."""
         sized = by_falling_time(jobs, site)
-        partition, bound = partition_nodes(site), self.bound(sized, site)
+        return self.spread(self.packs(sized, site, self.bound(sized, site)), site)
+
+    def packs(self, jobs: Sequence[Sized], site: Site, bound: float) -> list[Filling]:
+        """Return the packs that Algorithm 1 makes of jobs by falling time."""
+        partition = partition_nodes(site)
 
         def place(pack: Filling, job: Sized) -> bool:
             room = fits(pack, job, partition=partition, sensitivity=bound)
@@ -60,7 +60,7 @@ class PackPartition(Packing):
                 pack.add(job)
             return room
 
-        return fill(sized, place)
+        return fill(jobs, place)
 
     def bound(self, jobs: Sequence[Sized], site: Site) -> float:
         """Return S, for "alpha" the I/O occupation of these jobs."""

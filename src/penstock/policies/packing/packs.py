@@ -8,13 +8,14 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, Pack, Schedule, Site
+from penstock.model import Job, JobId, Pack, ResourceId, Schedule, Site
 from penstock.model.load import isolated_io, isolated_time
 
 ISOLATED, IO_BOUND = "isolated", "io-bound"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,11 @@ class Filling:
         else:
             self.behind[job.job.id] = behind
 
+    def closed(self, io_node: ResourceId) -> Pack:
+        """Return the pack, behind an I/O node."""
+        names = tuple(sized.job.id for sized in self.jobs)
+        return Pack(io_node=io_node, jobs=names, behind=self.behind)
+
 
 class Packing:
     """A base for packers.
@@ -72,19 +78,26 @@ class Packing:
             raise InputError(f"estimate is {estimate!r}; give {ISOLATED} or {IO_BOUND}")
         self.estimate = estimate
 
-    def spread(self, packs: Iterable[Filling], site: Site, *, barriers: bool = True) -> Schedule:
-        """Return the packs on the I/O nodes: the longest first, where it will end the earliest."""
-        ends = [(0.0, io_node) for io_node in range(site.resources)]
-        placed = []
-        for pack in sorted(packs, key=lambda pack: -self._lasts(pack)):
-            end, io_node = heapq.heappop(ends)
-            heapq.heappush(ends, (end + self._lasts(pack), io_node))
-            names = tuple(sized.job.id for sized in pack.jobs)
-            placed.append(Pack(io_node=io_node, jobs=names, behind=pack.behind))
-        return Schedule(packs=tuple(placed), barriers=barriers)
+    def spread(self, packs: Iterable[Filling], site: Site) -> Schedule:
+        """Return the packs on the I/O nodes, longest first."""
+        placed = longest_first(packs, self._lasts, site)
+        return Schedule(packs=tuple(pack.closed(io_node) for pack, io_node in placed))
 
     def _lasts(self, pack: Filling) -> float:
         return pack.length if self.estimate == ISOLATED else max(pack.length, pack.io)
+
+
+def longest_first(
+    items: Iterable[T], lasts: Callable[[T], float], site: Site
+) -> list[tuple[T, ResourceId]]:
+    """Return items with their I/O node: the longest first, each where it will end the earliest."""
+    ends = [(0.0, io_node) for io_node in range(site.resources)]
+    placed = []
+    for item in sorted(items, key=lambda item: -lasts(item)):
+        end, io_node = heapq.heappop(ends)
+        heapq.heappush(ends, (end + lasts(item), io_node))
+        placed.append((item, io_node))
+    return placed
 
 
 def partition_nodes(site: Site) -> int:
