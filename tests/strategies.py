@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from penstock.model import Site
+from penstock.model import Curve, Site
 from penstock.sim.workload import Workload
 
 # Halves collide all the time, which is where ties are decided; the others almost never do.
@@ -63,7 +63,16 @@ def workloads(
         barrier=barrier,
         after=np.where(barrier > 0, barrier - 1, -1),
         profile=[draw(st.sampled_from([1.0, 10.0, 100.0])) for _ in range(n)],
+        curves=[draw(st.none() | curves(resources)) for _ in range(n)],
     )
+
+
+def curves(resources: int) -> st.SearchStrategy[Curve]:
+    """Bandwidths, rising and falling, at every count up to `resources`, and direct."""
+    bandwidths = st.lists(
+        st.sampled_from([0.5, 1.0, 1.5, 3.0]), min_size=resources + 1, max_size=resources + 1
+    )
+    return bandwidths.map(lambda values: Curve.of(dict(enumerate(values))))
 
 
 @st.composite
@@ -74,6 +83,7 @@ def cases(draw: st.DrawFn) -> Case:
         resources=resources,
         nodes=draw(st.sampled_from([0, 4, 8])),
         capacity=draw(st.sampled_from([(1.0,), (1.0, 0.98), (1.0, 0.9, 0.8), (0.75,)])),
+        direct=draw(st.booleans()),
     )
     workload = draw(workloads(resources=resources, caps=draw(st.booleans()), queued=True))
     return Case(workload=workload, site=site)

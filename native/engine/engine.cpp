@@ -17,8 +17,8 @@ double& at(std::span<double> items, std::int64_t index) {
   return items[static_cast<std::size_t>(index)];
 }
 
-// At one instant releases come first, then phases begin, each by job; then whoever asked to be
-// woken. Ends of transfers come before all of these (`run`).
+// At one instant releases come first, then phases begin (or end, past all resources), each by job;
+// then whoever asked to be woken. Ends of transfers come before all of these (`run`).
 constexpr std::int32_t release_tie(std::int32_t j) {
   return j + std::numeric_limits<std::int32_t>::min();
 }
@@ -98,6 +98,9 @@ bool Engine::run(std::int64_t events) {
       tell(JobEvent::woke, no_job);
     } else if (event.tie < 0) {
       release(event.item);
+    } else if (at(jobs_, event.item).direct) {
+      at(jobs_, event.item).direct = false;
+      end_phase(event.item);
     } else {
       begin_io(event.item);
     }
@@ -205,7 +208,10 @@ void Engine::begin_io(std::int32_t j) {
     next_iteration(j);
     return;
   }
-  job.pending = job.width;
+  // Past all resources nobody is in the way: the end is known, and waits in the calendar.
+  job.direct = job.width == 0;
+  job.pending = job.direct ? 1 : job.width;
+  if (job.direct) calendar_.push({now_ + job.phase_io, j, j});
   for (std::int32_t k = 0; k < job.width; ++k) {
     Transfer& x = at(transfers_, job.first + k);
     x.remaining = job.phase_io;
@@ -244,16 +250,25 @@ void Engine::end_transfer(std::int32_t r) {
     act();
   }
   settle(r);
-  if (--job.pending == 0) {
-    job.done += job.phase_io;
-    job.io_done += job.phase_io;
-    if (sharing_.sampled) host_->ended(j, job.phase_io);
-    next_iteration(j);
+  if (job.pending == 1) {
+    end_phase(j);
+  } else {
+    --job.pending;
   }
+}
+
+void Engine::end_phase(std::int32_t j) {
+  Job& job = at(jobs_, j);
+  job.pending = 0;
+  job.done += penstock::at(workload_.io, job.iteration);
+  job.io_done += penstock::at(workload_.io, job.iteration);
+  if (sharing_.sampled) host_->ended(j, job.phase_io);
+  next_iteration(j);
 }
 
 double Engine::remaining(std::int32_t j) const {
   const Job& job = at(jobs_, j);
+  if (job.direct) return job.arrival + job.phase_io - now_;
   double most = 0.0;
   for (std::int32_t k = 0; k < job.width; ++k) {
     const Transfer& x = at(transfers_, job.first + k);
@@ -262,14 +277,9 @@ double Engine::remaining(std::int32_t j) const {
   return most;
 }
 
-double Engine::progress(std::int32_t j) const {
+double Engine::in_phase(std::int32_t j) const {
   const Job& job = at(jobs_, j);
-  return job.pending == 0 ? job.done : job.done + (job.phase_io - remaining(j));
-}
-
-double Engine::io_done(std::int32_t j) const {
-  const Job& job = at(jobs_, j);
-  return job.pending == 0 ? job.io_done : job.io_done + (job.phase_io - remaining(j));
+  return job.pending == 0 ? 0.0 : (job.phase_io - remaining(j)) / job.scale;
 }
 
 void Engine::settle(std::int32_t r) {

@@ -107,10 +107,10 @@ class Engine {
 
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::int32_t jobs() const { return workload_.jobs(); }
-  [[nodiscard]] double progress(std::int32_t job) const;
+  [[nodiscard]] double progress(std::int32_t job) const { return at(jobs_, job).done + in_phase(job); }
   [[nodiscard]] double remaining(std::int32_t job) const;
   [[nodiscard]] double work_left(std::int32_t job) const { return at(jobs_, job).work - progress(job); }
-  [[nodiscard]] double io_done(std::int32_t job) const;
+  [[nodiscard]] double io_done(std::int32_t job) const { return at(jobs_, job).io_done + in_phase(job); }
   [[nodiscard]] double age(std::int32_t job) const { return now_ - at(jobs_, job).started; }
   [[nodiscard]] double phase_io(std::int32_t job) const { return at(jobs_, job).phase_io; }
   [[nodiscard]] std::int64_t unfinished() const { return unfinished_; }
@@ -120,10 +120,10 @@ class Engine {
     std::int64_t iteration = 0;
     double started = 0.0;
     double arrival = 0.0;   // of the phase it is in
-    double phase_io = 0.0;  // isolated seconds of that phase
-    double done = 0.0;      // isolated seconds of work before that phase's I/O
+    double phase_io = 0.0;  // isolated seconds of that phase, on the resources it has now
+    double done = 0.0;      // work before that phase's I/O, in the workload's isolated seconds
     double io_done = 0.0;   // of which I/O
-    double work = 0.0;      // isolated seconds of work in all
+    double work = 0.0;      // work in all
     double weight = 1.0;
     double scale = 1.0;
     std::int32_t group = own_group;
@@ -131,6 +131,7 @@ class Engine {
     std::int32_t width = 0;
     std::int32_t pending = 0;
     std::int32_t assignment = -1;  // takes effect at the next phase
+    bool direct = false;           // in an I/O phase past all resources
   };
 
   struct Waiting {
@@ -162,6 +163,7 @@ class Engine {
     return items[static_cast<std::size_t>(index)];
   }
 
+  [[nodiscard]] double in_phase(std::int32_t job) const;  // work done of the I/O phase under way
   Resource& resource_of(std::int32_t item) { return at(resources_, at(transfers_, item).resource); }
 
   void compute(std::int32_t j);
@@ -170,6 +172,7 @@ class Engine {
   void start(std::int32_t j);
   void begin_io(std::int32_t j);
   void end_transfer(std::int32_t r);
+  void end_phase(std::int32_t j);
   void next_iteration(std::int32_t j);
   void end_job(std::int32_t j);
   void tell(JobEvent event, std::int32_t j);

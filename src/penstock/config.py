@@ -17,14 +17,17 @@ import msgspec
 from msgspec import Meta
 
 from penstock import registry
+from penstock.arbiter import Arbiter
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.model import Site, units
-from penstock.policies.base import Sharing
+from penstock.policies.base import Allocator, Placer, Sharing
 
 PREFIX = "PENSTOCK_"
 FILES = ("penstock.toml", "~/.config/penstock/penstock.toml", "/etc/penstock/penstock.toml")
-OPTIONS = "sharing.options"
+DECIDED = ("sharing", "allocation", "placement")
+"""The sections that name a policy and its options."""
+OWN = "own"
 LARGEST = 10**6
 """More nodes or resources than this are a slip of the finger."""
 
@@ -49,6 +52,9 @@ class SiteSection(
         tuple[float, ...],
         Meta(description="a list: what 1, 2, ... transfers get together, in parts of one's"),
     ] = (1.0,)
+    direct: Annotated[
+        bool, Meta(description="true or false: may jobs do their I/O past all I/O nodes?")
+    ] = False
 
     def site(self) -> Site:
         """Return the site, or raise InputError for one that cannot be."""
@@ -62,6 +68,7 @@ class SiteSection(
             resources=self.resources,
             bandwidth=bandwidth,
             capacity=self.capacity,
+            direct=self.direct,
         )
 
 
@@ -78,6 +85,53 @@ class SharingSection(
     def sharing(self) -> Sharing:
         """Return the policy, made with its options."""
         return registry.sharing(self.policy, self.options)
+
+
+class AllocationSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """How many resources each job gets; decided anew when one starts or ends."""
+
+    policy: Annotated[
+        str,
+        Meta(description="a name, './file.py:Class', or 'own': jobs keep the resources they name"),
+    ] = OWN
+    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    remap_delay: Annotated[
+        str | float, Meta(description="until a running job hears of its new resources, as '10 s'")
+    ] = 0.0
+
+    def allocator(self) -> Allocator | None:
+        """Return the policy, made with its options, or None if jobs have resources of their own."""
+        if self.policy == OWN:
+            if self.options:
+                raise InputError("allocation.options are of a policy; set allocation.policy")
+            return None
+        made: Allocator = registry.policy("allocation", self.policy, self.options)
+        return made
+
+    def delay(self) -> float:
+        """Return the seconds until a running job hears of its new resources."""
+        try:
+            return units.seconds(self.remap_delay)
+        except InputError as error:
+            raise InputError(f"allocation.remap-delay: {error}") from error
+
+
+class PlacementSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """Which resources each job gets, of as many as its allocation says."""
+
+    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = (
+        "greedy-non-clairvoyant"
+    )
+    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+
+    def placer(self) -> Placer:
+        """Return the policy, made with its options."""
+        made: Placer = registry.policy("placement", self.policy, self.options)
+        return made
 
 
 class SimulationSection(
@@ -106,7 +160,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     site: SiteSection = SiteSection()
     sharing: SharingSection = SharingSection()
+    allocation: AllocationSection = AllocationSection()
+    placement: PlacementSection = PlacementSection()
     simulation: SimulationSection = SimulationSection()
+
+    def arbiter(self) -> Arbiter | None:
+        """Return a new arbiter, or None if jobs keep the resources they name."""
+        allocator = self.allocation.allocator()
+        if allocator is None:
+            return None
+        return Arbiter(
+            allocator=allocator,
+            placer=self.placement.placer(),
+            remap_delay=self.allocation.delay(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,18 +256,23 @@ def load(
     path: Path | str | None = None,
     settings: Sequence[Setting] = (),
     *,
+    defaults: Sequence[Setting] = (),
     environment: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """Return the configuration in force; raise InputError for anything unknown or impossible."""
+    """Return the configuration in force; raise InputError for anything unknown or impossible.
+
+    `defaults` are a verb's own, where they differ from those of the sections.
+    """
     environment = os.environ if environment is None else environment
     file = find(path, environment)
     values, origins = dict[str, Any](), dict[str, Origin]()
-    for layer in (_from_file(file), _from_environment(environment), settings):
+    for layer in (defaults, _from_file(file), _from_environment(environment), settings):
         given = [checked for setting in layer for checked in _checked(setting)]
-        policy = values.get("sharing.policy", SharingSection().policy)
-        if any(s.key == "sharing.policy" and s.value != policy for s in given):
-            for key in [key for key in values if key.startswith(f"{OPTIONS}.")]:
-                del values[key], origins[key]
+        for section in DECIDED:
+            policy = values.get(f"{section}.policy", getattr(Config(), section).policy)
+            if any(s.key == f"{section}.policy" and s.value != policy for s in given):
+                for key in [key for key in values if key.startswith(f"{section}.options.")]:
+                    del values[key], origins[key]
         values |= {setting.key: setting.value for setting in given}
         origins |= {setting.key: setting.origin for setting in given}
     loaded = Loaded(config=msgspec.convert(_nested(values), Config), origins=origins, file=file)
@@ -208,8 +280,17 @@ def load(
         loaded.config.site.site()
     with loaded.blaming("simulation.window"):
         loaded.config.simulation.seconds()
-    with loaded.blaming(*sorted(k for k in origins if k.startswith(OPTIONS)), "sharing.policy"):
-        loaded.config.sharing.sharing()
+    makers = {
+        "sharing": loaded.config.sharing.sharing,
+        "allocation": loaded.config.allocation.allocator,
+        "placement": loaded.config.placement.placer,
+    }
+    for section, make in makers.items():
+        options = sorted(key for key in origins if key.startswith(f"{section}.options"))
+        with loaded.blaming(*options, f"{section}.policy"):
+            make()
+    with loaded.blaming("allocation.remap-delay"):
+        loaded.config.allocation.delay()
     return loaded
 
 
@@ -282,17 +363,18 @@ def _checked(setting: Setting) -> Iterator[Setting]:
         raise InputError(f"{place}: {unknown('section', section, known)}")
     key, _, option = key.partition(".")
     types = _keys(known[section])
-    if key not in types or (option and f"{section}.{key}" != OPTIONS):
+    options = key == "options" and section in DECIDED
+    if key not in types or (option and not options):
         keys = [f"{section}.{k}" for k in types]
         raise InputError(f"{place}: {unknown('key', setting.key, keys)}")
     candidates = _readings(setting.value) if setting.text else [setting.value]
     wanted = describe(known[section], key)
     value = candidates[0] if option else _converted(candidates, types[key], setting, wanted)
-    if f"{section}.{key}" != OPTIONS:
+    if not options:
         yield Setting(key=setting.key, value=value, origin=setting.origin)
         return
     for name, item in ({option: value} if option else value).items():
-        spelled = f"{OPTIONS}.{name.replace('_', '-')}"
+        spelled = f"{section}.options.{name.replace('_', '-')}"
         yield Setting(key=spelled, value=item, origin=setting.origin)
 
 

@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
+from penstock.arbiter import Arbitrate
 from penstock.learn.periods import Period
 from penstock.model import (
     Action,
@@ -27,6 +28,7 @@ from penstock.model import (
     Request,
     ResourceId,
     View,
+    Woke,
 )
 from penstock.policies.base import Own, Sharing
 
@@ -66,7 +68,8 @@ class Manager:
     """Decides by its policies; knows nothing of clocks, sockets or files.
 
     `view` answers what policies may ask of the world; `learn` makes an estimator of w_iter a job,
-    or is None where jobs bring their own w_iter.
+    or is None where jobs bring their own w_iter; `arbitrate` says which resources jobs get when one
+    starts or ends, or is None where they have their own.
     """
 
     def __init__(
@@ -75,11 +78,13 @@ class Manager:
         sharing: Sharing,
         view: View,
         learn: Callable[[], Period] | None = None,
+        arbitrate: Arbitrate | None = None,
     ) -> None:
         self.sharing = sharing
         self.jobs: dict[JobId, Job] = {}
         self._view = view
         self._learn = learn
+        self._arbitrate = arbitrate
         self._periods: dict[JobId, Period] = {}
         self._phases: dict[JobId, _Phase] = {}
         self._groups: dict[tuple[ResourceId, Hashable], _Group] = {}
@@ -98,6 +103,8 @@ class Manager:
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)
+        if self._arbitrate is not None and isinstance(event, JobStarted | JobEnded | Woke):
+            return list(self._arbitrate(event, self._view))
         return []
 
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
@@ -120,8 +127,9 @@ class Manager:
 
     def _end(self, event: PhaseEnded) -> Iterable[Action]:
         phase = self._phases[event.job]
+        taken = event.resource in phase.open_resources
         phase.open_resources.discard(event.resource)
-        if phase.group is not Own.GROUP:
+        if taken and phase.group is not Own.GROUP:
             mates = self._groups[event.resource, phase.group]
             mates.admitted = [t for t in mates.admitted if t.request.job.id != event.job]
             yield from self._choose(event.resource, mates)

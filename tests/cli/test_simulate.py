@@ -195,3 +195,28 @@ def test_outputs_never_replace_the_workload_or_each_other(penstock: Any, jobs: s
 def test_brackets_in_a_name_are_text(penstock: Any, directory: Path) -> None:
     (directory / "odd.json").write_text('{"jobs": [{"id": "[/bold]", "phases": [[1, 1]]}]}')
     assert "[/bold]" in penstock("simulate", "odd.json", "--jobs").out
+
+
+def test_resources_are_divided_while_jobs_run(penstock: Any, directory: Path) -> None:
+    """b needs a node of its own, so a goes from four to two of the four, and back."""
+    curve = {"1": 1, "2": 2, "4": 4}
+    a = {"id": "a", "curve": curve, "phases": [[0, 4]] * 10}
+    b = {"id": "b", "release": 4, "curve": {"1": 1}, "phases": [[0, 2]]}
+    (directory / "w.json").write_text(json.dumps({"jobs": [a, b]}))
+    site = ("--set", "site.resources=4", "--json", "--jobs")
+    alone = penstock("simulate", "w.json", *site).json
+    assert alone["makespan"] == 42  # both on resource 0, as nobody allocates
+    assert "remaps" not in alone
+    told = penstock("simulate", "w.json", "--allocation", "mckp", *site).json
+    assert told["remaps"] == 2
+    # A phase of 4 isolated seconds takes a 1 s on four nodes and 2 s on two; b is there from 4 to
+    # 6 s, so that one of a's ten phases takes twice as long.
+    assert told["makespan"] == 11
+    late = penstock("simulate", "w.json", "--allocation", "mckp", "--remap-delay", "1 h", *site)
+    assert late.json["remaps"] == 0
+
+
+def test_a_policy_that_needs_curves_says_so(penstock: Any, jobs: str) -> None:
+    result = penstock("simulate", jobs, "--allocation", "n-sys")
+    assert result.status == 2
+    assert "job 'a' has no curve" in result.err

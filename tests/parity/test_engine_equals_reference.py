@@ -1,5 +1,7 @@
 """The native engine and the Manager under the fluid clock agree to the last bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from strategies import Case, cases, examples
 
 from penstock import registry
-from penstock.model import Assign, Event, JobStarted, WakeAt, Woke
+from penstock.arbiter import Arbiter
+from penstock.model import Assign, Curve, Event, JobStarted, Site, View, WakeAt, Woke
 from penstock.policies.base import Sharing
 from penstock.sim import engine, reference
 from penstock.sim.knowledge import Knowledge
@@ -61,16 +64,17 @@ def test_a_policy_in_plain_python_gives_the_same_run(name: str, case: Case) -> N
 
 
 class Rotate:
-    """A re-allocation hook: job k moves to resource k + number of events so far; wakes itself."""
+    """Moves job k to resource k + number of events so far, or past them all; wakes itself."""
 
-    def __init__(self, resources: int) -> None:
-        self.resources = resources
+    def __init__(self, site: Site) -> None:
+        self.resources = site.resources
+        self.direct = site.direct
         self.seen: list[Event] = []
 
-    def __call__(self, event: Event) -> list[Assign | WakeAt]:
+    def __call__(self, event: Event, view: View) -> list[Assign | WakeAt]:
         self.seen.append(event)
         if isinstance(event, JobStarted):
-            width = 1 + len(self.seen) % self.resources
+            width = (len(self.seen) + 1 - self.direct) % (self.resources + 1) or 1 - self.direct
             places = tuple((event.job.serial + k) % self.resources for k in range(width))
             return [Assign(job=event.job.id, resources=places), WakeAt(time=event.time + 0.75)]
         if isinstance(event, Woke):
@@ -84,11 +88,40 @@ class Rotate:
 @given(case=cases())
 @examples(60)
 def test_reallocation_while_jobs_run(name: str, case: Case) -> None:
-    hooks = [Rotate(case.site.resources) for _ in range(2)]
+    hooks = [Rotate(case.site) for _ in range(2)]
     policy = registry.sharing(name)
     runs = [
-        simulate(case.workload, policy, site=case.site, on_job=hook, timeline=True)
+        simulate(case.workload, policy, site=case.site, arbitrate=hook, timeline=True)
         for simulate, hook in zip((engine.simulate, reference.simulate), hooks, strict=True)
     ]
     assert_equal(*runs)
     assert [(type(e), e.time) for e in hooks[0].seen] == [(type(e), e.time) for e in hooks[1].seen]
+
+
+def arbiter(site: Site, allocator: str, placer: str, delay: float) -> Arbiter:
+    return Arbiter(
+        allocator=registry.policy("allocation", allocator),
+        placer=registry.policy("placement", placer),
+        remap_delay=delay,
+    )
+
+
+@pytest.mark.parametrize("placer", sorted(registry.POLICIES["placement"]))
+@pytest.mark.parametrize("allocator", ["mckp", "n-sys", "size", "static", "random"])
+@given(case=cases(), delay=st.sampled_from([0.0, 0.5, 3.0]))
+@examples(15)
+def test_arbitration_while_jobs_run(allocator: str, placer: str, case: Case, delay: float) -> None:
+    site = replace(case.site, nodes=case.site.nodes or 8, direct=True)
+    workload = case.workload
+    workload.curves = [curve or Curve.of({0: 1.0, 1: 1.0}) for curve in workload.curves or ()]
+    workload.resources[:] = 0
+    workload.resource_offsets = np.arange(len(workload) + 1)
+    workload.resources = workload.resources[: len(workload)]
+    policy = registry.sharing("set-10")
+    arbiters = [arbiter(site, allocator, placer, delay) for _ in range(2)]
+    runs = [
+        simulate(workload, policy, site=site, arbitrate=each.handle, timeline=True)
+        for simulate, each in zip((engine.simulate, reference.simulate), arbiters, strict=True)
+    ]
+    assert_equal(*runs)
+    assert arbiters[0].moves == arbiters[1].moves

@@ -240,7 +240,7 @@ def test_a_hook_that_asks_for_the_impossible(run: Any, answer: Action) -> None:
             workload([(1.0, 1.0)], [(1.0, 1.0)]),
             registry.sharing("fair-share"),
             site=Site(resources=2),
-            on_job=lambda _: [answer],
+            arbitrate=lambda *_: [answer],
         )
 
 
@@ -249,7 +249,7 @@ def test_a_hook_moves_a_job_and_its_phases_keep_their_length() -> None:
         workload([(1.0, 2.0)] * 2),
         registry.sharing("fair-share"),
         site=Site(resources=2),
-        on_job=lambda event: (
+        arbitrate=lambda event, _: (
             [Assign(job="0", resources=(0, 1))] if isinstance(event, JobStarted) else []
         ),
         timeline=True,

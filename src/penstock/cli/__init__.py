@@ -14,6 +14,8 @@ from penstock.errors import InputError, unknown
 VERBS: Mapping[str, tuple[str, str]] = {
     "simulate": ("penstock.cli.simulate:simulate", "Run a workload under one policy."),
     "compare": ("penstock.cli.compare:compare", "Run workloads under several policies."),
+    "allocate": ("penstock.cli.allocate:allocate", "How many I/O nodes each job should get."),
+    "place": ("penstock.cli.place:place", "Which I/O nodes each job should get."),
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),

@@ -3,7 +3,7 @@
 import inspect
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from penstock import registry
+from penstock.arbiter import Arbiter
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table, progress
 from penstock.config import Loaded
@@ -61,6 +62,9 @@ def compare(
     knowledge: str | None,
     seed: str | None,
     window: str | None,
+    allocation: str | None,
+    placement: str | None,
+    remap_delay: str | None,
     io_ratio: float | None,
     w_iter: str | None,
     config_file: Path | None,
@@ -87,6 +91,9 @@ def compare(
             "simulation.knowledge": knowledge,
             "simulation.seed": seed,
             "simulation.window": window,
+            "allocation.policy": allocation,
+            "placement.policy": placement,
+            "allocation.remap-delay": remap_delay,
         },
     )
     chosen = _choose(loaded, policies)
@@ -95,6 +102,7 @@ def compare(
         site=loaded.config.site.site(),
         knowledge=options.knowledge(loaded),
         window=loaded.config.simulation.seconds(),
+        arbiter=loaded.config.arbiter,
         options={loaded.config.sharing.policy: loaded.config.sharing.options},
     )
     results, skipped = _compare(files, reader, chosen, task, keep_all=policies is not None)
@@ -116,13 +124,21 @@ class _Task:
     site: Site
     knowledge: Knowledge
     window: tuple[float, float] | None
+    arbiter: Callable[[], Arbiter | None]
     options: Mapping[str, Mapping[str, Any]]
 
     def measure(self, workload: Workload, policy: str) -> metrics.Metrics:
         # By name: a policy from a file cannot travel to another process, its name can.
         sharing = registry.sharing(policy, self.options.get(policy))
+        arbiter = self.arbiter()
         with options.running(policy):
-            run = engine.simulate(workload, sharing, site=self.site, knowledge=self.knowledge)
+            run = engine.simulate(
+                workload,
+                sharing,
+                site=self.site,
+                knowledge=self.knowledge,
+                arbitrate=None if arbiter is None else arbiter.handle,
+            )
         return metrics.measure(run, self.window)
 
 
@@ -197,7 +213,11 @@ def _unfed(workload: Workload, chosen: Mapping[str, Sharing]) -> dict[str, str]:
 def _executor(workload: Workload, policies: Mapping[str, Sharing], task: _Task) -> Executor:
     """Return threads where the engine works without Python, and processes where it asks Python."""
     workers = max(1, min(len(os.sched_getaffinity(0)), len(policies)))
-    asks = task.knowledge.kind == "learned" or any(p.order is None for p in policies.values())
+    asks = (
+        task.knowledge.kind == "learned"
+        or task.arbiter() is not None
+        or any(p.order is None for p in policies.values())
+    )
     if asks and workers > 1 and workload.iterations * len(policies) > PROCESSES_PAY:
         return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     return ThreadPoolExecutor(workers)

@@ -14,7 +14,7 @@ import msgspec
 from penstock import registry
 from penstock.cli import options
 from penstock.cli.output import emit_json
-from penstock.config import FILES, OPTIONS, Loaded, Origin, describe, sections
+from penstock.config import DECIDED, FILES, OWN, Loaded, Origin, describe, sections
 
 
 @click.group(no_args_is_help=False)
@@ -45,9 +45,10 @@ def show(*, config_file: Path | None, settings: tuple[str, ...], as_json: bool) 
     loaded = options.load(config_file, settings, {})
     if as_json:
         values = msgspec.to_builtins(loaded.config)
-        values["sharing"]["options"] = dict(_policy_options(loaded))
-        keys = [f"{s}.{k}" for s, table in values.items() for k in table if f"{s}.{k}" != OPTIONS]
-        keys += [f"{OPTIONS}.{key}" for key in values["sharing"]["options"]]
+        keys = [f"{s}.{k}" for s, table in values.items() for k in table if k != "options"]
+        for section in DECIDED:
+            values[section]["options"] = dict(_policy_options(loaded, section))
+            keys += [f"{section}.options.{key}" for key in values[section]["options"]]
         origins = {key: str(loaded.origins.get(key, Origin())) for key in keys}
         file = None if loaded.file is None else str(loaded.file)
         emit_json({"file": file, "values": values, "origins": origins})
@@ -66,23 +67,26 @@ def _toml(loaded: Loaded) -> Iterator[str]:
         yield f"[{section}]"
         values = msgspec.to_builtins(getattr(loaded.config, section))
         for key, value in values.items():
-            if f"{section}.{key}" == OPTIONS:
+            if key == "options":
                 continue
             yield f"# {describe(kind, key)}"
             yield _line(key, value, loaded.origins.get(f"{section}.{key}", Origin()))
-        if section == OPTIONS.partition(".")[0]:
+        chosen = list(_policy_options(loaded, section)) if section in DECIDED else []
+        if chosen:
             yield ""
-            yield f"[{OPTIONS}]"
-            for key, value in _policy_options(loaded):
-                yield _line(key, value, loaded.origins.get(f"{OPTIONS}.{key}", Origin()))
+            yield f"[{section}.options]"
+            for key, value in chosen:
+                yield _line(key, value, loaded.origins.get(f"{section}.options.{key}", Origin()))
 
 
-def _policy_options(loaded: Loaded) -> Iterator[tuple[str, Any]]:
-    """Yield the chosen policy's options, those at their defaults included."""
-    sharing = loaded.config.sharing
-    defaults = registry.options(registry.load("sharing", sharing.policy))
+def _policy_options(loaded: Loaded, section: str) -> Iterator[tuple[str, Any]]:
+    """Yield the options of a section's policy, those at their defaults included."""
+    chosen = getattr(loaded.config, section)
+    if chosen.policy == OWN:
+        return
+    defaults = registry.options(registry.load(section, chosen.policy))
     for key, default in defaults.items():
-        value = sharing.options.get(key, default)
+        value = chosen.options.get(key, default)
         if value is not inspect.Parameter.empty:
             yield key, value
 

@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +19,9 @@ from penstock.sim.workload import Workload
 
 LARGE = 50_000_000
 """Bytes of a workload file that take more than a moment to read."""
+
+DEFAULT_ALLOCATION = "mckp"
+"""Who divides a site unless told otherwise."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,13 +47,27 @@ def configured(command: F) -> F:
 
 
 def simulated(command: F) -> F:
-    """Add what every simulation can be told: knowledge, seed, window, and SWF's missing I/O."""
+    """Add what every simulation can be told: knowledge, window, allocation, SWF's missing I/O."""
     for option in (
         click.option(
             "--w-iter", metavar="TIME", help="For .swf: how long an iteration is ('100 s')."
         ),
         click.option(
             "--io-ratio", type=float, help="For .swf: the part of a job's time that is I/O."
+        ),
+        click.option(
+            "--remap-delay", metavar="TIME", help="Until a running job hears of its new resources."
+        ),
+        click.option(
+            "--placement",
+            metavar="NAME",
+            help="Which resources each job gets; 'penstock policies --kind placement' lists them.",
+        ),
+        click.option(
+            "--allocation",
+            metavar="NAME",
+            help="How many resources each job gets, decided anew when one starts or ends; else "
+            "jobs keep those they name. 'penstock policies --kind allocation' lists them.",
         ),
         click.option("--seed", metavar="N", help="The seed of noisy knowledge."),
         click.option(
@@ -68,17 +86,67 @@ def simulated(command: F) -> F:
     return command
 
 
-def load(
-    config_file: Path | None, settings: tuple[str, ...], flags: Mapping[str, str | None]
+def sited(command: F) -> F:
+    """Add what describes a site to those who divide it: I/O nodes, compute nodes, direct access."""
+    for option in (
+        click.option(
+            "--direct/--no-direct",
+            default=None,
+            help="Whether jobs may go past all I/O nodes; else where their curves know it.",
+        ),
+        click.option("--nodes", metavar="N", help="Compute nodes of the site; static needs them."),
+        click.option(
+            "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load_site(
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    flags: Mapping[str, str | None],
+    *,
+    io_nodes: str | None,
+    nodes: str | None,
+    direct: bool | None,
 ) -> config.Loaded:
-    """Return the configuration in force; `flags` is KEY to the value of the flag named like it."""
+    """Return the configuration in force for those who take the options of `sited`."""
+    site = {
+        "site.resources": io_nodes,
+        "site.nodes": nodes,
+        "site.direct": None if direct is None else str(direct).lower(),
+    }
+    defaults = {"allocation.policy": DEFAULT_ALLOCATION}
+    return load(config_file, settings, {**flags, **site}, defaults=defaults)
+
+
+FLAGS = {
+    "site.resources": "--io-nodes",
+    "site.direct": "--direct",
+    "allocation.policy": "--allocation",
+    "placement.policy": "--placement",
+}
+"""The flags that are not called like the last part of their key."""
+
+
+def load(
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    flags: Mapping[str, str | None],
+    *,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+) -> config.Loaded:
+    """Return the configuration in force; `flags` is KEY to the value of its flag."""
     given = [config.Setting.parse(setting) for setting in settings]
     given += [
-        config.Setting.flag(f"--{key.rpartition('.')[2]}", key, text)
+        config.Setting.flag(FLAGS.get(key, f"--{key.rpartition('.')[2]}"), key, text)
         for key, text in flags.items()
         if text is not None
     ]
-    loaded = config.load(config_file, given)
+    own = [config.Setting(key=k, value=v, origin=config.Origin()) for k, v in defaults.items()]
+    loaded = config.load(config_file, given, defaults=own)
     knowledge(loaded)
     return loaded
 
@@ -140,17 +208,17 @@ def about(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def running(policy: str) -> Iterator[None]:
+def running(*policies: str) -> Iterator[None]:
     """Tell in one line, with its place, what a policy of the user's own file raises."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        if ".py:" not in policy:
+        own = [policy for policy in policies if ".py:" in policy]
+        if not own:
             raise
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise InputError(
-            f"policy {policy!r} failed: {type(error).__name__}: {error} ({where})"
-        ) from error
+        what = f"{type(error).__name__}: {error} ({where})"
+        raise InputError(f"policy {' or '.join(map(repr, own))} failed: {what}") from error

@@ -3,6 +3,7 @@
 import csv
 import statistics
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
+from penstock.arbiter import Arbiter
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table, progress
 from penstock.config import window as parse_window
@@ -31,6 +33,7 @@ MEANING = {
     "min_yield": "the worst job's work over elapsed time",
     "efficiency": "work over elapsed time, weighted by nodes",
     "makespan": "seconds until the last job ended",
+    "remaps": "times that a running job got other resources",
     "engine_seconds": "seconds of one engine run, median of {repeat}",
 }
 
@@ -56,6 +59,9 @@ def simulate(
     knowledge: str | None,
     seed: str | None,
     window: str | None,
+    allocation: str | None,
+    placement: str | None,
+    remap_delay: str | None,
     io_ratio: float | None,
     w_iter: str | None,
     repeat: int,
@@ -75,6 +81,7 @@ def simulate(
       penstock simulate jobs.json --policy set-10
       penstock simulate jobs.json --policy set-10 --knowledge learned --window 6000:14000 --json
       penstock simulate jobs.json --policy ./mine.py:Mine --jobs --plot gantt.png
+      penstock simulate jobs.json --allocation mckp --remap-delay '10 s' --set site.resources=12
       penstock simulate log.swf --io-ratio 0.1 --w-iter '100 s' --set site.nodes=128
 
     \b
@@ -95,6 +102,9 @@ def simulate(
             "simulation.knowledge": knowledge,
             "simulation.seed": seed,
             "simulation.window": window,
+            "allocation.policy": allocation,
+            "placement.policy": placement,
+            "allocation.remap-delay": remap_delay,
         },
     )
     config = loaded.config
@@ -117,9 +127,11 @@ def simulate(
         sharing=config.sharing.sharing(),
         site=config.site.site(),
         knowledge=options.knowledge(loaded),
+        arbiter=config.arbiter,
         engine=reference.simulate if by_reference else engine.simulate,
     )
-    with options.about(file), options.running(config.sharing.policy):
+    named = (config.sharing.policy, config.allocation.policy, config.placement.policy)
+    with options.about(file), options.running(*named):
         run, seconds = simulator.timed(repeat)
         measured = metrics.measure(run, config.simulation.seconds())
     result = {
@@ -129,6 +141,7 @@ def simulate(
         "iterations": workload.iterations,
         "events": run.phase_ends,
         **_metrics(measured),
+        **simulator.remaps,
         "engine_seconds": seconds,
         "repeat": repeat,
         "engine": "reference" if by_reference else "native",
@@ -168,14 +181,21 @@ class _Simulator:
         sharing: Sharing,
         site: Site,
         knowledge: Knowledge,
+        arbiter: Callable[[], Arbiter | None],
         engine: Any,
     ) -> None:
         self._given = (workload, sharing)
         self._how = {"site": site, "knowledge": knowledge}
+        self._arbiter = arbiter
         self._engine = engine
+        self.remaps: dict[str, int] = {}
+        """How often running jobs were moved, where resources are allocated."""
 
     def run(self, *, timeline: bool = False) -> Run:
-        run: Run = self._engine(*self._given, **self._how, timeline=timeline)
+        arbiter = self._arbiter()
+        arbitrate = None if arbiter is None else arbiter.handle
+        run: Run = self._engine(*self._given, **self._how, arbitrate=arbitrate, timeline=timeline)
+        self.remaps = {} if arbiter is None else {"remaps": arbiter.moves}
         return run
 
     def timed(self, repeat: int) -> tuple[Run, float]:
@@ -233,7 +253,11 @@ def write_timeline(run: Run, path: Path) -> None:
 
 def _show(result: dict[str, Any]) -> None:
     begin, end = result["window"]
-    rows = [(name, _number(result[name]), text.format(**result)) for name, text in MEANING.items()]
+    rows = [
+        (name, _number(result[name]), text.format(**result))
+        for name, text in MEANING.items()
+        if name in result
+    ]
     emit_table(
         ("metric", "value", "meaning"),
         rows,

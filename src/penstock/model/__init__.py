@@ -16,11 +16,12 @@ from penstock.model.event import (
 from penstock.model.job import Job, JobId
 from penstock.model.request import Request
 from penstock.model.schedule import Pack, Schedule
-from penstock.model.site import ResourceId, Site
+from penstock.model.site import DIRECT_PATH, ResourceId, Site
 from penstock.model.snapshot import Snapshot
 from penstock.model.view import View
 
 __all__ = [
+    "DIRECT_PATH",
     "Action",
     "Admit",
     "Assign",

@@ -14,7 +14,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assign(Action):
-    """From its next phase on, the job uses these resources."""
+    """From its next phase on, the job uses these resources; none is direct access."""
 
     job: JobId
     resources: tuple[ResourceId, ...]

@@ -57,12 +57,16 @@ class Curve:
         start = [DIRECT] if direct and self.counts[0] == DIRECT else []
         return start + [n for n in counts if n <= most]
 
+    def __contains__(self, n: int) -> bool:
+        known = self.forwarded
+        return n in self.counts or (n != DIRECT and bool(known) and known[0] <= n <= known[-1])
+
     def bandwidth(self, n: int) -> float:
         """Return the bandwidth with n resources, or raise InputError where it is unknown."""
         if n in self.counts:
             return self.bandwidths[self.counts.index(n)]
         known = self.forwarded
-        if n == DIRECT or not known or not known[0] <= n <= known[-1]:
+        if n not in self:
             raise InputError(
                 f"a curve measured at {list(self.counts)} says nothing of {n} resources; "
                 "measure that count, or ask for one in between"

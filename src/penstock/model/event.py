@@ -30,7 +30,10 @@ class JobEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseBegan(Event):
-    """A job asks to transfer on all of `resources`; `io` isolated seconds on each, if known."""
+    """A job asks to transfer on all of `resources`; `io` isolated seconds on each, if known.
+
+    A job that goes past all of them asks for none, and its phase ends on the DIRECT_PATH.
+    """
 
     job: JobId
     resources: tuple[ResourceId, ...]

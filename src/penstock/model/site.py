@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from penstock.errors import InputError
 
 ResourceId = int
+DIRECT_PATH: ResourceId = -1
+"""Where a job without I/O nodes does its I/O: past all of them, and in nobody's way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,13 @@ Time comes from the view, randomness from a seed, waiting from an action.
 
 from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
 from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
+
+NOBODY: Mapping[JobId, tuple[ResourceId, ...]] = MappingProxyType({})
+"""No jobs that stay where they are."""
 
 
 class Own(Enum):
@@ -89,9 +93,12 @@ class Placer(Protocol):
     """What it must know of a job, as an Allocator's."""
 
     def place(
-        self, view: View, counts: Mapping[JobId, int]
+        self,
+        view: View,
+        counts: Mapping[JobId, int],
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
-        """Return the resources of every job in `counts`."""
+        """Return the resources of every job in `counts`; `staying` says where other jobs are."""
         ...
 
 

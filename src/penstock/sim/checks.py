@@ -37,7 +37,7 @@ def _first(wrong: NDArray[np.bool_]) -> int | None:
 
 def _shapes(w: Workload) -> None:
     n = len(w)
-    for name in ("nodes", "max_share", "barrier", "after", "profile", "ids", "details"):
+    for name in ("nodes", "max_share", "barrier", "after", "profile", "ids", "curves", "details"):
         column = getattr(w, name)
         if column is not None and len(column) != n:
             raise InputError(f"{name} has {len(column)} entries for {n} jobs; give one a job")

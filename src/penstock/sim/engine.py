@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.arbiter import Arbitrate
 from penstock.errors import InputError
 from penstock.learn.periods import Period
 from penstock.model import (
@@ -31,7 +32,7 @@ from penstock.policies.base import Own, Sharing
 from penstock.sim import _engine
 from penstock.sim.checks import check
 from penstock.sim.knowledge import Knowledge
-from penstock.sim.run import Hook, Run, Timeline, check_answer
+from penstock.sim.run import Run, Timeline, check_answer
 from penstock.sim.workload import Floats, Workload
 
 ORDERS = {
@@ -56,10 +57,14 @@ def simulate(
     *,
     site: Site | None = None,
     knowledge: Knowledge | None = None,
-    on_job: Hook | None = None,
+    arbitrate: Arbitrate | None = None,
     timeline: bool = False,
 ) -> Run:
-    """Run the workload to its end under a sharing policy and return the record."""
+    """Run the workload to its end under a sharing policy and return the record.
+
+    `arbitrate` (an Arbiter's `handle`) gives jobs resources when one starts or ends; without it
+    they keep those that the workload names.
+    """
     site = site or Site()
     knowledge = knowledge or Knowledge()
     check(workload, site)
@@ -71,10 +76,10 @@ def simulate(
     order = ORDERS[sharing.order]
     jobs: Iterable[Job] = workload.jobs(knowledge)
     host: _Host | None = None
-    if learned or order == ORDERS[None] or on_job is not None:
+    if learned or order == ORDERS[None] or arbitrate is not None:
         jobs = known = list(jobs)
         learn = Period if learned else None
-        host = _Host(workload, sharing, known, site=site, learn=learn, hook=on_job)
+        host = _Host(workload, sharing, known, site=site, learn=learn, arbitrate=arbitrate)
     if host is not None and learned:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:
@@ -163,7 +168,7 @@ class _Host:
         *,
         site: Site,
         learn: Callable[[], Period] | None,
-        hook: Hook | None,
+        arbitrate: Arbitrate | None,
     ) -> None:
         self.jobs: dict[JobId, Job] = {}
         self.requests: list[Request | None] = [None] * len(known)
@@ -172,7 +177,7 @@ class _Host:
         self._workload = workload
         self._sharing = sharing
         self._known = list(known)
-        self._hook = hook
+        self._arbitrate = arbitrate
         self._periods = None if learn is None else [learn() for _ in known]
         self._resources = [workload.resources_of(j) for j in range(len(known))]
         self._serial = {job.id: job.serial for job in known}
@@ -205,7 +210,7 @@ class _Host:
     def on_job(
         self, kind: int, j: int
     ) -> tuple[list[tuple[int, tuple[ResourceId, ...], float]], list[float]]:
-        """Tell the hook that a job started or ended, or that its time has come."""
+        """Ask who shall use what now that a job started or ended, or that its time has come."""
         event: Event
         if kind == STARTED:
             self.jobs[self._known[j].id] = self._known[j]
@@ -216,13 +221,14 @@ class _Host:
         else:
             event = Woke(time=self.view.now)
         assignments, wake_at = [], []
-        for action in self._hook(event) if self._hook is not None else ():
+        for action in self._arbitrate(event, self.view) if self._arbitrate is not None else ():
             check_answer(action, self._serial, self.site)
             match action:
                 case Assign():
                     serial = self._serial[action.job]
                     self._resources[serial] = action.resources
-                    assignments.append((serial, action.resources, 1.0))
+                    scale = self._workload.io_scale(serial, len(action.resources))
+                    assignments.append((serial, action.resources, scale))
                 case WakeAt():
                     wake_at.append(action.time)
         return assignments, wake_at

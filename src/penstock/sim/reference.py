@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from penstock.arbiter import Arbitrate
 from penstock.learn.periods import Period
 from penstock.manager import Manager
 from penstock.model import (
+    DIRECT_PATH,
     Action,
     Admit,
     Assign,
@@ -29,7 +31,7 @@ from penstock.policies.base import Sharing
 from penstock.sim.checks import check
 from penstock.sim.fluid import Resource, Transfer
 from penstock.sim.knowledge import Knowledge
-from penstock.sim.run import Hook, Run, Timeline, check_answer
+from penstock.sim.run import Run, Timeline, check_answer
 from penstock.sim.workload import Workload
 
 RELEASE, COMPUTE_END, WAKE = range(3)  # in this order at one instant, after the ends of transfers
@@ -41,13 +43,13 @@ def simulate(
     *,
     site: Site | None = None,
     knowledge: Knowledge | None = None,
-    on_job: Hook | None = None,
+    arbitrate: Arbitrate | None = None,
     timeline: bool = False,
 ) -> Run:
     """Run the workload as `penstock.sim.engine.simulate` does, some thousand times slower."""
     site = site or Site()
     check(workload, site)
-    clock = _Clock(workload, sharing, site, knowledge or Knowledge(), on_job)
+    clock = _Clock(workload, sharing, site, knowledge or Knowledge(), arbitrate)
     clock.run()
     return Run(
         workload=workload,
@@ -69,22 +71,25 @@ class _Clock:
         sharing: Sharing,
         site: Site,
         knowledge: Knowledge,
-        hook: Hook | None,
+        arbitrate: Arbitrate | None,
     ) -> None:
         n = len(workload)
         self.now = 0.0
-        self.workload, self.site, self.hook = workload, site, hook
+        self.workload, self.site = workload, site
         self.known = list(workload.jobs(knowledge))
         self.serial = {job.id: job.serial for job in self.known}
         learn = Period if knowledge.kind == "learned" else None
-        self.manager = Manager(sharing=sharing, view=self, learn=learn)
+        self.manager = Manager(sharing=sharing, view=self, learn=learn, arbitrate=arbitrate)
         self.request, self.end = np.empty(workload.iterations), np.empty(workload.iterations)
         self.start, self.phase_ends = np.empty(n), 0
         self.segments: list[tuple[int, int, float, float, float]] = []
         self.resources = [Resource(r, site.capacity, self.segments) for r in range(site.resources)]
         self.assigned = [workload.resources_of(j) for j in range(n)]
         self.iteration = [int(first) for first in workload.offsets[:-1]]
-        self.done, self.total_io, self.phase_io = [0.0] * n, [0.0] * n, [0.0] * n
+        self.scale, self.phase_io = [1.0] * n, [0.0] * n
+        self.next_scale = [1.0] * n
+        self.done, self.total_io = [0.0] * n, [0.0] * n
+        self.began_direct: list[float | None] = [None] * n
         self.in_phase: list[tuple[int, ...]] = [()] * n
         self.free_nodes = site.nodes or math.inf
         self.queue: deque[int] = deque()
@@ -106,19 +111,23 @@ class _Clock:
         return self._remaining(request.job.serial)
 
     def progress(self, job: Job) -> float:
-        j = job.serial
-        in_phase = self.phase_io[j] - self._remaining(j) if self.in_phase[j] else None
-        return self.done[j] if in_phase is None else self.done[j] + in_phase
+        return self.done[job.serial] + self._in_phase(job.serial)
 
     def work_left(self, job: Job) -> float:
         return float(self.workload.work[job.serial]) - self.progress(job)
 
     def io_done(self, job: Job) -> float:
-        j = job.serial
-        done = self.total_io[j]
-        return done + (self.phase_io[j] - self._remaining(j)) if self.in_phase[j] else done
+        return self.total_io[job.serial] + self._in_phase(job.serial)
+
+    def _in_phase(self, j: int) -> float:
+        if not self.in_phase[j] and self.began_direct[j] is None:
+            return 0.0
+        return (self.phase_io[j] - self._remaining(j)) / self.scale[j]
 
     def _remaining(self, j: int) -> float:
+        began = self.began_direct[j]
+        if began is not None:
+            return began + self.phase_io[j] - self.now
         parts = [self.resources[r] for r in self.in_phase[j]]
         left = [r.remaining(r.transfers[j], self.now) for r in parts if j in r.transfers]
         return max(left, default=0.0)
@@ -136,11 +145,10 @@ class _Clock:
                 return
 
     def tell(self, event: Event) -> None:
-        actions: list[Action] = self.manager.handle(event)
-        if self.hook is not None and isinstance(event, JobStarted | JobEnded | Woke):
-            for answer in self.hook(event):
+        actions = self.manager.handle(event)
+        if isinstance(event, JobStarted | JobEnded | Woke):
+            for answer in actions:
                 check_answer(answer, self.serial, self.site)
-                actions.append(answer)
         self.act(actions)
 
     def act(self, actions: Sequence[Action]) -> None:
@@ -155,7 +163,9 @@ class _Clock:
                         x.weight, x.max_share = action.weight, action.max_share
                         resource.admit(x)
                 case Assign():
-                    self.assigned[self.serial[action.job]] = action.resources
+                    j = self.serial[action.job]
+                    self.assigned[j] = action.resources
+                    self.next_scale[j] = self.workload.io_scale(j, len(action.resources))
                 case WakeAt():
                     heapq.heappush(self.calendar, (max(action.time, self.now), WAKE, 0))
 
@@ -183,15 +193,23 @@ class _Clock:
         heapq.heappush(self.calendar, (end, COMPUTE_END, j))
 
     def begin_io(self, j: int) -> None:
+        if self.began_direct[j] is not None:
+            self.began_direct[j] = None
+            self.end_phase(j, DIRECT_PATH)
+            return
         i = self.iteration[j]
         self.phase_ends += 1
         self.request[i] = self.now
         self.done[j] += float(self.workload.compute[i])
-        self.phase_io[j] = float(self.workload.io[i])
+        self.scale[j] = self.next_scale[j]
+        self.phase_io[j] = float(self.workload.io[i]) * self.scale[j]
         if self.phase_io[j] == 0.0:
             self.next_iteration(j)
             return
         self.in_phase[j] = self.assigned[j]
+        if not self.in_phase[j]:
+            self.began_direct[j] = self.now
+            heapq.heappush(self.calendar, (self.now + self.phase_io[j], COMPUTE_END, j))
         for r in self.in_phase[j]:
             self.resources[r].advance(self.now)
             self.resources[r].transfers[j] = Transfer(j, self.phase_io[j])
@@ -208,13 +226,18 @@ class _Clock:
 
     def end_transfer(self, j: int, resource: Resource) -> None:
         resource.finish(resource.transfers[j], self.now)
+        self.end_phase(j, resource.index)
+
+    def end_phase(self, j: int, r: int) -> None:
+        """The job's part of its phase on resource r is over, and perhaps the phase."""
         name, io = self.known[j].id, self.phase_io[j]
-        self.tell(PhaseEnded(time=self.now, job=name, resource=resource.index, io=io))
-        resource.settle()
+        self.tell(PhaseEnded(time=self.now, job=name, resource=r, io=io))
+        if r != DIRECT_PATH:
+            self.resources[r].settle()
         if not any(j in self.resources[r].transfers for r in self.in_phase[j]):
             self.in_phase[j] = ()
-            self.done[j] += self.phase_io[j]
-            self.total_io[j] += self.phase_io[j]
+            self.done[j] += float(self.workload.io[self.iteration[j]])
+            self.total_io[j] += float(self.workload.io[self.iteration[j]])
             self.next_iteration(j)
 
     def next_iteration(self, j: int) -> None:

@@ -1,26 +1,24 @@
 """The record of a simulated run: when each phase was asked for and when it ended."""
 
 import math
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.model import Action, Assign, Event, JobId, Site, WakeAt
+from penstock.model import Action, Assign, JobId, Site, WakeAt
 from penstock.sim.workload import Workload
 
 Floats = NDArray[np.float64]
-Hook = Callable[[Event], Sequence[Action]]
-"""Asked when a job starts or ends, or at a time it asked for; answers with Assign and WakeAt."""
 
 
 def check_answer(answer: Action, jobs: Container[JobId], site: Site) -> None:
     """Raise InputError unless a hook's answer can be followed: the engine trusts its numbers."""
     match answer:
         case Assign(job=job, resources=places):
-            distinct = 0 < len(set(places)) == len(places)
+            distinct = len(set(places)) == len(places) and (len(places) > 0 or site.direct)
             there = all(isinstance(r, int) and 0 <= r < site.resources for r in places)
             possible = job in jobs and distinct and there
         case WakeAt(time=time):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from penstock.model import Job
+from penstock.errors import InputError
+from penstock.model import Curve, Job
 from penstock.sim.knowledge import Knowledge
 
 Floats = NDArray[np.float64]
@@ -26,8 +27,9 @@ class Workload:
     isolated seconds on each of the job's resources (CSR: `resource_offsets`, `resources`). A job
     with `barrier[j]` >= 0 counts for that barrier; one with `after[j]` >= 0 starts only once all
     jobs of that barrier have ended. `profile` is the mean characteristic time of the class that a
-    generator drew a job from; `details` a job's user, executable, processes and hints, where the
-    source had them.
+    generator drew a job from; `curves` each job's bandwidth by number of resources, from which
+    follows how long its I/O takes on another number than it starts with; `details` its user,
+    executable, processes and hints. They are None where the source had none.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Workload:
         after: ArrayLike | None = None,
         profile: ArrayLike | None = None,
         horizon: float | None = None,
+        curves: Sequence[Curve | None] | None = None,
         details: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         def array(values: ArrayLike | None, dtype: type, default: Any = None) -> NDArray[Any]:
@@ -65,6 +68,7 @@ class Workload:
         self.profile: Floats | None = None if profile is None else array(profile, np.float64)
         self.ids = ids
         self.horizon = horizon
+        self.curves = curves
         self.details = details
 
     def __len__(self) -> int:
@@ -122,7 +126,33 @@ class Workload:
                 max_share=max_share,
                 hints=hints | known.pop("hints", {}),
                 **known,
+                **self._demand(j),
             )
+
+    def _demand(self, j: int) -> dict[str, Any]:
+        """Return what is known of job j's bandwidth, volume and compute time, if it has a curve."""
+        curve = None if self.curves is None else self.curves[j]
+        if curve is None:
+            return {}
+        rows = slice(*self.offsets[j : j + 2])
+        demand = {"curve": curve, "compute": float(self.compute[rows].sum())}
+        if len(self.resources_of(j)) in curve:
+            demand["volume"] = float(self.io[rows].sum()) * self._bandwidth(j, curve)
+        return demand
+
+    def _bandwidth(self, j: int, curve: Curve, count: int | None = None) -> float:
+        """Return job j's bandwidth on so many resources, or on those it starts with."""
+        try:
+            return curve.bandwidth(len(self.resources_of(j)) if count is None else count)
+        except InputError as error:
+            raise InputError(f"job {self.id(j)!r}: {error}") from error
+
+    def io_scale(self, j: int, count: int) -> float:
+        """Return how many times as long as `io` says job j's I/O takes on so many resources."""
+        curve = None if self.curves is None else self.curves[j]
+        if curve is None:
+            return 1.0
+        return self._bandwidth(j, curve) / self._bandwidth(j, curve, count)
 
     def resources_of(self, j: int) -> tuple[int, ...]:
         """Return the resources that job j starts with."""

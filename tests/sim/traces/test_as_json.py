@@ -25,6 +25,7 @@ GOOD: dict[str, Any] = {
     "jobs": [
         {"id": "a", "release": 1, "nodes": 2, "phases": [[5, 1], [5, 1.5]]},
         {"id": "b", "pack": "p", "hints": {"profile": 3}, "phases": [[2, 1]]},
+        {"id": "c", "curve": {"0": 2, "1": 1}, "phases": [[2, 1]]},
         {"id": 7, "after": "p", "user": "eve", "max_share": 0.5, "phases": [["1 min", 3]]},
     ],
 }
@@ -200,6 +201,18 @@ def test_long_lists_of_phases_are_read_in_pieces(
             "packs wait for each other",
         ),
         ('{"jobs": [{"id": "a", "hints": {"x": []}, "phases": [[1, 1]]}]}', "job 'a', hints"),
+        (
+            '{"jobs": [{"id": "a", "curve": 3, "phases": [[1, 1]]}]}',
+            "curve: expected an obj",
+        ),
+        ('{"jobs": [{"id": "a", "curve": {}, "phases": [[1, 1]]}]}', "curve needs at least one"),
+        (
+            '{"jobs": [{"id": "a", "curve": {"1": 0}, "phases": [[1, 1]]}]}',
+            "bandwidth 0 at 1",
+        ),
+        ('{"jobs": [{"id": "a", "curve": {"2": -1}, "phases": [[1, 1]]}]}', "bandwidth -1 at 2"),
+        ('{"jobs": [{"id": "a", "curve": {"x": 1}, "phases": [[1, 1]]}]}', "'x' is no number of"),
+        ('{"jobs": [{"id": "a", "curve": {"1": 1, "01": 1}, "phases": [[1, 1]]}]}', "given twice"),
         ('{"jobs": [{"id": "a", "processes": 0, "phases": [[1, 1]]}]}', "job 'a', processes"),
         (
             '{"jobs": [{"id": "1", "phases": [[1, 1]]}, {"id": 1, "phases": [[1, 1]]}]}',
@@ -309,7 +322,7 @@ JSON = st.recursive(
     | st.text(max_size=5)
     | st.sampled_from(["5 min", "12 GiB", "id", "p"]),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(GOOD["jobs"][2])), inner)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(GOOD["jobs"][3])), inner)
     ),
     max_leaves=6,
 )

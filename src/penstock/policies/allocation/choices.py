@@ -10,9 +10,9 @@ from penstock.model.load import Options
 class Choosing:
     """A base for allocators.
 
-    Option `measured`: only counts at which the curve was measured are given (paper forwarding);
-    else any in between too, with interpolated bandwidth (our choice for paper io-resources, which
-    leaves it open).
+    Option `measured`: only counts at which the curve was measured are given (the default of paper
+    forwarding's policies); else any in between too, with interpolated bandwidth (our choice for
+    paper io-resources, which leaves it open).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -52,3 +52,10 @@ class Choosing:
             compute=0.0 if job.compute is None else job.compute,
             volume=1.0 if job.volume is None else job.volume,
         )
+
+
+class ChoosingMeasured(Choosing):
+    """A base for the allocators of paper forwarding, who give what was measured by default."""
+
+    def __init__(self, *, measured: bool = True) -> None:
+        super().__init__(measured=measured)

@@ -30,7 +30,7 @@ class Mckp(Choosing):
     def __init__(
         self,
         *,
-        measured: bool = False,
+        measured: bool = True,
         divisible: bool = False,
         shared: bool = False,
         default: int = 1,

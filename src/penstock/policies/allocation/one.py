@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies.allocation.choices import ChoosingMeasured
 
 
-class One(Choosing):
+class One(ChoosingMeasured):
     """One resource each, or the smallest count that is known of a job."""
 
     def allocate(self, view: View) -> Mapping[JobId, int]:

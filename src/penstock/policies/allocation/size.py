@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import Job, JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies.allocation.choices import ChoosingMeasured
 
 
-class Size(Choosing):
+class Size(ChoosingMeasured):
     """Counts by the job's part of what runs now."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"nodes"})

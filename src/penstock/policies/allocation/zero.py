@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies.allocation.choices import ChoosingMeasured
 
 
-class Zero(Choosing):
+class Zero(ChoosingMeasured):
     """Direct access for every job."""
 
     def allocate(self, view: View) -> Mapping[JobId, int]:

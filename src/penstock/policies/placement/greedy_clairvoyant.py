@@ -11,6 +11,7 @@ from typing import ClassVar
 from penstock.errors import InputError
 from penstock.model import Job, JobId, ResourceId, View
 from penstock.model.load import io_stress, io_time
+from penstock.policies.base import NOBODY
 
 
 class GreedyClairvoyant:
@@ -19,17 +20,25 @@ class GreedyClairvoyant:
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "volume"})
 
     def place(
-        self, view: View, counts: Mapping[JobId, int]
+        self,
+        view: View,
+        counts: Mapping[JobId, int],
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return resources for every job."""
         ratio = {name: self._ratio(view.jobs[name], count) for name, count in counts.items()}
-        occupied = [(0.0, r) for r in range(view.site.resources)]
+        load = [0.0] * view.site.resources
+        for name, resources in staying.items():
+            for r in resources:
+                load[r] += self._ratio(view.jobs[name], len(resources))
+        occupied = [(load[r], r) for r in range(view.site.resources)]
+        heapq.heapify(occupied)
         places = {}
         for name in sorted(counts, key=lambda name: (-ratio[name], view.jobs[name].serial)):
             least = [heapq.heappop(occupied) for _ in range(counts[name])]
             places[name] = tuple(sorted(r for _, r in least))
-            for load, r in least:
-                heapq.heappush(occupied, (load + ratio[name], r))
+            for before, r in least:
+                heapq.heappush(occupied, (before + ratio[name], r))
         return places
 
     def _ratio(self, job: Job, count: int) -> float:

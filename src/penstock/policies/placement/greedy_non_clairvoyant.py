@@ -1,13 +1,16 @@
 """greedy-non-clairvoyant: as many jobs on every resource.
 
-Jobs by falling count, dealt out to the resources in turn. It needs to know nothing but the counts:
-paper io-resources, Section IV-B.
+Jobs by falling count, dealt out to the resources in turn, which is to those with the fewest jobs so
+far. It needs to know nothing but the counts: paper io-resources, Section IV-B.
 """
 
+import heapq
+from collections import Counter
 from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import JobId, ResourceId, View
+from penstock.policies.base import NOBODY
 
 
 class GreedyNonClairvoyant:
@@ -16,13 +19,19 @@ class GreedyNonClairvoyant:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def place(
-        self, view: View, counts: Mapping[JobId, int]
+        self,
+        view: View,
+        counts: Mapping[JobId, int],
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return resources for every job, the next ones in the round."""
-        order = sorted(counts, key=lambda name: (-counts[name], view.jobs[name].serial))
-        resources, dealt = view.site.resources, 0
+        before = Counter(r for places in staying.values() for r in places)
+        jobs_on = [(before[r], r) for r in range(view.site.resources)]
+        heapq.heapify(jobs_on)
         places = {}
-        for name in order:
-            places[name] = tuple((dealt + k) % resources for k in range(counts[name]))
-            dealt += counts[name]
+        for name in sorted(counts, key=lambda name: (-counts[name], view.jobs[name].serial)):
+            fewest = [heapq.heappop(jobs_on) for _ in range(counts[name])]
+            places[name] = tuple(r for _, r in fewest)
+            for jobs, r in fewest:
+                heapq.heappush(jobs_on, (jobs + 1, r))
         return places

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.model import JobId, ResourceId, View
+from penstock.policies.base import NOBODY
 
 
 class Random:
@@ -20,7 +21,10 @@ class Random:
         self.seed = seed
 
     def place(
-        self, view: View, counts: Mapping[JobId, int]
+        self,
+        view: View,
+        counts: Mapping[JobId, int],
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,  # noqa: ARG002
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return distinct resources for every job."""
         places = {}

@@ -4,7 +4,8 @@
 `io` in words may be a volume ("12 GiB"), which the bandwidth of the job's resources turns into
 seconds. A job may further have `max_share`, `resources` (a list of numbers), `pack` (the name of
 the pack it belongs to), `after` (the name of the pack it waits for), `user`, `executable`,
-`processes` and `hints` (an object; `profile` there is the mean w_iter of its class).
+`processes`, `hints` (an object; `profile` there is the mean w_iter of its class) and `curve` (an
+object: its bandwidth by number of resources, 0 being direct access).
 
 A job is decoded, put into the arrays and forgotten before the next one, so that reading takes
 little more than the file and the arrays.
@@ -20,8 +21,8 @@ import msgspec
 import numpy as np
 
 from penstock.errors import InputError, unknown
-from penstock.model import Site, units
-from penstock.sim.traces import json_errors, memory
+from penstock.model import Curve, Site, units
+from penstock.sim.traces import curves, json_errors, memory
 from penstock.sim.workload import Floats, Ints, Workload
 
 PIECE = 1 << 22
@@ -50,6 +51,7 @@ class _Job(Details, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resources: list[_Int] | None = None
     pack: str | int | None = None
     after: str | int | None = None
+    curve: curves.Points | None = None
     phases: msgspec.Raw
 
 
@@ -97,6 +99,7 @@ class _Reader:
         self.pack: dict[int, str] = {}
         self.after: dict[int, str] = {}
         self.details: dict[int, dict[str, Any]] = {}
+        self.curves: dict[int, Curve] = {}
         self._job = msgspec.json.Decoder(_Job)
         self._numbers = msgspec.json.Decoder(list[tuple[float, float]])
         self._words = msgspec.json.Decoder(list[tuple[float | str, float | str]])
@@ -121,6 +124,8 @@ class _Reader:
             self.after[j] = str(job.after)
         if job.user or job.executable or job.processes is not None or job.hints:
             self.details[j] = {k: v for k in Details.__struct_fields__ if (v := getattr(job, k))}
+        if job.curve is not None:
+            self.curves[j] = curves.parse(job.curve, f"job {self.ids[j]!r}, curve")
         i = int(self.offsets[j])
         for pairs in self._phases(j, job.phases):
             self.compute[i : i + len(pairs) // 2] = pairs[::2]
@@ -183,6 +188,7 @@ class _Reader:
             after=after,
             profile=profile,
             horizon=horizon,
+            curves=[self.curves.get(j) for j in range(n)] if self.curves else None,
             details=[self.details.get(j, {}) for j in range(n)] if self.details else None,
         )
 
@@ -241,6 +247,8 @@ def _job(workload: Workload, j: int) -> dict[str, Any]:
     for key, values in (("pack", workload.barrier), ("after", workload.after)):
         if values[j] >= 0:
             job[key] = str(values[j])
+    if workload.curves is not None and (curve := workload.curves[j]) is not None:
+        job["curve"] = curves.plain(curve)
     details = dict(workload.details[j]) if workload.details is not None else {}
     profile = {} if workload.profile is None else {"profile": float(workload.profile[j])}
     if hints := profile | details.pop("hints", {}):

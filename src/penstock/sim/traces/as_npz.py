@@ -1,7 +1,7 @@
 """Workloads as .npz: NumPy's archive of the arrays that a Workload has, by its names for them.
 
-`format` is 1. `horizon` is NaN where there is none, `profile` absent. `ids` and `details` are JSON
-in UTF-8, as bytes, and absent where a workload has none. Nothing is ever pickled.
+`format` is 1. `horizon` is NaN where there is none, `profile` absent. `ids`, `curves` and `details`
+are JSON in UTF-8, as bytes, and absent where a workload has none. Nothing is ever pickled.
 """
 
 import zipfile
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError, unknown
 from penstock.files import reason
-from penstock.sim.traces import memory
+from penstock.model import Curve
+from penstock.sim.traces import curves, memory
 from penstock.sim.traces.as_json import Details
 from penstock.sim.workload import Workload
 
@@ -35,12 +36,13 @@ ARRAYS: Mapping[str, type] = {
     "resource_offsets": np.int64,
     "resources": np.int32,
     "ids": np.uint8,
+    "curves": np.uint8,
     "details": np.uint8,
 }
-OPTIONAL = frozenset({"profile", "ids", "details"})
+OPTIONAL = frozenset({"profile", "ids", "curves", "details"})
 
 
-ASIDE = frozenset({"format", "horizon", "ids", "details"})
+ASIDE = frozenset({"format", "horizon", "ids", "curves", "details"})
 """What is in the archive otherwise than in a Workload."""
 
 
@@ -50,8 +52,11 @@ def write(workload: Workload, path: Path) -> None:
         "format": np.array([FORMAT], np.int64),
         "horizon": np.array([np.nan if workload.horizon is None else workload.horizon]),
     }
-    for name in ("ids", "details"):
-        if (values := getattr(workload, name)) is not None:
+    texts: dict[str, Any] = {"ids": workload.ids, "details": workload.details}
+    if workload.curves is not None:
+        texts["curves"] = [curve and curves.plain(curve) for curve in workload.curves]
+    for name, values in texts.items():
+        if values is not None:
             arrays[name] = np.frombuffer(msgspec.json.encode(list(values)), np.uint8)
     for name in ARRAYS.keys() - ASIDE:
         if (values := getattr(workload, name)) is not None:
@@ -84,8 +89,16 @@ def read(path: Path) -> Workload:
         **{name: array for name, array in arrays.items() if name not in ASIDE},
         ids=_texts(arrays, "ids", list[str]),
         horizon=None if np.isnan(horizon) else horizon,
+        curves=_curves(arrays),
         details=None if details is None else [msgspec.to_builtins(d) for d in details],
     )
+
+
+def _curves(arrays: Mapping[str, NDArray[Any]]) -> list[Curve | None] | None:
+    given = _texts(arrays, "curves", list[curves.Points | None])
+    if given is None:
+        return None
+    return [p if p is None else curves.parse(p, f"curve {j}") for j, p in enumerate(given)]
 
 
 def _names(names: list[str]) -> list[str]:

@@ -22,6 +22,10 @@ WANTED: Mapping[str, str] = {
     "executable": "a string",
     "processes": "a whole number",
     "hints": "an object of numbers and strings",
+    "volume": "a number, in the curve's unit",
+    "compute": "seconds, or words such as '2 h'",
+    "w_iter": "seconds, or words such as '5 min'",
+    "curve": 'an object of number of resources to bandwidth, {"1": 77.6, "2": 120}',
     "phases": "[compute, io] pairs, in seconds or words ('5 min', '12 GiB')",
 }
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>.*)`)?", re.DOTALL)

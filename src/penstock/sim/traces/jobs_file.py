@@ -1,0 +1,112 @@
+"""Jobs as a scheduler knows them, without their phases: what allocating, placing and packing ask.
+
+    {"jobs": [{"id", "nodes", "processes", "curve": {"0": 196, "1": 78}, "volume", "compute"}]}
+
+`curve` is the job's bandwidth by number of resources (0: direct access) in any unit, `volume` what
+it moves in all in the same unit's numerator, `compute` the seconds that it computes, or words; it
+may further have `w_iter`, `user` and `executable`. A workload file, whose jobs have phases, says
+the same and more, and is read too.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.model import Job, Site, units
+from penstock.sim import traces
+from penstock.sim.traces import curves, json_errors
+
+_Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class _Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    id: str | int | None = None
+    nodes: _Count = 1
+    processes: _Count | None = None
+    user: str = ""
+    executable: str = ""
+    curve: curves.Points | None = None
+    volume: float | None = None
+    compute: float | str | None = None
+    w_iter: float | str | None = None
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    jobs: list[msgspec.Raw]
+
+
+class _Phases(msgspec.Struct, frozen=True, kw_only=True):
+    phases: msgspec.Raw = msgspec.Raw(b"")
+
+
+def read_jobs(path: Path, site: Site | None = None) -> list[Job]:
+    """Return the jobs in a jobs file or a workload file."""
+    traces.check_readable(path)
+    data = path.read_bytes() if path.suffix.lower() == ".json" else b""
+    if not data or _has_phases(data):
+        return list(traces.read(path, site).jobs())
+    try:
+        return _read(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _has_phases(data: bytes) -> bool:
+    try:
+        jobs = msgspec.json.decode(data, type=_File).jobs
+        return any(msgspec.json.decode(raw, type=_Phases).phases for raw in jobs[:1])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _read(data: bytes) -> list[Job]:
+    try:
+        file = msgspec.json.decode(data, type=_File)
+    except msgspec.ValidationError as error:
+        raise json_errors.wrong(error, "", _File.__struct_fields__) from error
+    except msgspec.DecodeError as error:
+        raise json_errors.malformed(str(error), data, 0) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InputError("not a JSON text in UTF-8 of jobs") from error
+    if not file.jobs:
+        raise InputError("jobs is empty; give at least one job")
+    jobs = [_job(serial, raw) for serial, raw in enumerate(file.jobs)]
+    names: set[str] = set()
+    for job in jobs:
+        if job.id in names:
+            raise InputError(f"two jobs are called {job.id!r}; give each its own id")
+        names.add(job.id)
+    return jobs
+
+
+def _job(serial: int, raw: msgspec.Raw) -> Job:
+    try:
+        given = msgspec.json.decode(raw, type=_Job)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise json_errors.wrong(error, f"jobs[{serial}]", _Job.__struct_fields__) from error
+    name = str(serial) if given.id is None else str(given.id)
+    if given.volume is not None and not given.volume >= 0:
+        raise InputError(f"job {name!r}, volume is {given.volume:g}; give zero or more")
+    return Job(
+        id=name,
+        serial=serial,
+        nodes=given.nodes,
+        processes=given.processes,
+        user=given.user,
+        executable=given.executable,
+        curve=None if given.curve is None else curves.parse(given.curve, f"job {name!r}, curve"),
+        volume=given.volume,
+        compute=_seconds(given.compute, f"job {name!r}, compute"),
+        w_iter=_seconds(given.w_iter, f"job {name!r}, w_iter"),
+    )
+
+
+def _seconds(value: float | str | None, where: str) -> float | None:
+    if value is None:
+        return None
+    try:
+        return units.seconds(value)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

@@ -1,0 +1,139 @@
+"""penstock allocate and place: counts, places, and why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.data import g5k_applications
+from penstock.sim.traces.curves import plain
+
+SIX = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
+
+
+@pytest.fixture
+def jobs(directory: Path) -> list[dict[str, Any]]:
+    """Write the six applications of paper forwarding, 5.6.2, as jobs.json."""
+    applications = g5k_applications()
+    listed = [
+        {
+            "id": name,
+            "nodes": applications[name].nodes,
+            "processes": applications[name].processes,
+            "curve": plain(applications[name].curve),
+            "volume": applications[name].volume,
+            "compute": "2 min",
+        }
+        for name in SIX
+    ]
+    write(listed)
+    return listed
+
+
+def write(jobs: Any) -> None:
+    Path("jobs.json").write_text(json.dumps({"jobs": jobs}))
+
+
+def test_table_5_3(penstock: Any, jobs: Any) -> None:
+    told = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", "mckp", "--json").json
+    assert told["allocation"] == {
+        "BT-C": 0,
+        "BT-D": 1,
+        "IOR-MPI": 8,
+        "POSIX-L": 2,
+        "MAD": 0,
+        "S3D": 0,
+    }
+    assert told["bandwidth"] == pytest.approx(195.8 + 597.2 + 5090 + 412.0 + 255.9 + 241.3, abs=0.3)
+    for policy in ("static", "size"):
+        given = ("--io-nodes", "12", "--nodes", "384", "--policy", policy, "--json")
+        static = penstock("allocate", "jobs.json", *given).json
+        assert list(static["allocation"].values()) == [1, 2, 1, 2, 1, 2]
+
+
+def test_people_read_counts_bandwidths_and_why(penstock: Any, jobs: Any) -> None:
+    out = penstock("allocate", "jobs.json", "--io-nodes", "12").out
+    assert "mckp: 11 of 12 I/O nodes given" in out
+    assert "50% of its best, 388.066 with 4 I/O nodes" in out
+    assert "its best: straight to the file system" in out
+
+
+def test_options_and_the_configuration_count(penstock: Any, jobs: Any) -> None:
+    given = ("--io-nodes", "6", "--no-direct", "--set", "allocation.options.shared=true")
+    out = penstock("allocate", "jobs.json", *given).out
+    assert "jobs share" in out
+    Path("penstock.toml").write_text('[allocation]\npolicy = "one"\n[site]\nresources = 6\n')
+    told = penstock("allocate", "jobs.json", "--json").json
+    assert told["policy"] == "one"
+    assert set(told["allocation"].values()) == {1}
+
+
+def test_a_workload_file_will_do(penstock: Any, jobs: Any) -> None:
+    write([{"id": "a", "curve": {"1": 5, "2": 9}, "phases": [[1, 1]]}])
+    told = penstock("allocate", "jobs.json", "--io-nodes", "2", "--json").json
+    assert told["allocation"] == {"a": 2}
+
+
+def test_places_balance_the_load(penstock: Any, jobs: Any) -> None:
+    given = ("--io-nodes", "4", "--no-direct", "--allocation", "n-sys", "--json")
+    told = penstock("place", "jobs.json", *given, "--policy", "greedy-clairvoyant").json
+    assert {job: len(r) for job, r in told["placement"].items()} == told["allocation"]
+    for node in told["io_nodes"]:
+        assert all(node["io_node"] in told["placement"][job] for job in node["jobs"])
+        assert node["load"] > 0
+
+
+def test_direct_jobs_have_no_place(penstock: Any, jobs: Any) -> None:
+    out = penstock("place", "jobs.json", "--io-nodes", "12").out
+    assert "direct: BT-C, MAD, S3D" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"curve": {"1": 0}}, "job 'BT-C', curve: a curve has the bandwidth 0 at 1"),
+        ({"curve": {"1": -3}}, "bandwidth -3 at 1"),
+        ({"curve": {}}, "needs at least one count"),
+        ({"curve": {"-1": 3}}, "'-1' is no number of resources"),
+        ({"curve": {"16": 3}}, "curve at [16], none of which can be had with 12"),
+        ({"curve": [1, 2]}, "jobs[0], curve: expected an object"),
+        ({"nodes": 0}, "jobs[0], nodes"),
+        ({"volume": -1}, "job 'BT-C', volume is -1"),
+        ({"compute": "soon"}, "job 'BT-C', compute: 'soon'"),
+        ({"id": "MAD"}, "two jobs are called 'MAD'"),
+        ({"curv": {}}, "unknown key 'curv'; did you mean 'curve'"),
+    ],
+)
+def test_wrong_jobs(penstock: Any, jobs: Any, change: dict[str, Any], message: str) -> None:
+    write([jobs[0] | change, *jobs[1:]])
+    result = penstock("allocate", "jobs.json", "--io-nodes", "12")
+    assert result.status == 2
+    assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("allocate", "jobs.json", "--io-nodes", "0"), "site.resources is 0"),
+        (("allocate", "jobs.json", "--io-nodes", "many"), "--io-nodes"),
+        (("allocate", "jobs.json", "--io-nodes", "3", "--no-direct"), "need at least 6 resources"),
+        (("allocate", "jobs.json", "--policy", "mkcp"), "did you mean 'mckp'"),
+        (("allocate", "jobs.json", "--policy", "static"), "set site.nodes"),
+        (("allocate", "jobs.json", "--policy", "zero", "--no-direct"), "zero needs direct access"),
+        (("allocate", "none.json"), "no such file"),
+        (("place", "jobs.json", "--io-nodes", "2", "--allocation", "oracle"), "of 2; choose anoth"),
+        (("place", "jobs.json", "--policy", "greedy"), "did you mean 'greedy-"),
+    ],
+)
+def test_wrong_questions(penstock: Any, jobs: Any, given: tuple[str, ...], message: str) -> None:
+    result = penstock(*given)
+    assert result.status == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_nan_is_refused(penstock: Any, jobs: Any) -> None:
+    Path("jobs.json").write_text('{"jobs": [{"id": "a", "curve": {"1": NaN}}]}')
+    result = penstock("allocate", "jobs.json", "--io-nodes", "12")
+    assert (result.status, "line 1 has NaN" in result.err) == (2, True)
