@@ -70,7 +70,7 @@ def test_a_pack_ends_within_its_longest_job_and_all_its_io(workload: Workload) -
         assert run.makespan <= bound * (1 + 1e-12)
         alone = simulate(workload, registry.sharing(order))
         np.testing.assert_array_equal(run.finish, alone.finish)
-        assert run.contention_free == workload.work.max()
+        assert run.uncontended == workload.work.max()
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -157,8 +157,8 @@ def test_without_barriers_jobs_start_when_there_are_nodes() -> None:
         packs.run(workload, registry.policy("packing", name), FCFS, site)
         for name in ("pack-partition", "no-barriers")
     )
-    assert with_.makespan == with_.contention_free == 14
-    assert without.makespan == without.contention_free == 10
+    assert with_.makespan == with_.uncontended == 14
+    assert without.makespan == without.uncontended == 10
     assert without.start.tolist() == [0, 6, 0]
 
 

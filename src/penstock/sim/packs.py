@@ -13,8 +13,10 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Pack, Schedule, Site
+from penstock.model.load import isolated_time
 from penstock.policies.base import Packer, Sharing
 from penstock.policies.packing.packs import partition_nodes
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
 from penstock.sim.engine import simulate
 from penstock.sim.workload import Floats, Ints, Longs, Workload
 
@@ -28,7 +30,7 @@ class PackedRun:
     site: Site
     start: Floats
     finish: Floats
-    contention_free: float
+    uncontended: float
     """When the last job would have ended, had every job been served at once."""
 
     @property
@@ -93,8 +95,25 @@ def run_schedule(workload: Workload, schedule: Schedule, sharing: Sharing, site:
         site=site,
         start=start,
         finish=finish,
-        contention_free=float(alone.max()),
+        uncontended=float(alone.max()),
     )
+
+
+def contention_free(
+    jobs: Sequence[Job], schedule: Schedule, site: Site
+) -> dict[JobId, tuple[float, float]]:
+    """Return when each job would start and end if none ever waited for I/O."""
+    alone = Workload(
+        ids=[job.id for job in jobs],
+        compute=[isolated_time(job, site) for job in jobs],
+        io=np.zeros(len(jobs)),
+        offsets=np.arange(len(jobs) + 1),
+        release=np.zeros(len(jobs)),
+        nodes=[job.nodes for job in jobs],
+    )
+    run = run_schedule(alone, schedule, ExclusiveFcfs(), site)
+    times = zip(run.start.tolist(), run.finish.tolist(), strict=True)
+    return {job.id: time for job, time in zip(jobs, times, strict=True)}
 
 
 def measure(run: PackedRun) -> PackMetrics:
@@ -115,7 +134,7 @@ def measure(run: PackedRun) -> PackMetrics:
         executing=executing,
         delayed=held - executing,
         idle=1 - held,
-        overrun=run.makespan / run.contention_free,
+        overrun=run.makespan / run.uncontended,
     )
 
 

@@ -6,7 +6,7 @@ then never ask for more than S of the I/O node's time, at any moment and not onl
 pack. Nodes that a claim holds beyond the job's own stay idle.
 
 Jobs are first spread over the I/O nodes, longest first, by the time for which each keeps all nodes
-of a partition or its I/O node busy; each I/O node's queue is in the order of pack-partition's packs,
+of a partition or its I/O node busy; each I/O node's queue has the order of pack-partition's packs,
 without their barriers.
 
 Ours, for what paper packs (Section 7) calls its natural first step: a bandwidth-aware strategy

@@ -39,6 +39,8 @@ ORDERS = (
     "worst-stretch",
 )
 """The eight list orders of Section 5.1; exclusive-fcfs is its FIFO."""
+SHARED = ("fair-share", "greedy-yield", "greedy-com")
+"""Beyond list orders: bandwidth that is shared, and transfers that are interrupted for others."""
 IO_NODES = (1, 2, 3, 4, 5)
 SENSITIVITIES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 VARIANTS: Mapping[str, Choices] = {
@@ -105,8 +107,8 @@ def of_order(packer: str, order: str) -> str:
 def _orders() -> tuple[Contender, ...]:
     return tuple(
         Contender(label=of_order(base.label, order), packer=base.packer, order=order)
-        for base in (FIT, ONE)
-        for order in ORDERS
+        for base, orders in ((FIT, ORDERS), (ONE, (*ORDERS, *SHARED)))
+        for order in orders
     )
 
 
