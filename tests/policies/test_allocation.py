@@ -51,6 +51,23 @@ def test_table_5_3_of_the_thesis() -> None:
     assert size == static
 
 
+def test_a_part_that_rounds_to_zero_is_direct_access_where_asked_for() -> None:
+    """Fig. 5.9 of the thesis: MCKP is 4.1 times PROCESS, which has MAD (64 of 1856 processes) at 0.
+
+    12 x 64 / 1856 = 0.41. At least one each, or no direct access, gives 1.
+    """
+    options = {"direct": True}
+    process = registry.policy("allocation", "process", options)
+    view = snapshot(applications(), resources=12, nodes=384, direct=True)
+    given_ = process.allocate(view)
+    assert given_ == {"BT-C": 1, "BT-D": 2, "IOR-MPI": 1, "POSIX-L": 2, "MAD": 0, "S3D": 2}
+    reached = sum(view.jobs[name].curve.bandwidth(n) for name, n in given_.items())
+    assert 6792.0 / reached == pytest.approx(4.1, abs=0.005)
+    without = snapshot(applications(), resources=12, nodes=384)
+    assert process.allocate(without)["MAD"] == 1
+    assert registry.policy("allocation", "process").allocate(view)["MAD"] == 1
+
+
 @given(
     classes=st.lists(
         st.lists(
@@ -75,6 +92,45 @@ def test_the_knapsack_is_exact(classes: list[list[tuple[int, float]]], capacity:
         return
     pick = [items[k] for items, k in zip(classes, chosen, strict=True)]
     assert (sum(v for _, v in pick), -sum(w for w, _ in pick)) == max(totals)
+
+
+@given(
+    classes=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 6).map(float)), min_size=1, max_size=4
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    capacity=st.integers(0, 9),
+    data=st.data(),
+)
+@examples(200)
+def test_one_program_answers_for_every_capacity(
+    classes: list[list[tuple[int, float]]], capacity: int, data: st.DataObject
+) -> None:
+    """Each set of classes at each capacity: the value of what `solve` chooses there."""
+    member = st.integers(0, len(classes) - 1)
+    sets = data.draw(st.lists(st.tuples(member, member, member), min_size=1, max_size=4))
+    best = knapsack.totals(classes, sets, capacity)
+    assert best.shape == (len(sets), capacity + 1)
+    for row, members in zip(best, sets, strict=True):
+        of = [classes[c] for c in members]
+        for limit, total in enumerate(row):
+            chosen = knapsack.solve(of, limit)
+            value = (
+                -np.inf
+                if chosen is None
+                else sum(items[k][1] for items, k in zip(of, chosen, strict=True))
+            )
+            assert total == value
+
+
+def test_a_set_may_only_name_classes_that_are_there() -> None:
+    """The native code would read beyond its arrays."""
+    for wrong in ([[0, 1]], [[-1, 0]]):
+        with pytest.raises(ValueError, match="no class"):
+            knapsack.totals([[(0, 1.0)]], wrong, 3)
 
 
 curves = st.lists(st.floats(1.0, 100.0), min_size=4, max_size=4).map(

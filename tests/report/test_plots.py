@@ -4,10 +4,11 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from penstock.registry import POLICIES
-from penstock.report.findings import Curves, Dots, Figure, Lanes, Reference, Series, Stretch
+from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Reference, Series, Stretch
 from penstock.report.plots import LOOKS, _apart, draw, look, save
 
 
@@ -51,11 +52,25 @@ LANES = Lanes(
 )
 
 
+def bars(**options: object) -> Bars:
+    series = [
+        Series(label="static", x=[0, 1], y=[1.0, 2.0], low=[0.5, 1.5], high=[1.5, 2.5]),
+        Series(label="elsewhere", x=[0, 1], y=[4.0, 8.0]),
+    ]
+    given = {"title": "T", "x": "x", "y": "y", "labels": ["a", "b"], "series": series} | options
+    return Bars(**given)  # type: ignore[arg-type]
+
+
+BARS = bars(references=[Reference(y=3.0, label="paper")])
+
+
 def test_every_policy_of_the_studies_has_its_own_colour_and_marker() -> None:
-    assert set(LOOKS) <= set(POLICIES["sharing"])
-    for one, other in combinations(LOOKS.values(), 2):
-        assert one.colour != other.colour
-        assert (one.marker, one.line) != (other.marker, other.line)
+    """Policies of different kinds are never drawn together."""
+    assert set(LOOKS) <= {name for names in POLICIES.values() for name in names}
+    for names in POLICIES.values():
+        for one, other in combinations((LOOKS[name] for name in names if name in LOOKS), 2):
+            assert one.colour != other.colour
+            assert (one.marker, one.line) != (other.marker, other.line)
     assert look("set-10, learned").colour == look("set-10").colour
     assert look("set-10, learned").line != look("set-10").line
 
@@ -89,6 +104,7 @@ def test_names_are_moved_apart_no_more_than_needed(wanted: list[float]) -> None:
         figure(curves(), curves(log_x=True), curves(log_y=True)),
         figure(DOTS, DOTS),
         figure(LANES, LANES, stacked=True),
+        figure(BARS, bars(stacked=True, key=True), bars(log_y=True, small=True)),
     ],
 )
 def test_the_same_records_make_the_same_files(tmp_path: Path, one: Figure) -> None:
@@ -107,3 +123,65 @@ def test_the_best_dot_is_in_bold() -> None:
     (axes,) = draw(figure(DOTS)).axes
     weights = {text.get_text(): text.get_fontweight() for text in axes.texts}
     assert weights == {"0.970": "bold", "0.950": "normal"}
+
+
+def rectangles(panel: Bars) -> list[tuple[float, float, float, str]]:
+    """Left end, bottom, height and colour of every bar, series by series."""
+    (axes,) = draw(figure(panel)).axes
+    return [
+        (bar.get_x(), bar.get_y(), bar.get_height(), to_hex(bar.get_facecolor()))
+        for bar in axes.patches
+    ]
+
+
+def test_bars_stand_side_by_side_or_on_each_other() -> None:
+    beside = rectangles(BARS)
+    assert [height for _, _, height, _ in beside] == [1, 2, 4, 8]
+    assert {bottom for _, bottom, _, _ in beside} == {0}
+    assert len({x for x, _, _, _ in beside}) == 4
+    stacked = rectangles(bars(stacked=True))
+    assert [bottom for _, bottom, _, _ in stacked] == [0, 0, 1, 2]
+    assert len({x for x, _, _, _ in stacked}) == 2
+
+
+def test_a_policy_has_its_colour_in_bars_too_and_a_sign_one_of_two() -> None:
+    assert rectangles(BARS)[0][3].lower() == LOOKS["static"].colour.lower()
+    lone = Series(label="difference", x=[0, 1], y=[3.0, -3.0])
+    above, below = (bar[3] for bar in rectangles(bars(series=[lone], colour_by="sign")))
+    assert above != below
+
+
+def test_long_labels_slant_and_stay_in_the_figure() -> None:
+    for labels, slanted in ((["a", "b"], False), (["a very long label", "b"], True)):
+        canvas = draw(figure(bars(labels=labels)))
+        canvas.draw_without_rendering()
+        (axes,) = canvas.axes
+        ticks = axes.get_xticklabels()
+        assert {tick.get_rotation() > 0 for tick in ticks} == {slanted}
+        assert all(tick.get_window_extent().y0 >= 0 for tick in ticks)
+
+
+def test_a_figure_says_what_it_rests_on_and_breaks_into_rows() -> None:
+    one = Figure(
+        name="one",
+        title="A figure with quite a long title",
+        caption="measured",
+        panels=[BARS] * 5,
+        columns=2,
+        source="measured here and there",
+    )
+    canvas = draw(one)
+    canvas.draw_without_rendering()
+    title, source = (text.get_window_extent() for text in canvas.texts)
+    assert [text.get_text() for text in canvas.texts] == [one.title, one.source]
+    assert title.x1 < source.x0
+    bottoms = [round(axes.get_position().y0, 3) for axes in canvas.axes]
+    assert len(bottoms) == 5
+    assert len(set(bottoms)) == 3
+
+
+def test_a_narrow_figure_is_wide_enough_for_its_title() -> None:
+    canvas = draw(figure(bars(small=True)))
+    canvas.draw_without_rendering()
+    title, source = (text.get_window_extent() for text in canvas.texts)
+    assert title.x1 < source.x0

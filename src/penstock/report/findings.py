@@ -65,6 +65,7 @@ class Dots:
     high: Sequence[float]
     better: Literal["higher", "lower"]
     reference: float | None = None
+    form: str = ".3f"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +91,47 @@ class Lanes:
     note: str = ""
 
 
-Panel = Curves | Dots | Lanes
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """One pair of axes with bars over labels, a colour a series: side by side, or stacked.
+
+    A series has a height for each label, and the ends of a range around it where there is one; its
+    x is not looked at. Where `colour_by` is "sign" a lone series is coloured by what is above zero
+    and what is below.
+    """
+
+    title: str
+    x: str
+    y: str
+    labels: Sequence[str]
+    series: Sequence[Series]
+    references: Sequence[Reference] = ()
+    stacked: bool = False
+    colour_by: Literal["series", "sign"] = "series"
+    log_y: bool = False
+    top: float | None = None
+    key: bool = False
+    small: bool = False
+
+
+Panel = Curves | Dots | Lanes | Bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Panels side by side (or one above the other), with a caption that says what was simulated."""
+    """Panels side by side (or one above the other), with a caption that says what was simulated.
+
+    `columns` > 0 breaks the panels into rows of so many. `source` is what the figure rests on, in a
+    word or two: "simulated", "measured".
+    """
 
     name: str
     title: str
     caption: str
     panels: Sequence[Panel]
     stacked: bool = False
+    columns: int = 0
+    source: str = "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

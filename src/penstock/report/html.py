@@ -51,7 +51,8 @@ def page(
     if findings.table:
         body += ["<h2>Means</h2>", _table(findings.table)]
     figures = [
-        f'<figure><img alt="{escape(figure.title)}" src="{_embedded(pictures[figure.name])}">'
+        f'<figure><img alt="{escape(figure.title)} ({escape(figure.source)})" '
+        f'src="{_embedded(pictures[figure.name])}">'
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
         for figure in findings.figures
     ]

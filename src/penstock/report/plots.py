@@ -1,7 +1,8 @@
 """Figures in one style: a colour, a line and a marker a policy, labels on the curves themselves.
 
-The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart; the
-lines and markers say the same again for a print in grey.
+The colours are those of Okabe and Ito, and of Tol's muted scheme for the list orders, which people
+with any kind of colour vision tell apart; the lines and markers say the same again for a print in
+grey.
 """
 
 import math
@@ -16,7 +17,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from penstock.files import replacing
-from penstock.report.findings import Curves, Dots, Figure, Lanes, Panel
+from penstock.report.bars import bars_width, draw_bars, labels_below
+from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel
 from penstock.report.lanes import draw_key, draw_lanes
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
@@ -78,25 +80,25 @@ LOOKS: Mapping[str, Look] = {
     "greedy-yield": Look(colour="#CC79A7", marker="P"),
     "greedy-com": Look(colour="#B58900", marker="X"),
     "fair-finish": Look(colour="#6A3D9A", marker="*"),
-    "lowest-id": Look(colour="#0072B2", marker="v"),
-    "longest-io": Look(colour="#D55E00", marker="s"),
-    "shortest-io": Look(colour="#56B4E9", marker="D", line=(0, (6, 1.5, 1, 1.5))),
-    "shortest-remaining": Look(colour="#B58900", marker="X"),
-    "longest-remaining": Look(colour="#009E73", marker="P", line=(0, (2.5, 1.2))),
-    "lowest-io-ratio": Look(colour="#CC79A7", marker="o", line=(0, (1, 1))),
-    "worst-stretch": Look(colour="#6A3D9A", marker="*"),
+    "mckp": Look(colour="#0072B2"),
+    "static": Look(colour="#D55E00", marker="s"),
+    "size": Look(colour="#009E73", marker="v", line=(0, (2.5, 1.2))),
+    "process": Look(colour="#56B4E9", marker="D", line=(0, (6, 1.5, 1, 1.5))),
+    "one": Look(colour="#CC79A7", marker="P"),
+    "zero": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
+    "oracle": Look(colour="#000000", marker="x", line=(0, (1, 1))),
+    "lowest-id": Look(colour="#332288", marker="<"),
+    "longest-io": Look(colour="#882255", marker=">"),
+    "shortest-io": Look(colour="#44AA99", marker="d", line=(0, (6, 1.5, 1, 1.5))),
+    "shortest-remaining": Look(colour="#CC6677", marker="p"),
+    "longest-remaining": Look(colour="#117733", marker="h", line=(0, (2.5, 1.2))),
+    "lowest-io-ratio": Look(colour="#AA4499", marker="8", line=(0, (1, 1))),
+    "worst-stretch": Look(colour="#999933", marker="H"),
     "first-fit": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
-    "S = 1": Look(colour="#0072B2"),
-    "S = alpha": Look(colour="#D55E00", marker="s"),
     "pack-partition": Look(colour="#0072B2"),
     "backfill": Look(colour="#56B4E9", marker="D", line=(0, (2.5, 1.2))),
     "no-barriers": Look(colour="#B58900", marker="X"),
     "dominant-share": Look(colour="#009E73", marker="P"),
-    "1 I/O node": Look(colour="#555555", marker="^"),
-    "2 I/O nodes": Look(colour="#56B4E9", marker="D"),
-    "3 I/O nodes": Look(colour="#0072B2"),
-    "4 I/O nodes": Look(colour="#CC79A7", marker="v"),
-    "5 I/O nodes": Look(colour="#D55E00", marker="s"),
 }
 OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 
@@ -121,33 +123,40 @@ class Room:
 
 def draw(figure: Figure) -> Canvas:
     """Return a figure as matplotlib's, with its title above and without its caption."""
-    rooms = [_room(panel, first=i == 0) for i, panel in enumerate(figure.panels)]
-    widths = [room.left + room.width + room.right for room in rooms]
-    heights = [TITLE + room.height + room.below for room in rooms]
-    width, height = (
-        (max(widths), TOP + sum(heights)) if figure.stacked else (sum(widths), TOP + max(heights))
-    )
+    rows = _rows(figure)
+    rooms = [[_room(panel, first=panel is row[0]) for panel in row] for row in rows]
+    width = max(sum(room.left + room.width + room.right for room in row) for row in rooms)
+    width = max(width, 0.6 + 0.095 * len(figure.title) + 0.075 * len(figure.source))
+    height = TOP + sum(max(_tall(room) for room in row) for row in rooms)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(width, height))
         canvas.text(
             0.12 / width, 1 - 0.12 / height, figure.title, va="top", fontsize=11.5, weight="bold"
         )
         canvas.text(
-            1 - 0.12 / width, 1 - 0.14 / height, "simulated", va="top", ha="right", color=FAINT
+            1 - 0.12 / width, 1 - 0.14 / height, figure.source, va="top", ha="right", color=FAINT
         )
-        x, y = 0.0, height - TOP
-        for panel, room in zip(figure.panels, rooms, strict=True):
-            bottom = y - TITLE - room.height
-            place = ((x + room.left) / width, bottom / height)
-            axes = canvas.add_axes((*place, room.width / width, room.height / height))
-            _draw_panel(axes, panel, first=panel is figure.panels[0])
-            if isinstance(panel, Lanes) and panel is figure.panels[-1]:
-                draw_key(axes)
-            if figure.stacked:
-                y = bottom - room.below
-            else:
+        y = height - TOP
+        for row, places in zip(rows, rooms, strict=True):
+            x = 0.0
+            for panel, room in zip(row, places, strict=True):
+                corner = ((x + room.left) / width, (y - TITLE - room.height) / height)
+                axes = canvas.add_axes((*corner, room.width / width, room.height / height))
+                _draw_panel(axes, panel, first=panel is row[0])
+                if isinstance(panel, Lanes) and panel is figure.panels[-1]:
+                    draw_key(axes)
                 x += room.left + room.width + room.right
+            y -= max(_tall(room) for room in places)
     return canvas
+
+
+def _rows(figure: Figure) -> list[Sequence[Panel]]:
+    length = 1 if figure.stacked else figure.columns or len(figure.panels)
+    return [figure.panels[i : i + length] for i in range(0, len(figure.panels), length)]
+
+
+def _tall(room: Room) -> float:
+    return TITLE + room.height + room.below
 
 
 def save(figure: Figure, directory: Path) -> dict[str, Path]:
@@ -171,6 +180,14 @@ def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
+    if isinstance(panel, Bars):
+        return Room(
+            width=bars_width(panel),
+            height=1.05 if panel.small else 2.5,
+            left=0.62 if panel.small else 0.84,
+            right=1.06 if panel.key or panel.references else 0.2,
+            below=AXIS + labels_below(panel) - (0.0 if panel.x else 0.2),
+        )
     names = [series.label for series in panel.series] + [line.label for line in panel.references]
     right = max(1.06, 0.28 + WIDTH * max(map(len, names), default=0))
     return Room(width=2.9, height=2.5, left=0.84, right=right)
@@ -182,6 +199,9 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
         _label_curves(axes, panel)
     elif isinstance(panel, Dots):
         _draw_dots(axes, panel, names=first)
+    elif isinstance(panel, Bars):
+        known = {s.label: LOOKS[s.label].colour for s in panel.series if s.label in LOOKS}
+        draw_bars(axes, panel, known)
     else:
         draw_lanes(axes, panel)
 
@@ -289,7 +309,7 @@ def _draw_dots(axes: Any, panel: Dots, *, names: bool) -> None:
         axes.plot([low, high], [place, place], color=style.colour, linewidth=3, alpha=0.35)
         axes.plot(value, place, marker=style.marker, color=style.colour, markersize=6.5)
         axes.annotate(
-            f"{value:.3f}",
+            f"{value:{panel.form}}",
             (value, place),
             xytext=(0, 6),
             textcoords="offset points",

@@ -8,3 +8,11 @@ def solve(
     capacity: int,
     chosen: NDArray[np.int32],
 ) -> bool: ...
+def totals(
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.int32],
+    values: NDArray[np.float64],
+    members: NDArray[np.int64],
+    sets: int,
+    totals: NDArray[np.float64],
+) -> None: ...

@@ -1,12 +1,13 @@
 """size: all resources, divided among the running jobs by their compute nodes.
 
-round(F c_j / sum of c), with at least one: paper forwarding, Section 5.4.
+round(F c_j / sum of c), with at least one: paper forwarding, Section 5.4. Option `direct`: a job
+whose part rounds to zero goes straight to the file system, where the site lets it, as in the paper.
 """
 
 from collections.abc import Mapping
 from typing import ClassVar
 
-from penstock.model import Job, JobId, View
+from penstock.model import Job, JobId, Site, View
 from penstock.policies.allocation.choices import ChoosingMeasured
 
 
@@ -14,6 +15,10 @@ class Size(ChoosingMeasured):
     """Counts by the job's part of what runs now."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"nodes"})
+
+    def __init__(self, *, measured: bool = True, direct: bool = False) -> None:
+        super().__init__(measured=measured)
+        self.direct = direct
 
     def size(self, job: Job) -> int:
         """Return what jobs are measured by."""
@@ -23,8 +28,11 @@ class Size(ChoosingMeasured):
         """Return a count in proportion to each job's size."""
         total = sum(self.size(job) for job in view.jobs.values())
         return {
-            name: self.fit(
-                job, view.site, max(1, round(view.site.resources * self.size(job) / total))
-            )
+            name: self._fit(job, view.site, round(view.site.resources * self.size(job) / total))
             for name, job in view.jobs.items()
         }
+
+    def _fit(self, job: Job, site: Site, wanted: int) -> int:
+        if wanted == 0 and self.direct and 0 in self.counts(job, site):
+            return 0
+        return self.fit(job, site, wanted)

@@ -180,9 +180,7 @@ def _shared(table: Table) -> Claim:
 
 def _any_sensitivity(table: Table) -> Claim:
     def at(r: int, s: float, metric: str) -> float:
-        over, under = (
-            table.values(f"sensitivity-{r}", s, p, metric) for p in ("pack-partition", FIRST_FIT)
-        )
+        over, under = (table.values(f"sensitivity-{r}", s, p, metric) for p in (S_1, FIRST_FIT))
         return geometric(over / under).value
 
     one = {s: (at(1, s, MAKESPAN), at(1, s, STRETCH)) for s in SENSITIVITIES}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from penstock.report.findings import Curves, Dots, Figure, Reference, Series
 from penstock.sim.generators.packs import TABLE_1
 from penstock.studies.packs import orders
+from penstock.studies.packs.io_nodes import PAPER
 from penstock.studies.packs.ratios import (
     MAKESPAN,
     PACK_STRETCH,
@@ -15,6 +16,7 @@ from penstock.studies.packs.ratios import (
     load_of,
     mean,
     ratios,
+    relative,
 )
 from penstock.studies.packs.scenarios import (
     BACKFILL,
@@ -235,24 +237,41 @@ def _figure_14(table: Table) -> Figure:
 
 
 def _figure_15(table: Table) -> Figure:
-    alpha = load_of(table, BASE)
+    policies = (S_1, DOMINANT)
+    means = [
+        _series(p, {r: relative(table, f"io-nodes-{r}", MAKESPAN, p) for r in IO_NODES})
+        for p in policies
+    ]
+    paper = Series(label="the paper", x=list(PAPER), y=list(PAPER.values()))
 
-    def panel(title: str, policy: str) -> Curves:
-        series = [
-            _series(
-                f"{r} I/O node{'s' if r > 1 else ''}",
-                by_load(alpha, ratios(table, f"io-nodes-{r}", MAKESPAN, policy)),
-            )
-            for r in IO_NODES
-        ]
-        return Curves(title=title, x=ALPHA, y=OVER, series=series, references=[ONE], bottom=0)
+    def panel(r: int) -> Curves:
+        return Curves(
+            title=f"{r} I/O node{'s' if r > 1 else ''}",
+            x=ALPHA,
+            y=OVER,
+            series=_over_load(table, MAKESPAN, policies, f"io-nodes-{r}"),
+            references=[ONE],
+            bottom=0,
+        )
 
     return Figure(
         name="figure-15",
         title="Figure 15: makespan behind several I/O nodes",
-        caption="The paper's Figure 15 (left), and dominant-share, ours (right): the makespan "
-        f"relative to first-fit's behind as many I/O nodes. {_drawn(table)}",
-        panels=[panel("pack-partition, S = 1", S_1), panel("dominant-share, S = 2", DOMINANT)],
+        caption="The paper's Figure 15 (pack-partition, S = 1), and dominant-share, ours: the "
+        "makespan relative to first-fit's behind as many I/O nodes; first as geometric means over "
+        f"all workloads, then over the load. {_drawn(table)}",
+        panels=[
+            Curves(
+                title="All workloads",
+                x="I/O nodes",
+                y=OVER,
+                series=[*means, paper],
+                references=[ONE],
+                bottom=0,
+            ),
+            *(panel(r) for r in PAPER),
+        ],
+        columns=2,
     )
 
 
@@ -284,7 +303,7 @@ def _sensitivity(table: Table) -> Figure:
     def panel(title: str, r: int, metric: str) -> Curves:
         scenario = f"sensitivity-{r}"
         series = []
-        for policy in ("pack-partition", DOMINANT):
+        for policy in (S_1, DOMINANT):
             by_point = {}
             for s in SENSITIVITIES:
                 over, under = (table.values(scenario, s, p, metric) for p in (policy, FIRST_FIT))
@@ -315,7 +334,8 @@ def _beyond(table: Table) -> Figure:
         name="beyond",
         title="Beyond the paper: backfilling, no barriers, and I/O bounded at every moment",
         caption="Makespan behind one and behind three I/O nodes, and the largest stretch of all "
-        f"jobs behind one, relative to first-fit's. {_drawn(table)}",
+        "jobs behind one, relative to first-fit's; S = 1, for dominant-share 2. "
+        f"{_drawn(table)}",
         panels=[
             Curves(
                 title="Makespan, 1 I/O node",

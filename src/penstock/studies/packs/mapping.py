@@ -93,7 +93,7 @@ def _overhead(table: Table) -> Claim:
     alpha = load_of(table, BASE)
     by_bin = by_load(alpha, by_workload[1])
     looser = geometric(
-        table.values("sensitivity-1", 1.25, "pack-partition", MAKESPAN)
+        table.values("sensitivity-1", 1.25, S_1, MAKESPAN)
         / table.values("sensitivity-1", 1.25, FIRST_FIT, MAKESPAN)
     )
     variants = [_of_variant(table, 1, k, MAKESPAN, S_1) for k in range(len(VARIANTS))]

@@ -23,8 +23,8 @@ from penstock.sim.workload import Workload
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
 
-FIRST_FIT, S_1, S_ALPHA = "first-fit", "S = 1", "S = alpha"
-LONGEST_REMAINING = "S = 1, longest-remaining"
+FIRST_FIT, S_1, S_ALPHA = "first-fit", "pack-partition", "pack-partition, alpha"
+LONGEST_REMAINING = "pack-partition, longest-remaining"
 BACKFILL, NO_BARRIERS, DOMINANT = "backfill", "no-barriers", "dominant-share"
 BALANCED = "first-fit, io-bound"
 FIFO = "exclusive-fcfs"
@@ -135,7 +135,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(
                 FIT,
-                Contender(label="pack-partition", packer="pack-partition", varied="sensitivity"),
+                Contender(label=S_1, packer="pack-partition", varied="sensitivity"),
                 Contender(label=DOMINANT, packer="dominant-share", varied="sensitivity"),
             ),
             points=SENSITIVITIES,

@@ -1,0 +1,277 @@
+"""The arbitration study of paper forwarding: its own arithmetic, and the printed figures."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from penstock import registry
+from penstock.data import COUNTS, g5k_applications, mn4_patterns
+from penstock.model import Job, Site, Snapshot
+from penstock.report.findings import Claim, Findings
+from penstock.report.plots import draw
+from penstock.studies import forwarding_policies, load
+from penstock.studies.campaign import Campaign, Cell, Results, every, local_workers, run
+from penstock.studies.forwarding_policies import applications, patterns, queues, sets
+
+
+def small() -> Campaign:
+    """The study with one draw of sets and a few other queues."""
+    whole = forwarding_policies.STUDY.campaign(full=False, seed=0)
+    few = {sets.SCENARIO: 1, queues.ORDERS: 6, queues.RANDOM: 6}
+    cells = [c for c in whole.cells if c.workload < few.get(c.scenario, 1)]
+    return Campaign(study=whole.study, version=1, size="fast", seed=0, cells=cells, work=whole.work)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    with local_workers(2) as executor:
+        return run(small(), tmp_path_factory.mktemp("study"), executor=executor)
+
+
+@pytest.fixture(scope="module")
+def findings(results: Results) -> Findings:
+    return forwarding_policies.STUDY.findings(results)
+
+
+def find(findings: Findings, part: str) -> Claim:
+    (claim,) = [claim for claim in findings.claims if part in claim.claim]
+    return claim
+
+
+def test_every_claim_says_all(findings: Findings) -> None:
+    assert len(findings.claims) >= 30
+    for claim in findings.claims:
+        assert type(claim.holds) is bool
+        assert claim.paper, claim
+        assert claim.ours, claim
+        assert claim.why.startswith("Rule: "), claim
+        assert "nan" not in claim.ours, claim
+    names = [claim.claim for claim in findings.claims]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "62 / 12 / 83 / 15 / 17",
+        "which of the patterns A to T",
+        "three statistically distinct choices",
+        "median slowdown of 82.11%",
+        "median of 25.63%",
+        "at 56 I/O nodes",
+        "median of 211.38%",
+        "what STATIC gives with 12",
+        "what SIZE gives with 12",
+        "what MCKP gives with 12",
+        "4.59, 4.59 and 4.1",
+        "39.17%",
+        "BT-C and BT-D reach 50% and 33%",
+        "18.96",
+        "MCKP first 8, then 4",
+        "STATIC gives POSIX-L 8",
+        "whatever the order",
+    ],
+)
+def test_what_holds(findings: Findings, part: str) -> None:
+    claims = [claim for claim in findings.claims if part in claim.claim]
+    assert claims
+    assert all(claim.holds for claim in claims if "goes from" not in claim.claim), claims
+
+
+def test_what_does_not_hold_says_why(findings: Findings) -> None:
+    """Trap 14 of the thesis' text, and what its live runs and its curves disagree on."""
+    assert find(findings, "forwarding beats direct access for 171").holds is False
+    assert find(findings, "36 I/O nodes are available").ours == "32"
+    assert "cannot use 88 (the least is 128)" in find(findings, "88 to 512").why
+    assert "155 MB/s" in find(findings, "Fig. 5.12 (HACC").why
+
+
+def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:
+    assert forwarding_policies.STUDY.findings(results) == findings
+
+
+def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> None:
+    names = [figure.name for figure in findings.figures]
+    assert len(set(names)) == len(names)
+    wanted = ("5.2", "5.3", "5.5", "5.6", "5.9a", "5.9b", "5.10", "5.11", "5.12", "5.13")
+    assert {f"figure-{n}" for n in wanted} <= set(names)
+    for figure in findings.figures:
+        word = "simulated" if figure.source == "simulated" else "measured"
+        assert word in figure.caption.lower(), figure.name
+        assert len(draw(figure).axes) == len(figure.panels)
+
+
+def test_the_study_is_registered() -> None:
+    assert load("forwarding-policies") is forwarding_policies.STUDY
+
+
+# Section 5.1.1
+
+
+def matrix(*pairs: tuple[int, int]) -> np.ndarray:
+    differ = np.zeros((5, 5), bool)
+    for i, j in pairs:
+        differ[i, j] = differ[j, i] = True
+    return differ
+
+
+@pytest.mark.parametrize(
+    ("differ", "similar", "distinct", "steps"),
+    [
+        # Nothing differs; everything does; the last differs from the first only.
+        (matrix(), 1, 1, 1),
+        (~np.eye(5, dtype=bool), 5, 5, 5),
+        (matrix((0, 4)), 2, 2, 2),
+        # 2 differs from 0, 4 from 2 but not from 0: {0, 1, 3, 4}, {1, 2, 3}.
+        (matrix((0, 2), (2, 4)), 2, 2, 3),
+    ],
+)
+def test_choices_counted_by_hand(
+    differ: np.ndarray, similar: int, distinct: int, steps: int
+) -> None:
+    assert patterns.similar_sets(differ) == similar
+    assert patterns.mutually_distinct(differ) == distinct
+    assert patterns.step_by_step(differ) == steps
+
+
+def test_table_5_1_names_patterns_that_were_measured() -> None:
+    assert len(patterns.shown()) == 20
+
+
+# Section 5.4
+
+
+def jobs_of(members: np.ndarray) -> list[Job]:
+    chosen = [mn4_patterns()[i] for i in members]
+    return [
+        Job(id=f"j{k}", serial=k, nodes=p.nodes, processes=p.processes, curve=p.curve("mean"))
+        for k, p in enumerate(chosen)
+    ]
+
+
+@pytest.mark.parametrize("policy", sets.POLICIES)
+def test_the_vectorised_policies_are_the_registered_ones(policy: str) -> None:
+    drawn = sets.draw(6, (3,))
+    reached = sets.aggregates(drawn)[policy]
+    options = dict(applications.OPTIONS[policy])
+    allocator = registry.policy("allocation", policy, options)
+    for s, members in enumerate(drawn):
+        jobs = jobs_of(members)
+        for most in (1, 2, 7, 12, 16, 31, 56, 100, 128):
+            site = Site(nodes=sets.SITE_NODES, resources=most, direct=True)
+            given = allocator.allocate(Snapshot.of(jobs, site))
+            total = sum(job.curve.bandwidth(given[job.id]) for job in jobs)
+            assert reached[s, most] == pytest.approx(total, rel=1e-12)
+            if policy not in ("mckp", "oracle"):
+                counts = np.array(COUNTS)[sets.columns(policy, drawn[s : s + 1], most)[0]]
+                assert counts.tolist() == list(given.values())
+
+
+def test_with_no_io_node_all_go_direct_but_the_oracle() -> None:
+    drawn = sets.draw(5, (1,))
+    reached = sets.aggregates(drawn)
+    for policy in sets.POLICIES:
+        same = np.allclose(reached[policy][:, 0], reached["zero"][:, 0])
+        assert same == (policy != "oracle")
+
+
+def test_mckp_rises_to_the_oracle_and_no_further() -> None:
+    reached = sets.aggregates(sets.draw(200, (0,)))
+    assert (np.diff(reached["mckp"], axis=1) >= 0).all()
+    assert reached["mckp"][:, -1] == pytest.approx(reached["oracle"][:, -1])
+    assert (reached["mckp"] <= reached["oracle"] * (1 + 1e-12)).all()
+
+
+def test_sets_have_no_pattern_twice_and_depend_on_the_seed_alone() -> None:
+    drawn = sets.draw(50, (7, 1))
+    assert all(len(set(row)) == sets.SIZE for row in drawn.tolist())
+    assert np.array_equal(drawn, sets.draw(50, (7, 1)))
+    assert not np.array_equal(drawn, sets.draw(50, (7, 2)))
+
+
+def test_the_readings_of_static() -> None:
+    """56 I/O nodes on 299 to 447 compute nodes: 2, 2 and 4 for 8, 16 and 32 nodes."""
+    nodes = np.array([[8, 16, 32]])
+    for site, counts in ((298, [2, 4, 4]), (299, [2, 2, 4]), (447, [2, 2, 4]), (448, [1, 2, 4])):
+        wanted = sets.static_wanted(nodes, sets.OPTIMAL, site)
+        assert np.array(COUNTS)[sets.down(wanted, sets.OPTIMAL)].tolist() == [counts]
+    by_hand = {"384, ceil, down": [2, 2, 4], "384, ceil, up": [2, 4, 8]}
+    by_hand |= {"384, nearest, down": [1, 2, 4], "3456, nearest, down": [1, 1, 1]}
+    for reading, counts in by_hand.items():
+        column = sets.static_by(*sets.READINGS[reading], nodes)
+        assert np.array(COUNTS)[column].tolist() == [counts]
+
+
+# Section 5.6.2
+
+
+def test_static_needs_384_to_767_compute_nodes_for_table_5_3() -> None:
+    printed = {"BT-C": 1, "BT-D": 2, "IOR-MPI": 1, "POSIX-L": 2, "MAD": 1, "S3D": 2}
+    static = registry.policy("allocation", "static", applications.OPTIONS["static"])
+    jobs = [application.job(k) for k, application in enumerate(applications.chosen())]
+    for nodes, same in ((383, False), (384, True), (767, True), (768, False)):
+        view = Snapshot.of(jobs, Site(nodes=nodes, resources=12, direct=True))
+        assert (static.allocate(view) == printed) is same
+
+
+# Section 5.6.3
+
+
+def test_a_lone_job_runs_at_its_curve() -> None:
+    """Volume over run time is b(n): 8 for MCKP, 64 x 12 / 96 = 8 for STATIC, 1 for ONE."""
+    s3d = g5k_applications()["S3D"]
+    for policy, count in (("one", 1), ("static", 8), ("mckp", 4)):
+        outcome = queues.run([s3d], policy, delay=0.0)
+        assert outcome.bandwidth == pytest.approx(s3d.curve.bandwidth(count), rel=1e-9)
+        assert outcome.rows[0]["io_nodes"] == f"0:{count}"
+
+
+def test_the_queue_is_strictly_first_in_first_out_on_96_nodes() -> None:
+    queue = queues.applications(queues.QUEUES[queues.FOURTEEN])
+    outcome = queues.run(queue, "mckp", delay=10.0)
+    starts = [float(row["start"]) for row in outcome.rows]
+    ends = [float(row["end"]) for row in outcome.rows]
+    assert starts == sorted(starts)
+    for now in starts:
+        running = [a for a, s, e in zip(queue, starts, ends, strict=True) if s <= now < e]
+        assert sum(a.nodes for a in running) <= queues.COMPUTE_NODES
+
+
+def test_static_moves_nobody_and_mckp_does_sooner_with_less_delay() -> None:
+    queue = queues.applications(queues.QUEUES[queues.FOURTEEN])
+    assert queues.run(queue, "static", delay=0.0).moves == 0
+    at_once, late, never = (queues.run(queue, "mckp", delay) for delay in (0.0, 10.0, 1e9))
+    assert at_once.moves > late.moves > never.moves == 0
+    assert at_once.bandwidth > late.bandwidth > never.bandwidth
+
+
+def test_a_remap_takes_effect_between_two_requests() -> None:
+    """POSIX-S has 4 I/O nodes beside two HACC with 4 each, and 8 as soon as these are gone.
+
+    Until then it moves b(4) a second, from the next request on b(8).
+    """
+    hacc, posix = (g5k_applications()[name] for name in ("HACC", "POSIX-S"))
+    outcome = queues.run([hacc, hacc, posix], "mckp", delay=0.0)
+    alone = hacc.volume / hacc.curve.bandwidth(4)
+    slow, fast = (posix.curve.bandwidth(n) for n in (4, 8))
+    end = alone + (posix.volume - alone * slow) / fast
+    assert outcome.rows[2]["io_nodes"] == f"0:4 {alone:g}:8"
+    assert end <= float(outcome.rows[2]["end"]) <= end + queues.REQUEST / slow
+
+
+def test_other_orders_are_orders_of_the_same_jobs() -> None:
+    cell = Cell(scenario=queues.ORDERS, x=10.0, workload=3)
+    order = queues._other(cell, seed=0)
+    assert sorted(order) == sorted(queues.QUEUES[queues.THREE])
+    assert order != queues._other(cell, seed=1)
+
+
+def test_a_name_that_comes_again_has_a_number() -> None:
+    assert queues.names(["HACC", "SIM", "HACC"]) == ["HACC 1", "SIM", "HACC 2"]
+
+
+def test_a_cell_depends_on_itself_and_the_seed_alone() -> None:
+    for cell in every(queues.RANDOM, (10.0,), 2):
+        work = partial(forwarding_policies.run_cell, seed=5)
+        assert work(cell) == work(cell)
