@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError, unknown
-from penstock.policies.base import Allocator, Placer, Sharing
+from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "sharing": {
@@ -61,10 +61,18 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         ),
         "random": "penstock.policies.placement.random:Random",
     },
+    "packing": {
+        "backfill": "penstock.policies.packing.backfill:Backfill",
+        "dominant-share": "penstock.policies.packing.dominant_share:DominantShare",
+        "first-fit": "penstock.policies.packing.first_fit:FirstFit",
+        "no-barriers": "penstock.policies.packing.no_barriers:NoBarriers",
+        "pack-partition": "penstock.policies.packing.pack_partition:PackPartition",
+    },
 }
 
 PROTOCOLS: Mapping[str, type[Any]] = {
     "allocation": Allocator,
+    "packing": Packer,
     "placement": Placer,
     "sharing": Sharing,
 }

@@ -16,6 +16,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "compare": ("penstock.cli.compare:compare", "Run workloads under several policies."),
     "allocate": ("penstock.cli.allocate:allocate", "How many I/O nodes each job should get."),
     "place": ("penstock.cli.place:place", "Which I/O nodes each job should get."),
+    "pack": ("penstock.cli.pack:pack", "Which jobs should run together, behind which I/O node."),
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),

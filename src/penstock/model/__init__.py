@@ -15,6 +15,7 @@ from penstock.model.event import (
 )
 from penstock.model.job import Job, JobId
 from penstock.model.request import Request
+from penstock.model.schedule import Pack, Schedule
 from penstock.model.site import DIRECT_PATH, ResourceId, Site
 from penstock.model.snapshot import Snapshot
 from penstock.model.view import View
@@ -34,10 +35,12 @@ __all__ = [
     "Measured",
     "NodeDown",
     "NodeUp",
+    "Pack",
     "PhaseBegan",
     "PhaseEnded",
     "Request",
     "ResourceId",
+    "Schedule",
     "SetShare",
     "Site",
     "Snapshot",

@@ -1,15 +1,20 @@
 """What a number of resources costs the site and gives the job: paper io-resources, Section III.
 
-All functions take arrays: a job's compute time, its volume and its bandwidth b(n), and the count n.
+Most functions take arrays: a job's compute time, its volume and its bandwidth b(n), and the count
+n. Those on time behind a single resource, paper packs, Section 4, take a job and its site.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from penstock.errors import InputError
 from penstock.model.curve import Curve
+from penstock.model.job import Job
+from penstock.model.site import Site
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +36,49 @@ def cpu_load(nodes: ArrayLike, compute: ArrayLike, io: ArrayLike) -> Floats:
     compute = np.asarray(compute, np.float64)
     load: Floats = np.asarray(nodes) * compute / (compute + np.asarray(io, np.float64))
     return load
+
+
+def isolated_io(job: Job, site: Site) -> float:
+    """Return V / b: the I/O time of a job that has one resource to itself.
+
+    b is the job's curve at one resource, else the site's bandwidth, else one: without either a
+    volume is in isolated seconds.
+    """
+    if job.volume is None or not 0 <= job.volume < math.inf:
+        raise InputError(f"job {job.id!r} has {_unusable('volume', job.volume)}; give its volume")
+    if job.curve is None:
+        return job.volume / (site.bandwidth or 1.0)
+    try:
+        return job.volume / job.curve.bandwidth(1)
+    except InputError as error:
+        raise InputError(f"job {job.id!r}: {error}") from error
+
+
+def isolated_time(job: Job, site: Site) -> float:
+    """Return T(b) = compute + V / b, the job's time alone behind one resource (packs, Eq. 1)."""
+    if job.compute is None or not 0 <= job.compute < math.inf:
+        raise InputError(f"job {job.id!r} has {_unusable('compute', job.compute)}; give seconds")
+    time = job.compute + isolated_io(job, site)
+    if not 0 < time < math.inf:
+        raise InputError(
+            f"job {job.id!r} takes {time:g} s alone; give it a compute time or a volume"
+        )
+    return time
+
+
+def _unusable(name: str, value: float | None) -> str:
+    return f"no {name}" if value is None else f"{name} {value:g}"
+
+
+def io_occupation(partition: int, nodes: ArrayLike, compute: ArrayLike, io: ArrayLike) -> float:
+    """Return alpha = P sum of I/O / sum of Q T (packs, Eq. 6), T a job's compute plus its I/O.
+
+    How much I/O time a partition of P nodes asks of its resource each second, were its nodes
+    never idle: above one, the resource and not the nodes decides how long everything takes.
+    """
+    io = np.asarray(io, np.float64)
+    node_time = np.asarray(nodes) * (np.asarray(compute, np.float64) + io)
+    return float(partition * io.sum() / node_time.sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,12 +3,12 @@
 Time comes from the view, randomness from a seed, waiting from an action.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
 
-from penstock.model import Job, JobId, Request, ResourceId, View
+from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
 
 NOBODY: Mapping[JobId, tuple[ResourceId, ...]] = MappingProxyType({})
 """No jobs that stay where they are."""
@@ -99,4 +99,16 @@ class Placer(Protocol):
         staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return the resources of every job in `counts`; `staying` says where other jobs are."""
+        ...
+
+
+@runtime_checkable
+class Packer(Protocol):
+    """Which jobs run together, in which order, and behind which I/O node."""
+
+    needs: ClassVar[frozenset[str]]
+    """What it must know of a job, as an Allocator's."""
+
+    def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
+        """Return a schedule of all jobs on a site whose nodes are split evenly over I/O nodes."""
         ...

@@ -1,7 +1,8 @@
 """Figures in one style: a colour, a line and a marker a policy, labels on the curves themselves.
 
-The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart; the
-lines and markers say the same again for a print in grey.
+The colours are those of Okabe and Ito, and of Tol's muted scheme for the list orders, which people
+with any kind of colour vision tell apart; the lines and markers say the same again for a print in
+grey.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from penstock.files import replacing
 from penstock.report.bars import bars_width, draw_bars, labels_below
@@ -55,6 +56,8 @@ TOP, TITLE, AXIS = 0.42, 0.34, 0.56
 ALL_MARKERS, SOME_MARKERS = 21, 11
 """Up to how many points each has a marker, and how many have one otherwise."""
 LABEL = 8.0
+WIDTH = 0.068
+"""Inches that a letter of a long label takes."""
 FORMATS = ("png", "svg")
 
 
@@ -84,6 +87,18 @@ LOOKS: Mapping[str, Look] = {
     "one": Look(colour="#CC79A7", marker="P"),
     "zero": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
     "oracle": Look(colour="#000000", marker="x", line=(0, (1, 1))),
+    "lowest-id": Look(colour="#332288", marker="<"),
+    "longest-io": Look(colour="#882255", marker=">"),
+    "shortest-io": Look(colour="#44AA99", marker="d", line=(0, (6, 1.5, 1, 1.5))),
+    "shortest-remaining": Look(colour="#CC6677", marker="p"),
+    "longest-remaining": Look(colour="#117733", marker="h", line=(0, (2.5, 1.2))),
+    "lowest-io-ratio": Look(colour="#AA4499", marker="8", line=(0, (1, 1))),
+    "worst-stretch": Look(colour="#999933", marker="H"),
+    "first-fit": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
+    "pack-partition": Look(colour="#0072B2"),
+    "backfill": Look(colour="#56B4E9", marker="D", line=(0, (2.5, 1.2))),
+    "no-barriers": Look(colour="#B58900", marker="X"),
+    "dominant-share": Look(colour="#009E73", marker="P"),
 }
 OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 
@@ -159,8 +174,9 @@ def save(figure: Figure, directory: Path) -> dict[str, Path]:
 
 def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Dots):
-        rows = len(panel.labels)
-        return Room(width=3.0, height=0.25 + 0.33 * rows, left=1.25 if first else 0.3, right=0.2)
+        rows, longest = len(panel.labels), max(map(len, panel.labels))
+        left = max(1.25, 0.3 + WIDTH * longest) if first else 0.3
+        return Room(width=3.0, height=0.25 + 0.33 * rows, left=left, right=0.2)
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
@@ -172,7 +188,9 @@ def _room(panel: Panel, *, first: bool) -> Room:
             right=1.06 if panel.key or panel.references else 0.2,
             below=AXIS + labels_below(panel) - (0.0 if panel.x else 0.2),
         )
-    return Room(width=2.9, height=2.5, left=0.84, right=1.06)
+    names = [series.label for series in panel.series] + [line.label for line in panel.references]
+    right = max(1.06, 0.28 + WIDTH * max(map(len, names), default=0))
+    return Room(width=2.9, height=2.5, left=0.84, right=right)
 
 
 def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
@@ -213,10 +231,14 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 4, 5, 10]))
     if panel.log_x:
         axes.set_xscale("log")
+        if max(panel.series[0].x) <= 100 * min(panel.series[0].x):
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if panel.log_y:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(FixedLocator([0.5, 1, 1.5, 2, 3, 5, 7, 10, 15, 20]))
+        axes.yaxis.set_major_locator(
+            FixedLocator([0.1, 0.2, 0.3, 0.5, 1, 1.5, 2, 3, 5, 7, 10, 15, 20])
+        )
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylim(bottom=panel.bottom, top=panel.top)

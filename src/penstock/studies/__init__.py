@@ -10,6 +10,7 @@ STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",
     "forwarding-policies": "penstock.studies.forwarding_policies:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
+    "packs": "penstock.studies.packs:STUDY",
 }
 
 

@@ -43,17 +43,20 @@ class _Phases(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_jobs(path: Path, site: Site | None = None) -> list[Job]:
     """Return the jobs in a jobs file or a workload file."""
-    traces.check_readable(path)
-    data = path.read_bytes() if path.suffix.lower() == ".json" else b""
-    if not data or _has_phases(data):
+    if is_workload(path):
         return list(traces.read(path, site).jobs())
     try:
-        return _read(data)
+        return _read(path.read_bytes())
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def _has_phases(data: bytes) -> bool:
+def is_workload(path: Path) -> bool:
+    """Say whether the jobs in a file have phases, so that it is a workload file."""
+    traces.check_readable(path)
+    if path.suffix.lower() != ".json":
+        return True
+    data = path.read_bytes()
     try:
         jobs = msgspec.json.decode(data, type=_File).jobs
         return any(msgspec.json.decode(raw, type=_Phases).phases for raw in jobs[:1])

@@ -1,0 +1,1 @@
+"""Which jobs run together, behind which I/O node: one policy a file."""

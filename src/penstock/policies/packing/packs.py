@@ -1,0 +1,153 @@
+"""What every packer does: size the jobs, fill packs one by one, spread them over the I/O nodes.
+
+A site of R resources has R partitions of P = nodes / R compute nodes, each behind one I/O node
+(paper packs, Section 4.1).
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+from penstock.errors import InputError
+from penstock.model import Job, JobId, Pack, ResourceId, Schedule, Site
+from penstock.model.load import isolated_io, isolated_time
+
+ISOLATED, IO_BOUND = "isolated", "io-bound"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A job with what a packer goes by: nodes Q, time alone T, and how much of it is I/O."""
+
+    job: Job
+    nodes: int
+    time: float
+    io: float
+
+    @property
+    def io_part(self) -> float:
+        """The part of its time alone that is I/O."""
+        return self.io / self.time
+
+
+@dataclass(slots=True, kw_only=True)
+class Filling:
+    """A pack as it fills up (paper packs, Section 5.2).
+
+    `nodes` is P^Pack of the jobs that start with it, `length` is T^Pack, its longest job alone,
+    and `io` the I/O time of all its jobs, L^Pack T^Pack.
+    """
+
+    jobs: list[Sized] = field(default_factory=list)
+    behind: dict[JobId, JobId] = field(default_factory=dict)
+    nodes: int = 0
+    length: float = 0.0
+    io: float = 0.0
+
+    def add(self, job: Sized, *, behind: JobId | None = None) -> None:
+        """Take a job in: to start with the pack, or on the nodes that another one frees."""
+        self.jobs.append(job)
+        self.io += job.io
+        if behind is None:
+            self.nodes += job.nodes
+            self.length = max(self.length, job.time)
+        else:
+            self.behind[job.job.id] = behind
+
+    def closed(self, io_node: ResourceId) -> Pack:
+        """Return the pack, behind an I/O node."""
+        names = tuple(sized.job.id for sized in self.jobs)
+        return Pack(io_node=io_node, jobs=names, behind=self.behind)
+
+
+class Packing:
+    """A base for packers.
+
+    Option `estimate`: how long a pack is thought to last when packs are spread over the I/O nodes.
+    "isolated" is T^Pack, its longest job without contention (paper packs, 6.2.4); "io-bound", ours,
+    is at least the I/O time of all its jobs, since the I/O node serves them one at a time.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"compute", "nodes", "volume"})
+
+    def __init__(self, *, estimate: str = ISOLATED) -> None:
+        if estimate not in (ISOLATED, IO_BOUND):
+            raise InputError(f"estimate is {estimate!r}; give {ISOLATED} or {IO_BOUND}")
+        self.estimate = estimate
+
+    def spread(self, packs: Iterable[Filling], site: Site) -> Schedule:
+        """Return the packs on the I/O nodes, longest first."""
+        placed = longest_first(packs, self._lasts, site)
+        return Schedule(packs=tuple(pack.closed(io_node) for pack, io_node in placed))
+
+    def _lasts(self, pack: Filling) -> float:
+        return pack.length if self.estimate == ISOLATED else max(pack.length, pack.io)
+
+
+def longest_first(
+    items: Iterable[T], lasts: Callable[[T], float], site: Site
+) -> list[tuple[T, ResourceId]]:
+    """Return items with their I/O node: the longest first, each where it will end the earliest."""
+    ends = [(0.0, io_node) for io_node in range(site.resources)]
+    placed = []
+    for item in sorted(items, key=lambda item: -lasts(item)):
+        end, io_node = heapq.heappop(ends)
+        heapq.heappush(ends, (end + lasts(item), io_node))
+        placed.append((item, io_node))
+    return placed
+
+
+def partition_nodes(site: Site) -> int:
+    """Return P, the compute nodes behind one I/O node."""
+    if site.nodes < 1:
+        raise InputError("packs fill compute nodes, but the site has none; set site.nodes")
+    if site.nodes % site.resources:
+        raise InputError(
+            f"{site.nodes} compute nodes do not divide into {site.resources} partitions, one "
+            "behind each I/O node; give a multiple"
+        )
+    return site.nodes // site.resources
+
+
+def by_falling_time(jobs: Sequence[Job], site: Site) -> list[Sized]:
+    """Return the jobs by falling time alone; equals stay in order of submission."""
+    partition = partition_nodes(site)
+    for job in jobs:
+        if not 1 <= job.nodes <= partition:
+            raise InputError(
+                f"job {job.id!r} needs {job.nodes} nodes, but a partition has {partition}"
+                f" ({site.nodes} nodes behind {site.resources} I/O nodes); "
+                "use fewer I/O nodes or drop the job"
+            )
+    sized = [
+        Sized(job=j, nodes=j.nodes, time=isolated_time(j, site), io=isolated_io(j, site))
+        for j in jobs
+    ]
+    return sorted(sized, key=lambda s: (-s.time, s.job.serial))
+
+
+def fill(jobs: Iterable[Sized], place: Callable[[Filling, Sized], bool]) -> list[Filling]:
+    """Put each job in the first pack, fullest first, that `place` takes it into; else a new one.
+
+    Algorithm 1 of paper packs.
+    """
+    packs: list[Filling] = []
+    for job in jobs:
+        if not any(place(pack, job) for pack in packs):
+            packs.append(Filling())
+            packs[-1].add(job)
+        packs.sort(key=lambda pack: -pack.nodes)
+    return packs
+
+
+def fits(pack: Filling, job: Sized, *, partition: int, sensitivity: float = math.inf) -> bool:
+    """Say whether a job may start with a pack: Eq. (5), and Eq. (4) with T^Pack as it is."""
+    return job.nodes <= partition - pack.nodes and io_fits(pack, job, sensitivity)
+
+
+def io_fits(pack: Filling, job: Sized, sensitivity: float) -> bool:
+    """Say whether a pack has I/O time left for a job: v / b <= (S - L) T, Eq. (4)."""
+    return job.io <= sensitivity * pack.length - pack.io

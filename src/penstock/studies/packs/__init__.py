@@ -1,0 +1,74 @@
+"""The evaluation of paper packs, re-run and extended.
+
+Carretero, Jeannot, Pallez, Singh and Vidal, "Mapping and scheduling HPC applications for optimizing
+I/O", ICS 2020.
+"""
+
+from functools import partial
+
+from penstock.report.findings import Findings
+from penstock.sim.generators.packs import PARTITION
+from penstock.studies.campaign import Campaign, Cell, Results, every
+from penstock.studies.journal import Value
+from penstock.studies.packs import beyond, io_nodes, mapping, orders, scenarios
+from penstock.studies.packs.figures import figures
+from penstock.studies.sample import Table
+
+VERSION = 1
+
+
+def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
+    """Run one cell of the study."""
+    if cell.scenario in scenarios.SCENARIOS:
+        return scenarios.run_cell(cell, seed=seed)
+    return orders.run_cell(cell, seed=seed)
+
+
+class Packs:
+    """Table 1, Figures 5 to 8 and 10 to 15, and what the paper left open."""
+
+    name = "packs"
+    title = "Packs (Carretero et al., ICS 2020): Figures 5-8, 10-15, Table 1, and beyond"
+
+    def campaign(self, *, full: bool, seed: int) -> Campaign:
+        """Return the cells at the paper's size or a fast one."""
+        size = "full" if full else "fast"
+        cells = list(every(orders.BATCHES_SCENARIO, orders.BATCHES, 1))
+        cells += every(orders.NOISE_SCENARIO, orders.NOISES, orders.NOISY_WORKLOADS[size])
+        for name, scenario in scenarios.SCENARIOS.items():
+            cells += every(name, scenario.points, scenario.workloads[size])
+        return Campaign(
+            study=self.name,
+            version=VERSION,
+            size=size,
+            seed=seed,
+            cells=cells,
+            work=partial(run_cell, seed=seed),
+        )
+
+    def findings(self, results: Results) -> Findings:
+        """Return the claims and figures."""
+        table = Table(results.rows)
+        workloads = scenarios.SCENARIOS["io-nodes-1"].workloads[results.campaign.size]
+        return Findings(
+            title="Packs, re-run",
+            summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
+            "applications for optimizing I/O (ICS 2020), evaluated again on an exact simulator, "
+            "and beyond. All workloads are synthetic; all results are simulated. Figures in "
+            "brackets are 95% bootstrap intervals over workloads.",
+            claims=[
+                *orders.claims(table),
+                *mapping.claims(table),
+                *io_nodes.claims(table),
+                *beyond.claims(table),
+            ],
+            figures=figures(table),
+            made=(
+                ("workloads", f"{workloads} for each of 39 alpha_gen from 0.5 to 10"),
+                ("partition", f"{PARTITION} compute nodes behind each I/O node"),
+                ("list order", "FIFO (exclusive-fcfs) unless said otherwise"),
+            ),
+        )
+
+
+STUDY = Packs()

@@ -1,0 +1,234 @@
+"""The scenarios of paper packs, Section 6.2, and ours beyond it, as data.
+
+Workloads are those of Section 6.2.2: for each alpha_gen in {0.5, 0.75, ..., 10} the paper draws
+ten, we too at full size and three in the fast one. All numbers of I/O nodes, sensitivities and
+packers meet the same ones. Scenarios over something else than alpha_gen take one value of it a
+workload, in an order that covers the range evenly however few they are.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock import registry
+from penstock.model import Schedule, Site
+from penstock.sim import packs
+from penstock.sim.generators.packs import ALPHAS, PARTITION, Choices, alpha
+from penstock.sim.generators.packs import packs as draw
+from penstock.sim.packs import PackedRun
+from penstock.sim.workload import Workload
+from penstock.studies.campaign import Cell
+from penstock.studies.journal import Value
+
+FIRST_FIT, S_1, S_ALPHA = "first-fit", "pack-partition", "pack-partition, alpha"
+LONGEST_REMAINING = "pack-partition, longest-remaining"
+BACKFILL, NO_BARRIERS, DOMINANT = "backfill", "no-barriers", "dominant-share"
+BALANCED = "first-fit, io-bound"
+FIFO = "exclusive-fcfs"
+ORDERS = (
+    FIFO,
+    "lowest-id",
+    "longest-io",
+    "shortest-io",
+    "shortest-remaining",
+    "longest-remaining",
+    "lowest-io-ratio",
+    "worst-stretch",
+)
+"""The eight list orders of Section 5.1; exclusive-fcfs is its FIFO."""
+SHARED = ("fair-share", "greedy-yield", "greedy-com")
+"""Beyond list orders: bandwidth that is shared, and transfers that are interrupted for others."""
+IO_NODES = (1, 2, 3, 4, 5)
+SENSITIVITIES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+VARIANTS: Mapping[str, Choices] = {
+    "as chosen": Choices(),
+    "0.1 a variance": Choices(deviation=0.1**0.5),
+    "loads up to 2": Choices(loads=(0.0, 2.0)),
+    "loads 0.05 to 0.95": Choices(loads=(0.05, 0.95)),
+    "sizes geometric": Choices(sizes="geometric"),
+    "sizes adjacent": Choices(sizes="adjacent"),
+}
+"""The open choices of the generator, one changed at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A packer with its options and the order in which an I/O node serves requests."""
+
+    label: str
+    packer: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    order: str = FIFO
+    varied: str = ""
+    """The option that takes the scenario's x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Workloads over one parameter x, met by several contenders behind some I/O nodes."""
+
+    io_nodes: int
+    contenders: Sequence[Contender]
+    points: Sequence[float]
+    workloads: Mapping[str, int]
+    alpha_gen: Callable[[float, int], float]
+    choices: Callable[[float], Choices] = lambda _: Choices()
+
+
+def _at_x(x: float, _: int) -> float:
+    return x
+
+
+def _of_workload(_: float, workload: int) -> float:
+    # 16 and 39 have no common divisor, so 39 workloads have each value once.
+    return float(ALPHAS[16 * workload % len(ALPHAS)])
+
+
+FIT = Contender(label=FIRST_FIT, packer="first-fit")
+ONE = Contender(label=S_1, packer="pack-partition")
+TO_ALPHA = Contender(label=S_ALPHA, packer="pack-partition", options={"sensitivity": "alpha"})
+BEYOND = (
+    Contender(label=BACKFILL, packer="backfill"),
+    Contender(label=NO_BARRIERS, packer="no-barriers"),
+    Contender(label=DOMINANT, packer="dominant-share"),
+)
+SEEING = Contender(label=BALANCED, packer="first-fit", options={"estimate": "io-bound"})
+ONE_IO_NODE = Contender(label=LONGEST_REMAINING, packer="pack-partition", order="longest-remaining")
+
+
+def of_order(packer: str, order: str) -> str:
+    """Return the label of a packer under a list order."""
+    return f"{packer}, {order}"
+
+
+def _orders() -> tuple[Contender, ...]:
+    return tuple(
+        Contender(label=of_order(base.label, order), packer=base.packer, order=order)
+        for base, orders in ((FIT, ORDERS), (ONE, (*ORDERS, *SHARED)))
+        for order in orders
+    )
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    **{
+        f"io-nodes-{r}": Scenario(
+            io_nodes=r,
+            contenders=(FIT, ONE, TO_ALPHA, *BEYOND, *((ONE_IO_NODE,) if r == 1 else (SEEING,))),
+            points=ALPHAS,
+            workloads={"full": 10, "fast": 3},
+            alpha_gen=_at_x,
+        )
+        for r in IO_NODES
+    },
+    "orders": Scenario(
+        io_nodes=1,
+        contenders=_orders(),
+        points=(0.5, 1.0, 2.0, 4.0, 7.0, 10.0),
+        workloads={"full": 20, "fast": 4},
+        alpha_gen=_at_x,
+    ),
+    **{
+        f"sensitivity-{r}": Scenario(
+            io_nodes=r,
+            contenders=(
+                FIT,
+                Contender(label=S_1, packer="pack-partition", varied="sensitivity"),
+                Contender(label=DOMINANT, packer="dominant-share", varied="sensitivity"),
+            ),
+            points=SENSITIVITIES,
+            workloads={"full": 117, "fast": 13},
+            alpha_gen=_of_workload,
+        )
+        for r in (1, 3)
+    },
+    **{
+        f"choices-{r}": Scenario(
+            io_nodes=r,
+            contenders=(FIT, ONE, TO_ALPHA),
+            points=range(len(VARIANTS)),
+            workloads={"full": 117, "fast": 39},
+            alpha_gen=_of_workload,
+            choices=lambda x: list(VARIANTS.values())[int(x)],
+        )
+        for r in (1, 3, 5)
+    },
+}
+
+
+def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
+    """Return a row for every contender that meets the cell's workload."""
+    scenario = SCENARIOS[cell.scenario]
+    alpha_gen = scenario.alpha_gen(cell.x, cell.workload)
+    # Not the scenario's name: the same workloads behind one and behind several I/O nodes.
+    drawn = (seed, zlib.crc32(b"packs"), round(alpha_gen * 1000), cell.workload)
+    workload = draw(alpha_gen, seed=drawn, choices=scenario.choices(cell.x))
+    return [_row(cell, scenario, workload, contender) for contender in scenario.contenders]
+
+
+def _row(
+    cell: Cell, scenario: Scenario, workload: Workload, contender: Contender
+) -> dict[str, Value]:
+    varied = {contender.varied: cell.x} if contender.varied else {}
+    packer = registry.policy("packing", contender.packer, {**contender.options, **varied})
+    site = Site(nodes=PARTITION * scenario.io_nodes, resources=scenario.io_nodes)
+    run = packs.run(workload, packer, registry.sharing(contender.order), site)
+    metrics = packs.measure(run)
+    return {
+        "scenario": cell.scenario,
+        "x": cell.x,
+        "workload": cell.workload,
+        "policy": contender.label,
+        "alpha": alpha(workload),
+        "jobs": len(workload),
+        "bound": _lower_bound(workload, site),
+        "pack_bound": _largest_excess(run),
+        "at_once": _asked_at_once(run.schedule, workload),
+        "used_io_nodes": len({pack.io_node for pack in run.schedule.packs}) / site.resources,
+        "balance": _balance(run),
+        **{name: getattr(metrics, name) for name in packs.PackMetrics.__dataclass_fields__},
+    }
+
+
+def _lower_bound(workload: Workload, site: Site) -> float:
+    """Return what no schedule undercuts: all node time, all I/O, or the longest job."""
+    node_time = float((workload.nodes * workload.work).sum()) / site.nodes
+    io = float(workload.io.sum()) / site.resources
+    return max(node_time, io, float(workload.work.max()))
+
+
+def _largest_excess(run: PackedRun) -> float | None:
+    """Return the longest that a pack took of max T + sum of I/O, its bound under a list order."""
+    if not run.schedule.barriers or any(pack.behind for pack in run.schedule.packs):
+        return None
+    io = run.workload.total(run.workload.io)
+    parts = []
+    for pack in run.schedule.packs:
+        jobs = [int(job) for job in pack.jobs]
+        took = run.finish[jobs].max() - run.start[jobs].min()
+        parts.append(took / (run.workload.work[jobs].max() + io[jobs].sum()))
+    return float(max(parts))
+
+
+def _asked_at_once(schedule: Schedule, workload: Workload) -> float:
+    """Return how much of its I/O node a pack asks for as it starts, mean over packs.
+
+    The sum of its jobs' own I/O parts. L^Pack spreads the I/O of short jobs over the pack's whole
+    length; they ask for it in their own.
+    """
+    asked = [
+        sum(workload.alpha_io[int(job)] for job in pack.jobs if job not in pack.behind)
+        for pack in schedule.packs
+    ]
+    return float(np.mean(asked))
+
+
+def _balance(run: PackedRun) -> float:
+    """Return the mean end of the I/O nodes' work over the last: one where all end together."""
+    ends = [0.0] * run.site.resources
+    for pack in run.schedule.packs:
+        last = float(run.finish[[int(job) for job in pack.jobs]].max())
+        ends[pack.io_node] = max(ends[pack.io_node], last)
+    return float(np.mean(ends)) / run.makespan
