@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,10 @@ from penstock.errors import InputError
 Floats = NDArray[np.float64]
 DIRECT = 0
 """The count that stands for no I/O node at all: straight to the file system."""
+Shape = Literal["ascent", "descent", "peak", "neutral"]
+"""How bandwidth changes with the number of resources (paper io-resources, Fig. 1)."""
+TOLERANCE = 0.1
+"""Differences up to this part of a curve's peak count as none; the paper gives no figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +78,20 @@ class Curve:
     def at(self, counts: Iterable[int]) -> Floats:
         """Return the bandwidths at counts, all of which must be known."""
         return np.array([self.bandwidth(n) for n in counts])
+
+    def shape(self, tolerance: float = TOLERANCE) -> Shape:
+        """Return which of the paper's four behaviours the curve shows, direct access left out.
+
+        Neutral: the bandwidths lie within `tolerance` of the peak. Peak: a count in between is
+        better than both ends by more than that. All others, those that dip too, go to the end
+        that is higher.
+        """
+        values = self.at(self.forwarded)
+        if not len(values):
+            raise InputError("a curve of direct access alone has no shape; measure other counts")
+        slack = tolerance * values.max()
+        if np.ptp(values) <= slack:
+            return "neutral"
+        if values.max() > max(values[0], values[-1]) + slack:
+            return "peak"
+        return "ascent" if values[-1] > values[0] else "descent"
