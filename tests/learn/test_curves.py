@@ -31,23 +31,15 @@ def test_the_fit_is_least_squares() -> None:
     assert (off * COUNTS).sum() == pytest.approx(0)
 
 
-def test_the_189_curves_best_counts_survive_at_the_ends() -> None:
-    """Paper io-resources, VI-B: approximated, ascending curves end highest, falling ones begin so.
-
-    Its best-bandwidth is wrong for some peaks and flat curves only; by our tolerance a curve whose
-    top lies a little inside still counts as ascending or falling, so for a few of those too.
-    """
+def test_the_189_curves_keep_their_best_count_but_for_peaks_and_flat_ones() -> None:
+    """Paper io-resources, VI-B: best-bandwidth is wrong for some of those two classes only."""
     learnt = ClassCurves.fit(mn4_curves())
-    best = {
-        shape: COUNTS[int(learnt.parts(shape, COUNTS).argmax())] for shape in learnt.polynomials
-    }
-    assert (best["ascent"], best["descent"], best["peak"]) == (8, 1, 2)
-    same = [
-        c.counts[int(np.argmax(c.bandwidths))] == best[c.shape()]
-        for c in mn4_curves()
-        if c.shape() in ("ascent", "descent")
-    ]
-    assert np.mean(same) > 0.75
+    wrong = {"ascent": 0, "descent": 0, "peak": 0, "neutral": 0}
+    for known in mn4_curves():
+        guess = learnt.approximate(known)
+        wrong[known.shape()] += int(np.argmax(guess.bandwidths) != np.argmax(known.bandwidths))
+    assert wrong["ascent"] == wrong["descent"] == 0
+    assert 0 < wrong["peak"] < 40
 
 
 def test_approximations_stay_positive() -> None:

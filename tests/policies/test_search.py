@@ -126,7 +126,7 @@ def test_neighbours_are_placements() -> None:
     jobs = list(view.jobs.values())
     policy = Search()
     neighbours = Neighbours(
-        options=[policy.options(job, SITE) for job in jobs],
+        [policy.options(job, SITE) for job in jobs],
         resources=20,
         rng=np.random.default_rng(0),
     )

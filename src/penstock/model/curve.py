@@ -16,7 +16,7 @@ DIRECT = 0
 Shape = Literal["ascent", "descent", "peak", "neutral"]
 """How bandwidth changes with the number of resources (paper io-resources, Fig. 1)."""
 TOLERANCE = 0.1
-"""Differences up to this part of a curve's peak count as none; the paper gives no figure."""
+"""A curve that varies by up to this part of its peak is flat; the paper gives no figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +82,16 @@ class Curve:
     def shape(self, tolerance: float = TOLERANCE) -> Shape:
         """Return which of the paper's four behaviours the curve shows, direct access left out.
 
-        Neutral: the bandwidths lie within `tolerance` of the peak. Peak: a count in between is
-        better than both ends by more than that. All others, those that dip too, go to the end
-        that is higher.
+        Neutral: all bandwidths lie within `tolerance` of the peak. Else it goes by where the peak
+        is: ascent at the largest count, descent at the smallest, peak in between; so a curve that
+        dips goes to the end that is higher.
         """
         values = self.at(self.forwarded)
         if not len(values):
             raise InputError("a curve of direct access alone has no shape; measure other counts")
-        slack = tolerance * values.max()
-        if np.ptp(values) <= slack:
+        if np.ptp(values) <= tolerance * values.max():
             return "neutral"
-        if values.max() > max(values[0], values[-1]) + slack:
+        top = int(values.argmax())
+        if 0 < top < len(values) - 1:
             return "peak"
-        return "ascent" if values[-1] > values[0] else "descent"
+        return "ascent" if top else "descent"

@@ -65,6 +65,27 @@ class Dots:
     high: Sequence[float]
     better: Literal["higher", "lower"]
     reference: float | None = None
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """Points of one kind, joined in their order where they form a line."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    joined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """One pair of axes with points of several kinds, named beside it."""
+
+    title: str
+    x: str
+    y: str
+    clouds: Sequence[Cloud]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +111,7 @@ class Lanes:
     note: str = ""
 
 
-Panel = Curves | Dots | Lanes
+Panel = Curves | Dots | Lanes | Scatter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

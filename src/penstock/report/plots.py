@@ -13,10 +13,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from penstock.files import replacing
-from penstock.report.findings import Curves, Dots, Figure, Lanes, Panel
+from penstock.report.findings import Curves, Dots, Figure, Lanes, Panel, Scatter
 from penstock.report.lanes import draw_key, draw_lanes
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
@@ -76,6 +76,15 @@ LOOKS: Mapping[str, Look] = {
     "greedy-yield": Look(colour="#CC79A7", marker="P"),
     "greedy-com": Look(colour="#B58900", marker="X"),
     "fair-finish": Look(colour="#6A3D9A", marker="*"),
+    "best-bandwidth": Look(colour="#D55E00", marker="s"),
+    "n-sys": Look(colour="#009E73", marker="v", line=(0, (2.5, 1.2))),
+    "t-cpu": Look(colour="#0072B2"),
+    "static": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
+    "random": Look(colour="#CC79A7", marker="P", line=(0, (6, 1.5, 1, 1.5))),
+    "mckp": Look(colour="#B58900", marker="X"),
+    "search": Look(colour="#6A3D9A", marker="*"),
+    "clairvoyant": Look(colour="#0072B2"),
+    "non-clairvoyant": Look(colour="#D55E00", marker="s"),
 }
 OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 
@@ -158,6 +167,8 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
         _label_curves(axes, panel)
     elif isinstance(panel, Dots):
         _draw_dots(axes, panel, names=first)
+    elif isinstance(panel, Scatter):
+        _draw_scatter(axes, panel)
     else:
         draw_lanes(axes, panel)
 
@@ -278,7 +289,33 @@ def _draw_dots(axes: Any, panel: Dots, *, names: bool) -> None:
         for tick, label in zip(axes.get_yticklabels(), panel.labels, strict=True):
             tick.set_color(look(label).colour)
     axes.set_ylim(0.4, len(panel.labels) + 0.75)
+    if panel.log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.margins(x=0.12)
     axes.grid(axis="y", visible=False)
     axes.set_title(panel.title)
     axes.set_xlabel(f"{panel.better} is better")
+
+
+def _draw_scatter(axes: Any, panel: Scatter) -> None:
+    for cloud in panel.clouds:
+        style = look(cloud.label)
+        axes.plot(
+            cloud.x,
+            cloud.y,
+            label=cloud.label,
+            color=style.colour,
+            marker=style.marker,
+            linestyle=style.line if cloud.joined else "none",
+            linewidth=0.9,
+            markersize=6,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+        )
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=LABEL)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)

@@ -6,15 +6,18 @@ which no job ends and each completes a phase (V-D): t is the first end of a job,
 has not completed a phase by then, all jobs go on repeating their phases and t is when it has.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, ResourceId, Site
+from penstock.model import Curve, Job, JobId, ResourceId, Site
+from penstock.model.load import io_stress
 from penstock.policies.sharing.fair_share import FairShare
 from penstock.sim.engine import simulate
 from penstock.sim.run import Run
@@ -135,6 +138,21 @@ class JobSet:
             longer = np.ceil(1.05 * phases * horizon / finish).astype(np.int64)
             phases = np.where(finish < horizon, longer, phases)
 
+    @property
+    def stress(self) -> Floats:
+        """I/O-Stress of every job (row) at every count (column) of its curve; NaN at others."""
+        io = self.volume[:, None] / self.bandwidth
+        return io_stress(np.arange(io.shape[1]), self.compute[:, None], io)
+
+    @property
+    def least_load(self) -> float:
+        """I/O-load(pi_sys): the least that any allocation has."""
+        return float(np.nanmin(self.stress, axis=1).sum()) / self.site.resources
+
+    def load(self, counts: Longs) -> float:
+        """I/O-load of an allocation (Equation 3)."""
+        return float(self.stress[np.arange(len(counts)), counts].sum()) / self.site.resources
+
     def _alone(self, counts: Longs) -> Floats:
         """Return the bandwidth of each job without others."""
         alone: Floats = self.bandwidth[np.arange(len(counts)), counts]
@@ -205,15 +223,21 @@ def _positive(job: Job) -> float:
     return volume
 
 
-def _by_count(job: Job, resources: int) -> list[float]:
+def _by_count(job: Job, resources: int) -> tuple[float, ...]:
     """Return the bandwidth at each count from 0 on; NaN where it is not known, or direct."""
     if job.curve is None:
         raise InputError(f"job {job.id!r} has no curve, which a simulation of it needs; tell it")
-    known = job.curve.choices(resources, direct=False)
-    if not known:
+    values = _bandwidths(job.curve, resources)
+    if all(map(math.isnan, values)):
         raise InputError(
             f"job {job.id!r} has a curve at {list(job.curve.counts)}, "
             f"none of which can be had with {resources} resources"
         )
-    values = dict(zip(known, job.curve.at(known).tolist(), strict=True))
-    return [values.get(n, np.nan) for n in range(resources + 1)]
+    return values
+
+
+@lru_cache(maxsize=4096)
+def _bandwidths(curve: Curve, resources: int) -> tuple[float, ...]:
+    known = curve.choices(resources, direct=False)
+    values = dict(zip(known, curve.at(known).tolist(), strict=True))
+    return tuple(values.get(n, math.nan) for n in range(resources + 1))

@@ -8,6 +8,7 @@ from penstock.studies.campaign import Study
 
 STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",
+    "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
 }
 

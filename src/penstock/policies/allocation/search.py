@@ -51,6 +51,8 @@ class Found:
     starts: Mapping[str, Verdict]
     front: Sequence[tuple[Places, Verdict]]
     evaluations: int
+    progress: Sequence[tuple[int, float]] = ()
+    """After how many simulations the best became how good; less is better, bandwidth negative."""
 
     @property
     def counts(self) -> dict[JobId, int]:
@@ -116,7 +118,7 @@ class Search(Choosing):
         for name, places in pairs:
             trial.start(name, tuple(tuple(sorted(places[job.id])) for job in jobs))
         neighbours = Neighbours(
-            options=[self.options(job, view.site) for job in jobs],
+            [self.options(job, view.site) for job in jobs],
             resources=view.site.resources,
             rng=np.random.default_rng([self.seed, len(jobs)]),
             fixed=counts is not None,
@@ -135,6 +137,7 @@ class Search(Choosing):
             starts=trial.starts,
             front=tuple(trial.front.items()),
             evaluations=trial.evaluations,
+            progress=tuple(trial.progress),
         )
 
     def _pairs(

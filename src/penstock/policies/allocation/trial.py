@@ -27,6 +27,8 @@ class Trial:
         self._seen: dict[Places, Verdict] = {}
         self.starts: dict[str, Verdict] = {}
         self.front: dict[Places, Verdict] = {}
+        self.progress: list[tuple[int, float]] = []
+        """After how many judgements the best became how good."""
         self.best: Places
         self.verdict: Verdict
 
@@ -46,6 +48,7 @@ class Trial:
         verdict = self._seen[places] = self._judge(places)
         if len(self._seen) == 1 or self._cost(verdict) < self._cost(self.verdict):
             self.best, self.verdict = places, verdict
+            self.progress.append((len(self._seen), self._cost(verdict)))
         if not any(_as_good(other, verdict) for other in self.front.values()):
             kept = {p: v for p, v in self.front.items() if not _as_good(verdict, v)}
             self.front = kept | {places: verdict}
