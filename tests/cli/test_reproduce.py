@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.studies import STUDIES
 
 RUN = [sys.executable, "-m", "penstock.cli", "reproduce"]
 
@@ -28,7 +29,7 @@ def test_wrong_input_is_refused_before_any_work(
 ) -> None:
     assert "did you mean 'io-sets'?" in error_of(capsys, "io-set", "--out", str(tmp_path / "x"))
     assert not (tmp_path / "x").exists()
-    assert "name a study: demo, io-sets" in error_of(capsys)
+    assert f"name a study: {', '.join(STUDIES)}" in error_of(capsys)
     assert "--out DIR" in error_of(capsys, "demo")
     file = tmp_path / "file"
     file.write_text("mine")
@@ -48,7 +49,7 @@ def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
     people = capsys.readouterr().out
     assert main(["reproduce", "--list", "--json"]) == 0
     studies = [entry["study"] for entry in json.loads(capsys.readouterr().out)]
-    assert studies == ["demo", "io-sets"]
+    assert studies == list(STUDIES)
     assert all(name in people for name in studies)
 
 

@@ -86,6 +86,7 @@ class Scatter:
     x: str
     y: str
     clouds: Sequence[Cloud]
+    log_y: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +117,17 @@ Panel = Curves | Dots | Lanes | Scatter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Panels side by side (or one above the other), with a caption that says what was simulated."""
+    """Panels side by side (or one above the other), with a caption that says what was simulated.
+
+    `stamp` is what stands in the corner: where the data is from.
+    """
 
     name: str
     title: str
     caption: str
     panels: Sequence[Panel]
     stacked: bool = False
+    stamp: str = "simulated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,9 +82,11 @@ LOOKS: Mapping[str, Look] = {
     "static": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
     "random": Look(colour="#CC79A7", marker="P", line=(0, (6, 1.5, 1, 1.5))),
     "mckp": Look(colour="#B58900", marker="X"),
-    "search": Look(colour="#6A3D9A", marker="*"),
-    "clairvoyant": Look(colour="#0072B2"),
+    "search": Look(colour="#6A3D9A", marker="D"),
+    "clairvoyant": Look(colour="#56B4E9", marker="D"),
     "non-clairvoyant": Look(colour="#D55E00", marker="s"),
+    "measured": Look(colour="#555555", marker="s"),
+    "polynomial": Look(colour="#0072B2", marker="", line=(0, (4, 1.5))),
 }
 OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 
@@ -121,7 +123,7 @@ def draw(figure: Figure) -> Canvas:
             0.12 / width, 1 - 0.12 / height, figure.title, va="top", fontsize=11.5, weight="bold"
         )
         canvas.text(
-            1 - 0.12 / width, 1 - 0.14 / height, "simulated", va="top", ha="right", color=FAINT
+            1 - 0.12 / width, 1 - 0.14 / height, figure.stamp, va="top", ha="right", color=FAINT
         )
         x, y = 0.0, height - TOP
         for panel, room in zip(figure.panels, rooms, strict=True):
@@ -158,7 +160,8 @@ def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
-    return Room(width=2.9, height=2.5, left=0.84, right=1.06)
+    right = 1.3 if isinstance(panel, Scatter) else 1.06
+    return Room(width=2.9, height=2.5, left=0.84, right=right)
 
 
 def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
@@ -290,14 +293,18 @@ def _draw_dots(axes: Any, panel: Dots, *, names: bool) -> None:
             tick.set_color(look(label).colour)
     axes.set_ylim(0.4, len(panel.labels) + 0.75)
     if panel.log:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        _log_scale(axes.xaxis, axes.set_xscale)
     axes.margins(x=0.12)
     axes.grid(axis="y", visible=False)
     axes.set_title(panel.title)
     axes.set_xlabel(f"{panel.better} is better")
+
+
+def _log_scale(axis: Any, set_scale: Any, ticks: Sequence[float] = (1, 2, 5)) -> None:
+    set_scale("log")
+    axis.set_major_locator(LogLocator(subs=ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _draw_scatter(axes: Any, panel: Scatter) -> None:
@@ -315,6 +322,8 @@ def _draw_scatter(axes: Any, panel: Scatter) -> None:
             markeredgecolor="white",
             markeredgewidth=0.5,
         )
+    if panel.log_y:
+        _log_scale(axes.yaxis, axes.set_yscale, ticks=(1, 1.5, 2, 3, 4, 5, 7))
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=LABEL)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)

@@ -204,8 +204,8 @@ def _noise(table: Table) -> Claim:
         why="Rule: ahead at each load in each metric. The judge simulates jobs whose phases are "
         "all alike; in the trial each phase varies."
         + (
-            f" Not ahead: {'; '.join(lost)}. There part of what was found is the luck of phases "
-            "that did not meet in the judge's simulation."
+            f" Not ahead: {'; '.join(lost)}. The same placements are ahead without noise: what was "
+            "found there is in part how phases of one length miss each other."
             if lost
             else ""
         ),

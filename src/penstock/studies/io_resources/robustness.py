@@ -129,8 +129,8 @@ def _reason(table: Table, name: str) -> str:
         )
     less = change(table, NODES, SLOWDOWN, approximate(pair(N_SYS)), pair(N_SYS), loads=[0.3])
     return (
-        f" {_steep()}. Machine-IdleTime, which t-cpu optimises, hardly changes: the jobs that "
-        f"suffer are small. n-sys itself loses {percent(less, 0)} at load 0.3."
+        f" {_steep()}. Machine-IdleTime, which t-cpu optimises and large jobs decide, hardly "
+        f"changes. n-sys itself loses {percent(less, 0)} at load 0.3."
     )
 
 

@@ -33,7 +33,7 @@ BIN, AROUND = 0.05, 0.15
 NOISE = 0.1
 """By how much phases vary where a search is tried on phases that its judge does not know."""
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
-BEYOND = (1.2, 1.4, 1.6)
+BEYOND = (1.2, 1.5, 1.8)
 """Loads past saturation, which the paper does not show."""
 NON_CLAIRVOYANT, CLAIRVOYANT, RANDOM = "greedy-non-clairvoyant", "greedy-clairvoyant", "random"
 PLACERS = (CLAIRVOYANT, NON_CLAIRVOYANT, RANDOM)
