@@ -1,5 +1,6 @@
 """Figures: every policy told apart, every curve named, and the same file from the same records."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -7,7 +8,17 @@ import pytest
 from matplotlib.text import Text
 
 from penstock.registry import POLICIES
-from penstock.report.findings import Curves, Dots, Figure, Lanes, Reference, Series, Stretch
+from penstock.report.findings import (
+    Cloud,
+    Curves,
+    Dots,
+    Figure,
+    Lanes,
+    Reference,
+    Scatter,
+    Series,
+    Stretch,
+)
 from penstock.report.plots import LOOKS, _apart, draw, look, save
 
 
@@ -38,6 +49,15 @@ DOTS = Dots(
     high=[0.98, 0.96],
     better="higher",
 )
+SCATTER = Scatter(
+    title="one set",
+    x="idle",
+    y="slowdown",
+    clouds=[
+        Cloud(label="search", x=[1.0, 2.0], y=[3.0, 2.0], joined=True),
+        Cloud(label="t-cpu", x=[4.0], y=[30.0]),
+    ],
+)
 LANES = Lanes(
     title="set-10",
     x="time (s)",
@@ -52,10 +72,13 @@ LANES = Lanes(
 
 
 def test_every_policy_of_the_studies_has_its_own_colour_and_marker() -> None:
-    assert set(LOOKS) <= set(POLICIES["sharing"])
-    for one, other in combinations(LOOKS.values(), 2):
-        assert one.colour != other.colour
-        assert (one.marker, one.line) != (other.marker, other.line)
+    for names in (*POLICIES.values(), ("clairvoyant", "non-clairvoyant", "random")):
+        looks = [LOOKS[name] for name in names if name in LOOKS]
+        for one, other in combinations(looks, 2):
+            assert one.colour != other.colour
+            assert (one.marker, one.line) != (other.marker, other.line)
+    assert set(POLICIES["sharing"]) & set(LOOKS)
+    assert set(POLICIES["allocation"]) & set(LOOKS)
     assert look("set-10, learned").colour == look("set-10").colour
     assert look("set-10, learned").line != look("set-10").line
 
@@ -87,7 +110,8 @@ def test_names_are_moved_apart_no_more_than_needed(wanted: list[float]) -> None:
     "one",
     [
         figure(curves(), curves(log_x=True), curves(log_y=True)),
-        figure(DOTS, DOTS),
+        figure(DOTS, replace(DOTS, log=True)),
+        figure(SCATTER, replace(SCATTER, log_y=True)),
         figure(LANES, LANES, stacked=True),
     ],
 )
@@ -107,3 +131,19 @@ def test_the_best_dot_is_in_bold() -> None:
     (axes,) = draw(figure(DOTS)).axes
     weights = {text.get_text(): text.get_fontweight() for text in axes.texts}
     assert weights == {"0.970": "bold", "0.950": "normal"}
+
+
+def test_points_are_named_beside_the_axes_and_inside_the_figure() -> None:
+    canvas = draw(figure(SCATTER))
+    (axes,) = canvas.axes
+    canvas.draw_without_rendering()
+    names = axes.get_legend().get_texts()
+    assert [text.get_text() for text in names] == ["search", "t-cpu"]
+    boxes = [text.get_window_extent() for text in names]
+    assert all(axes.get_window_extent().x1 < box.x0 < box.x1 < canvas.bbox.x1 for box in boxes)
+
+
+def test_the_corner_says_where_the_data_is_from() -> None:
+    for stamp in ("simulated", "measured"):
+        texts = [text.get_text() for text in draw(replace(figure(DOTS), stamp=stamp)).texts]
+        assert stamp in texts

@@ -43,7 +43,7 @@ class IoResources:
             size=size,
             seed=seed,
             cells=cells,
-            work=partial(scenarios.run_cell, seed=seed, size=size),
+            work=partial(scenarios.run_cell, seed=seed, budget=scenarios.BUDGET[size]),
         )
 
     def findings(self, results: Results) -> Findings:

@@ -153,7 +153,7 @@ def learnt(curves: Callable[[], tuple[Curve, ...]]) -> ClassCurves:
     return ClassCurves.fit(curves())
 
 
-def run_cell(cell: Cell, *, seed: int, size: str) -> list[dict[str, Value]]:
+def run_cell(cell: Cell, *, seed: int, budget: int) -> list[dict[str, Value]]:
     """Return a row for every pair that meets the cell's set of jobs."""
     scenario = SCENARIOS[cell.scenario]
     point = round(cell.x * 1000)
@@ -161,7 +161,7 @@ def run_cell(cell: Cell, *, seed: int, size: str) -> list[dict[str, Value]]:
     met = _Met(cell, scenario, draw(scenario, cell.x, drawn), luck=zlib.crc32(repr(drawn).encode()))
     rows = [met.row(name, places) for name, places in met.pairs()]
     for metric in scenario.searches:
-        rows += met.searched(metric, BUDGET[size])
+        rows += met.searched(metric, budget)
     return rows
 
 
