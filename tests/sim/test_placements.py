@@ -51,7 +51,8 @@ def test_transfers_are_independent_and_a_phase_ends_with_its_last() -> None:
     transfer on 1 ended at 15.
     """
     outcome = run([job("a", 0), job("b", 1)], [(0, 1), (0,)])
-    workload = JobSet([job("a", 0), job("b", 1)], Site(resources=4)).workload([(0, 1), (0,)])
+    several = JobSet([job("a", 0), job("b", 1)], Site(resources=4))
+    workload = several.workload([[(0, 1), (0,)]], several.phases[None])
     assert workload.io.tolist() == [5.0, 5.0, 10.0, 10.0]
     # Its second phase begins at 30, when b (10 s, of which 5 were done by 20) computes since 25.
     assert outcome.horizon == pytest.approx(35)
@@ -89,6 +90,26 @@ def test_a_set_keeps_the_rules_whatever_the_placement() -> None:
             assert several.simulate(places).mean_slowdown == outcome.mean_slowdown
 
 
+def test_placements_beside_each_other_do_not_meet() -> None:
+    """One call for many is the same, to the last bit, as a call for each."""
+    jobs = io_resources(0.8, seed=6)
+    view, several = Snapshot.of(jobs, SITE), JobSet(jobs, SITE)
+    candidates = []
+    for allocator in ("best-bandwidth", "n-sys", "mckp"):
+        options = {"shared": True} if allocator == "mckp" else {}
+        counts = registry.policy("allocation", allocator, options).allocate(view)
+        placer = "exclusive" if allocator == "mckp" else "random"
+        candidates.append(several.places(registry.policy("placement", placer).place(view, counts)))
+    together = several.simulate_all(candidates, occupancy=True)
+    assert {outcome.extended for outcome in together} == {False, True}
+    for places, outcome in zip(candidates, together, strict=True):
+        alone = several.simulate(places, occupancy=True)
+        assert outcome.slowdown.tolist() == alone.slowdown.tolist()
+        assert outcome.occupancy == pytest.approx(alone.occupancy)
+        assert outcome.horizon == alone.horizon
+        assert (outcome.idle_time, outcome.bandwidth) == (alone.idle_time, alone.bandwidth)
+
+
 def test_phases_follow_from_w_iter() -> None:
     several = JobSet([job("a", 0), job("b", 1, w_iter=None), job("c", 2, w_iter=1e9)], SITE)
     assert several.phases.tolist() == [2, PHASES, 1]
@@ -96,7 +117,7 @@ def test_phases_follow_from_w_iter() -> None:
 
 def test_noise_varies_phases_and_more_phases_change_none() -> None:
     several = JobSet([job("a", 0)], SITE, noise=0.2, seed=7)
-    two, four = (several.workload([(0,)], np.array([n])) for n in (2, 4))
+    two, four = (several.workload([[(0,)]], np.array([[n]])) for n in (2, 4))
     assert two.io.tolist() == four.io[:2].tolist()
     assert len(set(four.io.tolist())) == 4
     assert ((four.io >= 8) & (four.io <= 12)).all()
@@ -124,3 +145,7 @@ def test_counts_that_a_curve_does_not_know() -> None:
             run([job("a", 0)], [places], resources=8)
     with pytest.raises(InputError, match="at least one"):
         JobSet([], SITE)
+    with pytest.raises(InputError, match="uses the resources 0 to 8, but the site has 0 to 7"):
+        run([job("a", 0)], [(0, 8)], resources=8)
+    with pytest.raises(InputError, match="one entry for each of 2 jobs"):
+        run([job("a", 0), job("b", 1)], [(0,)])

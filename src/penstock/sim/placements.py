@@ -7,10 +7,10 @@ has not completed a phase by then, all jobs go on repeating their phases and t i
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from penstock.model import Curve, Job, JobId, ResourceId, Site
 from penstock.model.load import io_stress
 from penstock.policies.sharing.fair_share import FairShare
 from penstock.sim.engine import simulate
+from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Longs, Workload
 
@@ -88,6 +89,7 @@ class JobSet:
         self.jobs = tuple(jobs)
         self.site = site
         self._noise, self._seed = noise, seed
+        self._drawn = [np.ones((0, 2)) for _ in jobs]
         self.nodes: Longs = np.array([job.nodes for job in jobs])
         self.compute: Floats = np.array([_known(job, "compute", job.compute) for job in jobs])
         self.volume: Floats = np.array([_positive(job) for job in jobs])
@@ -104,39 +106,58 @@ class JobSet:
         """Return a placer's answer in the order of the jobs."""
         return [tuple(sorted(places[job.id])) for job in self.jobs]
 
-    def workload(self, places: Places, phases: Longs | None = None) -> Workload:
-        """Return what happens on these resources, with other numbers of phases than the jobs'."""
-        counts = self._counts(places)
-        phases = self.phases if phases is None else phases
-        compute = np.repeat(self.compute / self.phases, phases)
-        io = np.repeat(self.volume / self._alone(counts) / self.phases, phases)
-        if self._noise:
-            compute, io = self._vary(phases) * (compute, io)
-        return Workload(
-            compute=compute,
-            io=io,
-            offsets=_offsets(phases),
-            release=np.zeros(len(counts)),
-            nodes=self.nodes,
-            resource_offsets=_offsets(counts),
-            resources=np.fromiter(chain.from_iterable(places), np.int32),
-            ids=[job.id for job in self.jobs],
-        )
-
     def simulate(self, places: Places, *, occupancy: bool = False) -> Outcome:
         """Run the jobs on their resources and measure what they get."""
-        phases = self.phases
-        while True:
-            workload = self.workload(places, phases)
-            run = simulate(workload, FairShare(), site=self.site, timeline=occupancy)
-            first, finish = workload.offsets[:-1], run.finish
-            one_phase, one_job = run.end[first].max(), run.end[first + self.phases - 1].min()
-            horizon = float(max(one_phase, one_job))
-            if horizon <= finish.min():
-                return self._measure(run, horizon)
+        return self.simulate_all([places], occupancy=occupancy)[0]
+
+    def simulate_all(
+        self, candidates: Sequence[Places], *, occupancy: bool = False
+    ) -> list[Outcome]:
+        """Run the jobs on each of several placements.
+
+        All go through the engine in one call, each on resources of its own, which costs much less
+        than a call for each and changes no bit of what they get.
+        """
+        outcomes: dict[int, Outcome] = {}
+        phases = np.tile(self.phases, (len(candidates), 1))
+        todo = np.arange(len(candidates))
+        while len(todo):
+            workload = self.workload([candidates[int(k)] for k in todo], phases[todo])
+            run = simulate(workload, FairShare(), site=self._site(len(todo)), timeline=occupancy)
+            first = workload.offsets[:-1].reshape(-1, len(self.jobs))
+            finish = run.finish.reshape(first.shape)
+            one_phase = run.end[first].max(axis=1)
+            one_job = run.end[first + self.phases - 1].min(axis=1)
+            horizon = np.maximum(one_phase, one_job)
+            over = finish.min(axis=1) >= horizon
+            for k, outcome in zip(todo, self._measure(run, horizon), strict=True):
+                outcomes[int(k)] = outcome
             # Whoever ended too early goes on as it went so far; the others have enough to do.
-            longer = np.ceil(1.05 * phases * horizon / finish).astype(np.int64)
-            phases = np.where(finish < horizon, longer, phases)
+            longer = np.ceil(1.05 * phases[todo] * horizon[:, None] / finish).astype(np.int64)
+            phases[todo] = np.where(finish < horizon[:, None], longer, phases[todo])
+            todo = todo[~over]
+        return [outcomes[k] for k in range(len(candidates))]
+
+    def workload(self, candidates: Sequence[Places], phases: Longs) -> Workload:
+        """Return what happens on several placements beside each other, a row of phases each."""
+        counts = self._counts(candidates)
+        each = phases.ravel()
+        compute = np.repeat(np.tile(self.compute / self.phases, len(candidates)), each)
+        alone = self.volume / self._alone(counts) / self.phases
+        io = np.repeat(alone.ravel(), each)
+        if self._noise:
+            vary = np.concatenate([self._vary(row) for row in phases]).T
+            compute, io = vary * (compute, io)
+        where = np.fromiter(chain.from_iterable(chain.from_iterable(candidates)), np.int32)
+        set_of = np.repeat(np.arange(len(candidates)), counts.sum(axis=1))
+        return _Alike(
+            compute=compute,
+            io=io,
+            offsets=_offsets(each),
+            release=np.zeros(counts.size),
+            resource_offsets=_offsets(counts.ravel()),
+            resources=where + set_of * self.site.resources,
+        )
 
     @property
     def stress(self) -> Floats:
@@ -153,57 +174,98 @@ class JobSet:
         """I/O-load of an allocation (Equation 3)."""
         return float(self.stress[np.arange(len(counts)), counts].sum()) / self.site.resources
 
+    def _site(self, candidates: int) -> Site:
+        """Return a site with resources for several placements, on which all jobs begin at once."""
+        return replace(self.site, resources=candidates * self.site.resources, nodes=0)
+
     def _alone(self, counts: Longs) -> Floats:
         """Return the bandwidth of each job without others."""
-        alone: Floats = self.bandwidth[np.arange(len(counts)), counts]
+        alone: Floats = self.bandwidth[np.arange(len(self.jobs)), counts]
         return alone
 
     def _vary(self, phases: Longs) -> Floats:
         """Return factors for compute and I/O; drawn job by job, so that more phases change none."""
-        rngs = (np.random.default_rng([*np.atleast_1d(self._seed), j]) for j in range(len(phases)))
+        seed = np.atleast_1d(self._seed).tolist()
         spread = (1 - self._noise, 1 + self._noise)
-        drawn = [rng.uniform(*spread, (p, 2)) for rng, p in zip(rngs, phases, strict=True)]
-        return np.concatenate(drawn).T
+        for j, needed in enumerate(phases.tolist()):
+            if len(self._drawn[j]) < needed:
+                rng = np.random.default_rng([*seed, j])
+                self._drawn[j] = rng.uniform(*spread, (2 * needed, 2))
+        return np.concatenate([self._drawn[j][:needed] for j, needed in enumerate(phases)])
 
-    def _counts(self, places: Places) -> Longs:
-        counts: Longs = np.array([len(where) for where in places])
-        known = self.bandwidth.shape[1]
-        for job, n, row in zip(self.jobs, counts.tolist(), self.bandwidth, strict=True):
-            if not 0 < n < known or np.isnan(row[n]):
-                raise InputError(
-                    f"job {job.id!r} got {n} resources, of which its curve says nothing; "
-                    "give it a count of its curve, without direct access"
-                )
+    def _counts(self, candidates: Sequence[Places]) -> Longs:
+        counts: Longs = np.array([[len(where) for where in places] for places in candidates])
+        if counts.shape != (len(candidates), len(self.jobs)):
+            raise InputError(f"a placement has not one entry for each of {len(self.jobs)} jobs")
+        used = [r for places in candidates for where in places for r in where]
+        if used and not 0 <= min(used) <= max(used) < self.site.resources:
+            raise InputError(
+                f"a placement uses the resources {min(used)} to {max(used)}, "
+                f"but the site has 0 to {self.site.resources - 1}"
+            )
+        known = np.append(self.bandwidth, np.full((len(self.jobs), 1), np.nan), axis=1)
+        at = np.minimum(counts, known.shape[1] - 1)
+        for k, j in np.argwhere(np.isnan(known[np.arange(len(self.jobs)), at])):
+            raise InputError(
+                f"job {self.jobs[j].id!r} got {counts[k, j]} resources, of which its curve says "
+                "nothing; give it a count of its curve, without direct access"
+            )
         return counts
 
-    def _measure(self, run: Run, horizon: float) -> Outcome:
-        workload = run.workload
-        counts = np.diff(workload.resource_offsets)
-        alone = self._alone(counts)
-        done = run.end <= horizon
-        io_time = workload.total(np.where(done, run.end - run.request, 0.0))
-        volume = workload.total(np.where(done, workload.io, 0.0)) * alone
-        inside = np.minimum(run.end, horizon) - np.minimum(run.request, horizon)
-        idle = float(workload.total(inside) @ self.nodes)
-        return Outcome(
-            counts=counts,
-            horizon=horizon,
-            extended=workload.iterations > int(self.phases.sum()),
-            slowdown=io_time * self.peak / volume,
-            slowdown_io=self.peak / alone,
-            idle_time=idle / (horizon * (self.site.nodes or float(self.nodes.sum()))),
-            bandwidth=float((volume / io_time).sum()),
-            occupancy=None if run.timeline is None else _occupancy(run, horizon),
+    def _measure(self, run: Run, horizon: Floats) -> list[Outcome]:
+        """Return what each placement gave until its horizon."""
+        workload, shape = run.workload, (len(horizon), len(self.jobs))
+        until = np.repeat(horizon, np.diff(workload.offsets[:: shape[1]]))
+        counts = np.diff(workload.resource_offsets).reshape(shape)
+        done = run.end <= until
+        inside = np.minimum(run.end, until) - np.minimum(run.request, until)
+        io_time, moved, idle = (
+            workload.total(values).reshape(shape)
+            for values in (
+                np.where(done, run.end - run.request, 0.0),
+                np.where(done, workload.io, 0.0),
+                inside,
+            )
         )
+        alone = self._alone(counts)
+        volume = moved * alone
+        slowdown, by_count = io_time * self.peak / volume, self.peak / alone
+        nodes = self.site.nodes or float(self.nodes.sum())
+        idle_time = (idle * self.nodes).sum(axis=1) / (horizon * nodes)
+        bandwidth = (volume / io_time).sum(axis=1)
+        longest = (np.diff(workload.offsets).reshape(shape) / self.phases).max(axis=1)
+        occupancy = None if run.timeline is None else _occupancy(run, horizon)
+        return [
+            Outcome(
+                counts=counts[k],
+                horizon=float(horizon[k]),
+                extended=bool(longest[k] > 1),
+                slowdown=slowdown[k],
+                slowdown_io=by_count[k],
+                idle_time=float(idle_time[k]),
+                bandwidth=float(bandwidth[k]),
+                occupancy=None if occupancy is None else occupancy[k],
+            )
+            for k in range(shape[0])
+        ]
 
 
-def _occupancy(run: Run, horizon: float) -> Floats:
+class _Alike(Workload):
+    """Jobs that one stands for: fair-share looks at nothing of them, and making each takes time."""
+
+    def jobs(self, knowledge: Knowledge | None = None) -> Iterator[Job]:  # noqa: ARG002
+        return repeat(Job(id="any", serial=0), len(self))
+
+
+def _occupancy(run: Run, horizon: Floats) -> Floats:
     """Return how busy each resource was: with a capacity of one, shares sum to one while it is."""
     rows = run.timeline
     assert rows is not None
-    inside = np.minimum(rows.end, horizon) - np.minimum(rows.start, horizon)
-    busy = np.bincount(rows.resource, rows.share * inside, minlength=run.site.resources)
-    return np.asarray(busy / horizon, np.float64)
+    resources = run.site.resources
+    until = np.repeat(horizon, resources // len(horizon))[rows.resource]
+    inside = np.minimum(rows.end, until) - np.minimum(rows.start, until)
+    busy = np.bincount(rows.resource, rows.share * inside, minlength=resources)
+    return np.asarray(busy.reshape(len(horizon), -1) / horizon[:, None], np.float64)
 
 
 def _offsets(lengths: NDArray[np.int64]) -> Longs:

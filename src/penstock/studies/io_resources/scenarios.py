@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -159,10 +160,20 @@ def run_cell(cell: Cell, *, seed: int, budget: int) -> list[dict[str, Value]]:
     point = round(cell.x * 1000)
     drawn = (seed, zlib.crc32(scenario.drawn.encode()), point, cell.workload)
     met = _Met(cell, scenario, draw(scenario, cell.x, drawn), luck=zlib.crc32(repr(drawn).encode()))
-    rows = [met.row(name, places) for name, places in met.pairs()]
+    rows = met.rows(dict(met.pairs()))
     for metric in scenario.searches:
         rows += met.searched(metric, budget)
     return rows
+
+
+def _policy(kind: str, name: str, options: Mapping[str, object]) -> Any:
+    return _class(kind, name)(**options)
+
+
+@cache
+def _class(kind: str, name: str) -> type[Any]:
+    """Return a policy's class; looking it up costs as much as a simulation."""
+    return registry.load(kind, name)
 
 
 class _Met:
@@ -186,7 +197,7 @@ class _Met:
             counts = self._counts(name, self._view)
             for placer in self._scenario.placers:
                 yield pair(name, placer), self._places(placer, counts, self._view)
-        counts = registry.policy("allocation", "mckp", {"shared": True}).allocate(self._view)
+        counts = _policy("allocation", "mckp", {"shared": True}).allocate(self._view)
         yield MCKP, self._places("exclusive", counts, self._view)
         for name, placer in self._scenario.approximate:
             counts = self._counts(name, self._believed)
@@ -196,41 +207,47 @@ class _Met:
     def _counts(self, name: str, view: Snapshot) -> Mapping[str, int]:
         policy, options = ALLOCATORS[name]
         luck = {"seed": self._luck} if policy == "random" else {}
-        made = registry.policy("allocation", policy, {**self._scenario.options, **options, **luck})
+        made = _policy("allocation", policy, {**self._scenario.options, **options, **luck})
         counts: Mapping[str, int] = made.allocate(view)
         return counts
 
     def _places(self, placer: str, counts: Mapping[str, int], view: Snapshot) -> Places:
         luck = {"seed": self._luck} if placer == RANDOM else {}
-        return self._set.places(registry.policy("placement", placer, luck).place(view, counts))
+        return self._set.places(_policy("placement", placer, luck).place(view, counts))
 
-    def row(self, name: str, places: Places) -> dict[str, Value]:
-        """Simulate a placement and return what it gave."""
-        outcome = self._set.simulate(places, occupancy=True)
-        noisy = None if self._noisy is None else self._noisy.simulate(places)
-        return {
-            "scenario": self._cell.scenario,
-            "x": self._cell.x,
-            "workload": self._cell.workload,
-            "policy": name,
-            **_values(outcome),
-            "spread": outcome.spread,
-            "resources": int(outcome.counts.sum()),
-            "load": self._set.load(outcome.counts),
-            "least_load": self._least,
-            **({} if noisy is None else {f"noisy_{k}": v for k, v in _values(noisy).items()}),
-        }
+    def rows(self, named: Mapping[str, Places]) -> list[dict[str, Value]]:
+        """Simulate placements and return what each gave."""
+        outcomes = self._set.simulate_all(list(named.values()), occupancy=True)
+        rows: list[dict[str, Value]] = [
+            {
+                "scenario": self._cell.scenario,
+                "x": self._cell.x,
+                "workload": self._cell.workload,
+                "policy": name,
+                **_values(outcome),
+                "spread": outcome.spread,
+                "resources": int(outcome.counts.sum()),
+                "load": self._set.load(outcome.counts),
+                "least_load": self._least,
+            }
+            for name, outcome in zip(named, outcomes, strict=True)
+        ]
+        if self._noisy is not None:
+            noisy = self._noisy.simulate_all(list(named.values()))
+            for row, outcome in zip(rows, noisy, strict=True):
+                row |= {f"noisy_{key}": value for key, value in _values(outcome).items()}
+        return rows
 
     def searched(self, metric: str, budget: int) -> list[dict[str, Value]]:
         """Search with exact curves, and for the first metric with approximated ones too."""
         policy = {"metric": metric, "budget": budget, "seed": self._luck}
         known = [(self._view, ""), (self._believed, ", approximate")]
-        rows = []
+        rows: list[dict[str, Value]] = []
         for view, name in known if metric == METRICS[0] else known[:1]:
-            search: Search = registry.policy("allocation", "search", policy)
+            search: Search = _policy("allocation", "search", policy)
             found = search.find(view)
-            row = self.row(f"search, {metric}{name}", self._set.places(found.places))
-            rows.append(row | _account(found, metric, budget))
+            places = {f"search, {metric}{name}": self._set.places(found.places)}
+            rows += [row | _account(found, metric, budget) for row in self.rows(places)]
         return rows
 
 
