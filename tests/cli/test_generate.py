@@ -38,6 +38,23 @@ def test_an_option_of_another_preset_is_refused(penstock: Any) -> None:
     assert "--omega is no option of packs, which has --jobs, --alpha" in result.err
 
 
+def test_more_io_than_the_jobs_can_do_is_refused(penstock: Any) -> None:
+    result = penstock("generate", "io-resources", "--theta", "2", "--out", "w.json")
+    assert result.status == 2
+    assert "theta N / K = 2 x 20 / 40 = 1" in result.err
+
+
+def test_jobs_with_curves_can_be_allocated_and_simulated(penstock: Any) -> None:
+    penstock("generate", "io-resources", "--out", "w.json")
+    site = ("--set", "site.nodes=480", "--set", "site.resources=20", "--json")
+    told = penstock("allocate", "w.json", "--policy", "t-cpu", *site).json
+    assert set(told["allocation"].values()) <= set(range(1, 9))
+    own = penstock("simulate", "w.json", "--policy", "fair-share", *site).json
+    options = ("--allocation", "t-cpu", "--policy", "fair-share")
+    spread = penstock("simulate", "w.json", *options, *site).json
+    assert spread["makespan"] < own["makespan"] / 5
+
+
 def test_the_list(penstock: Any) -> None:
     assert [entry["name"] for entry in penstock("generate", "--list", "--json").json] == list(
         PRESETS

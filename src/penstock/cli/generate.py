@@ -30,6 +30,9 @@ LONG = 2_000_000
 @click.option("--omega", type=float, help="Of io-sets and plafrim: the sum of I/O ratios.")
 @click.option("--noise", type=float, help="Of io-sets and plafrim: phases vary by +- this.")
 @click.option("--horizon", metavar="TIME", help="Of io-sets and plafrim: how long jobs last.")
+@click.option(
+    "--theta", type=float, help="Of io-resources and targets: the I/O-load with one resource each."
+)
 @click.option("--alpha", type=float, help="Of packs: the I/O occupation of an I/O node.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the draws.")
 @click.option("--list", "list_presets", is_flag=True, help="List the presets and their options.")
@@ -51,6 +54,7 @@ def generate(
       penstock generate io-sets --out jobs.json
       penstock generate io-sets --jobs 1000 --omega 0.9 --seed 7 --out large.npz
       penstock generate plafrim --horizon '6 h' --out plafrim.json
+      penstock generate io-resources --theta 0.8 --out resources.json
       penstock generate packs --alpha 3 --out packs.json
 
     The same options and seed always give the same workload. The file is .json, to be read and
