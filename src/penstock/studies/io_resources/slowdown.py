@@ -57,13 +57,13 @@ def claims(table: Table) -> list[Claim]:
 
 
 def _ahead(table: Table, placer: str) -> tuple[list[float], list[str]]:
-    """Return the loads at which best-bandwidth is not beaten, and who beats it elsewhere."""
+    """Return the loads at which best-bandwidth has the lowest mean, and who has it elsewhere."""
     kept, beaten = [], []
     for x in unsaturated(table, NODES):
-        others = [name for name in ALLOCATORS if name != BEST]
+        others = [name for name in ALLOCATORS if name not in (BEST, "t-cpu, strict")]
         first = min(others, key=lambda name: mean(table, NODES, x, pair(name, placer), SLOWDOWN))
         behind = change(table, NODES, SLOWDOWN, pair(BEST, placer), pair(first, placer), loads=[x])
-        if behind.low > 0:
+        if behind.value > 0:
             beaten.append(f"{first} at {x:g} ({percent(behind)})")
         else:
             kept.append(x)
@@ -74,19 +74,34 @@ def _best_in_general(table: Table) -> Claim:
     loads = unsaturated(table, NODES)
     found = {placer: _ahead(table, placer) for placer in PLACERS}
     lost = found[NON_CLAIRVOYANT][1]
+    rest = [pair(name) for name in ALLOCATORS if name != BEST and not name.startswith(T_CPU)]
+    first = [
+        x
+        for x in loads
+        if all(
+            mean(table, NODES, x, pair(BEST), SLOWDOWN) <= mean(table, NODES, x, name, SLOWDOWN)
+            for name in rest
+        )
+    ]
     return Claim(
         claim="Fig. 5: in general best-bandwidth is the best allocation in Mean-I/O-SlowDown",
         paper="best in general",
-        ours="unbeaten at "
+        ours="lowest at "
         + ", ".join(
             f"{len(kept)} of {len(loads)} loads with {placer}"
             for placer, (kept, _) in found.items()
-        ),
+        )
+        + f"; leaving t-cpu out, at {len(first)} with {NON_CLAIRVOYANT}",
         holds=all(len(kept) > len(loads) / 2 for kept, _ in found.values()),
-        why="Rule: no allocator is significantly better, at more than half of the loads up to 1 "
-        "and with each placement."
-        + (f" Better with {NON_CLAIRVOYANT}: {'; '.join(lost)}." if lost else "")
-        + " t-cpu is best-bandwidth until that saturates the I/O nodes.",
+        why="Rule: of the paper's allocators the lowest mean, ties included, at more than half of "
+        "the loads up to 1 and with each placement."
+        + (
+            f" Above the lowest with {NON_CLAIRVOYANT}: {'; '.join(lost)}. t-cpu gives the same "
+            "counts until they would saturate the I/O nodes; past that it is ahead as long as it "
+            "has room to choose, and falls back where n-sys alone nearly saturates them."
+            if lost
+            else ""
+        ),
     )
 
 
