@@ -57,7 +57,7 @@ def periodic(*jobs: tuple[int, float, float, int]) -> Workload:
 
 
 @given(workload=released_together())
-@examples(60)
+@examples(40)
 def test_a_pack_ends_within_its_longest_job_and_all_its_io(workload: Workload) -> None:
     """C_max <= max T_i + sum of I/O for one pack under every list order."""
     bound = workload.work.max() + workload.io.sum()

@@ -16,8 +16,7 @@ from penstock.studies.packs.ratios import by_load, geometric, relative
 from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS
 from penstock.studies.sample import Table
 
-FEW = {"orders": 1, "sensitivity-1": 6, "sensitivity-3": 6}
-FEW |= {f"choices-{r}": 8 for r in (1, 3, 5)}
+FEW = {name: 1 if name.startswith(("io-nodes", "orders")) else 3 for name in SCENARIOS}
 
 
 def small(seed: int = 0) -> Campaign:
@@ -25,7 +24,7 @@ def small(seed: int = 0) -> Campaign:
     cells += every(orders.NOISE_SCENARIO, orders.NOISES, 2)
     for name, scenario in SCENARIOS.items():
         over_alpha = name.startswith("io-nodes")
-        cells += every(name, scenario.points[:: 2 if over_alpha else 1], FEW.get(name, 1))
+        cells += every(name, scenario.points[:: 2 if over_alpha else 1], FEW[name])
     work = partial(packs.run_cell, seed=seed)
     return Campaign(study="packs", version=1, size="fast", seed=seed, cells=cells, work=work)
 
