@@ -27,11 +27,14 @@ lint: $(VENV)/ready-test
 
 bench: $(VENV)/ready-bench
 	python benchmarks/engine.py
+	python benchmarks/allocation.py
+	python benchmarks/io_resources.py
 
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
 	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
-	penstock reproduce io-sets --full --out out/io-sets-full
+	for study in io-sets io-resources forwarding-policies packs; do \
+	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
 
 docs: $(VENV)/ready-test
 	pytest tests/docs

@@ -49,17 +49,20 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "oracle": "penstock.policies.allocation.oracle:Oracle",
         "process": "penstock.policies.allocation.process:Process",
         "random": "penstock.policies.allocation.random:Random",
+        "search": "penstock.policies.allocation.search:Search",
         "size": "penstock.policies.allocation.size:Size",
         "static": "penstock.policies.allocation.static:Static",
         "t-cpu": "penstock.policies.allocation.t_cpu:TCpu",
         "zero": "penstock.policies.allocation.zero:Zero",
     },
     "placement": {
+        "exclusive": "penstock.policies.placement.exclusive:Exclusive",
         "greedy-clairvoyant": "penstock.policies.placement.greedy_clairvoyant:GreedyClairvoyant",
         "greedy-non-clairvoyant": (
             "penstock.policies.placement.greedy_non_clairvoyant:GreedyNonClairvoyant"
         ),
         "random": "penstock.policies.placement.random:Random",
+        "search": "penstock.policies.allocation.search:Search",
     },
     "packing": {
         "backfill": "penstock.policies.packing.backfill:Backfill",

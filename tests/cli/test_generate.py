@@ -12,7 +12,7 @@ from penstock.sim.traces import memory
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["io-sets", "plafrim"])
 def test_a_preset(penstock: Any, directory: Path, preset: str, suffix: str) -> None:
     file = f"w{suffix}"
     options = ("--jobs", "12", "--omega", "0.5", "--noise", "0", "--horizon", "10 min")
@@ -23,6 +23,36 @@ def test_a_preset(penstock: Any, directory: Path, preset: str, suffix: str) -> N
     assert workload.omega == pytest.approx(0.5)
     expected = PRESETS[preset].make(jobs=12, omega=0.5, noise=0.0, horizon=600.0, seed=4)
     np.testing.assert_array_equal(workload.io, expected.io)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_can_be_drawn_and_run(penstock: Any, directory: Path, preset: str) -> None:
+    penstock("generate", preset, "--out", "w.npz", "--seed", "3")
+    result = penstock("simulate", "w.npz", "--policy", "fair-share", "--json")
+    assert result.json["jobs"] == len(PRESETS[preset].make(seed=3))
+
+
+def test_an_option_of_another_preset_is_refused(penstock: Any) -> None:
+    result = penstock("generate", "packs", "--omega", "1", "--out", "w.json")
+    assert result.status == 2
+    assert "--omega is no option of packs, which has --jobs, --alpha" in result.err
+
+
+def test_more_io_than_the_jobs_can_do_is_refused(penstock: Any) -> None:
+    result = penstock("generate", "io-resources", "--theta", "2", "--out", "w.json")
+    assert result.status == 2
+    assert "theta N / K = 2 x 20 / 40 = 1" in result.err
+
+
+def test_jobs_with_curves_can_be_allocated_and_simulated(penstock: Any) -> None:
+    penstock("generate", "io-resources", "--out", "w.json")
+    site = ("--set", "site.nodes=480", "--set", "site.resources=20", "--json")
+    told = penstock("allocate", "w.json", "--policy", "t-cpu", *site).json
+    assert set(told["allocation"].values()) <= set(range(1, 9))
+    own = penstock("simulate", "w.json", "--policy", "fair-share", *site).json
+    options = ("--allocation", "t-cpu", "--policy", "fair-share")
+    spread = penstock("simulate", "w.json", *options, *site).json
+    assert spread["makespan"] < own["makespan"] / 5
 
 
 def test_the_list(penstock: Any) -> None:

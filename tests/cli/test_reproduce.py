@@ -50,7 +50,7 @@ def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--list", "--json"]) == 0
     studies = [entry["study"] for entry in json.loads(capsys.readouterr().out)]
     assert studies == list(STUDIES)
-    assert {"demo", "forwarding-policies", "io-sets", "packs"} <= set(studies)
+    assert {"demo", "forwarding-policies", "io-resources", "io-sets", "packs"} <= set(studies)
     assert all(name in people for name in studies)
 
 

@@ -60,7 +60,7 @@ def test_needs_are_things_that_can_be_known(kind: str) -> None:
 @pytest.mark.parametrize("name", PLACERS)
 def test_every_job_gets_as_many_distinct_resources_as_counted(name: str) -> None:
     view = snapshot(direct=False)
-    counts = registry.policy("allocation", "best-bandwidth").allocate(view)
+    counts = registry.policy("allocation", "mckp").allocate(view)
     places = registry.policy("placement", name).place(view, counts)
     assert {job: len(set(resources)) for job, resources in places.items()} == dict(counts)
     assert all(0 <= r < view.site.resources for rs in places.values() for r in rs)

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.model import Curve
-from penstock.model.load import Options
+from penstock.model.load import Options, io_load
 
 CURVE = Curve.of({8: 80.0, 0: 500.0, 1: 10.0, 2: 30.0, 4: 40.0})
 
@@ -60,3 +60,39 @@ def test_what_a_count_means_for_a_job() -> None:
     assert options.stress.tolist() == pytest.approx([0.5, 0.5, 4 * 7.5 / 37.5, 8 * 3.75 / 33.75])
     assert options.cpu.tolist() == pytest.approx([5.0, 7.5, 8.0, 10 * 30 / 33.75])
     assert (options.n_perf, options.n_sys) == (8, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "shape"),
+    [
+        ((10.0, 20.0, 30.0, 40.0), "ascent"),
+        ((40.0, 30.0, 20.0, 10.0), "descent"),
+        ((10.0, 40.0, 30.0, 20.0), "peak"),
+        ((100.0, 95.0, 91.0, 99.0), "neutral"),
+        # A dip: to the end that is higher.
+        ((30.0, 5.0, 5.0, 40.0), "ascent"),
+        ((40.0, 5.0, 5.0, 30.0), "descent"),
+        # The peak's place counts, however little it stands out, unless all is flat.
+        ((10.0, 30.0, 41.0, 40.0), "peak"),
+    ],
+)
+def test_shapes(values: tuple[float, ...], shape: str) -> None:
+    curve = Curve.of(dict(zip((1, 2, 4, 8), values, strict=True)))
+    assert curve.shape() == shape
+    # Another path, not a small count.
+    assert Curve.of({0: 500.0} | dict(zip((1, 2, 4, 8), values, strict=True))).shape() == shape
+
+
+def test_a_shape_depends_on_the_tolerance() -> None:
+    curve = Curve.of({1: 90.0, 2: 100.0, 4: 95.0, 8: 92.0})
+    assert curve.shape(0.1) == "neutral"
+    assert curve.shape(0.05) == "peak"
+    with pytest.raises(InputError, match="direct access alone"):
+        Curve.of({0: 5.0}).shape()
+
+
+def test_io_load_is_the_sum_of_stress_over_resources() -> None:
+    """Equation (3): (1/N) sum of n T_io / (T_cpu + T_io)."""
+    assert io_load([1, 4], [30.0, 30.0], [30.0, 7.5], 20) == pytest.approx((0.5 + 0.8) / 20)
+    both = io_load([[1, 4], [2, 2]], [30.0, 30.0], [[30.0, 7.5], [10.0, 10.0]], 20)
+    assert both.tolist() == pytest.approx([1.3 / 20, 1.0 / 20])

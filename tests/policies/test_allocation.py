@@ -16,6 +16,7 @@ from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
 from penstock.policies.allocation.static import Static
 from penstock.policies.allocation.t_cpu import TCpu
+from penstock.sim.generators.io_resources import SITE, io_resources
 
 # Paper forwarding, Table 5.3 and Fig. 5.8: MB/s through 0, 1, 2, 4, 8 I/O nodes on Grid'5000
 # (Bez et al., MIT-licensed companion data), rounded to 0.1; compute nodes and processes as run.
@@ -172,10 +173,28 @@ def test_t_cpu_is_best_bandwidth_while_that_does_not_saturate(
     view = snapshot(jobs, resources=20, nodes=480)
     best = registry.policy("allocation", "best-bandwidth").allocate(view)
     given_ = TCpu(strict=strict).allocate(view)
-    if load(view, best) < 1 and strict:
+    if load(view, best) < 1:
         assert given_ == best
     if load(view, NSys().allocate(view)) <= 1:
         assert load(view, given_) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_on_the_measured_curves(strict: bool) -> None:
+    """Lemma 1, and t-cpu = best-bandwidth while I/O-load(pi_perf) < 1, on the generator's sets."""
+    unsaturated = 0
+    for seed in range(30):
+        view = Snapshot.of(io_resources(0.4, seed=seed), SITE)
+        best = registry.policy("allocation", "best-bandwidth").allocate(view)
+        least = NSys().allocate(view)
+        assert all(least[name] <= best[name] for name in view.jobs)
+        given_ = TCpu(strict=strict).allocate(view)
+        if load(view, best) < 1:
+            unsaturated += 1
+            assert given_ == best
+        else:
+            assert given_ != best
+    assert 5 < unsaturated < 30
 
 
 def test_t_cpu_as_printed_takes_less_than_it_had_on_a_curve_that_dips() -> None:
@@ -272,8 +291,12 @@ def test_placers_inputs_as_in_table_ii(name: str, needs: set[str]) -> None:
 @examples(60)
 def test_every_placer_gives_distinct_resources(name: str, jobs: list[Job]) -> None:
     view = snapshot(jobs, resources=20, nodes=480)
-    counts = registry.policy("allocation", "best-bandwidth").allocate(view)
-    places = registry.policy("placement", name).place(view, counts)
+    # exclusive places only what can be had exclusively.
+    allocator = "mckp" if name == "exclusive" else "best-bandwidth"
+    counts = registry.policy("allocation", allocator).allocate(view)
+    options = {"budget": 5} if name == "search" else {}
+    places = registry.policy("placement", name, options).place(view, counts)
+    assert set(places) == set(counts)
     for job, where in places.items():
         assert len(set(where)) == len(where) == counts[job]
         assert all(0 <= r < 20 for r in where)

@@ -1,5 +1,6 @@
 """Figures: every policy told apart, every curve named, and the same file from the same records."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -8,7 +9,18 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from penstock.registry import POLICIES
-from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Reference, Series, Stretch
+from penstock.report.findings import (
+    Bars,
+    Cloud,
+    Curves,
+    Dots,
+    Figure,
+    Lanes,
+    Reference,
+    Scatter,
+    Series,
+    Stretch,
+)
 from penstock.report.plots import LOOKS, _apart, draw, look, save
 
 
@@ -39,6 +51,15 @@ DOTS = Dots(
     high=[0.98, 0.96],
     better="higher",
 )
+SCATTER = Scatter(
+    title="one set",
+    x="idle",
+    y="slowdown",
+    clouds=[
+        Cloud(label="search", x=[1.0, 2.0], y=[3.0, 2.0], joined=True),
+        Cloud(label="t-cpu", x=[4.0], y=[30.0]),
+    ],
+)
 LANES = Lanes(
     title="set-10",
     x="time (s)",
@@ -65,12 +86,13 @@ BARS = bars(references=[Reference(y=3.0, label="paper")])
 
 
 def test_every_policy_of_the_studies_has_its_own_colour_and_marker() -> None:
-    """Policies of different kinds are never drawn together."""
-    assert set(LOOKS) <= {name for names in POLICIES.values() for name in names}
-    for names in POLICIES.values():
-        for one, other in combinations((LOOKS[name] for name in names if name in LOOKS), 2):
+    for names in (*POLICIES.values(), ("clairvoyant", "non-clairvoyant", "random")):
+        looks = [LOOKS[name] for name in names if name in LOOKS]
+        for one, other in combinations(looks, 2):
             assert one.colour != other.colour
             assert (one.marker, one.line) != (other.marker, other.line)
+    assert set(POLICIES["sharing"]) & set(LOOKS)
+    assert set(POLICIES["allocation"]) & set(LOOKS)
     assert look("set-10, learned").colour == look("set-10").colour
     assert look("set-10, learned").line != look("set-10").line
 
@@ -102,7 +124,8 @@ def test_names_are_moved_apart_no_more_than_needed(wanted: list[float]) -> None:
     "one",
     [
         figure(curves(), curves(log_x=True), curves(log_y=True)),
-        figure(DOTS, DOTS),
+        figure(DOTS, replace(DOTS, log=True)),
+        figure(SCATTER, replace(SCATTER, log_y=True)),
         figure(LANES, LANES, stacked=True),
         figure(BARS, bars(stacked=True, key=True), bars(log_y=True, small=True)),
     ],
@@ -185,3 +208,13 @@ def test_a_narrow_figure_is_wide_enough_for_its_title() -> None:
     canvas.draw_without_rendering()
     title, source = (text.get_window_extent() for text in canvas.texts)
     assert title.x1 < source.x0
+
+
+def test_points_are_named_beside_the_axes_and_inside_the_figure() -> None:
+    canvas = draw(figure(SCATTER))
+    (axes,) = canvas.axes
+    canvas.draw_without_rendering()
+    names = axes.get_legend().get_texts()
+    assert [text.get_text() for text in names] == ["search", "t-cpu"]
+    boxes = [text.get_window_extent() for text in names]
+    assert all(axes.get_window_extent().x1 < box.x0 < box.x1 < canvas.bbox.x1 for box in boxes)

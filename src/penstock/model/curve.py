@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,10 @@ from penstock.errors import InputError
 Floats = NDArray[np.float64]
 DIRECT = 0
 """The count that stands for no I/O node at all: straight to the file system."""
+Shape = Literal["ascent", "descent", "peak", "neutral"]
+"""How bandwidth changes with the number of resources (paper io-resources, Fig. 1)."""
+TOLERANCE = 0.1
+"""A curve that varies by up to this part of its peak is flat; the paper gives no figure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +82,20 @@ class Curve:
     def at(self, counts: Iterable[int]) -> Floats:
         """Return the bandwidths at counts, all of which must be known."""
         return np.array([self.bandwidth(n) for n in counts])
+
+    def shape(self, tolerance: float = TOLERANCE) -> Shape:
+        """Return which of the paper's four behaviours the curve shows, direct access left out.
+
+        Neutral: all bandwidths lie within `tolerance` of the peak. Else it goes by where the peak
+        is: ascent at the largest count, descent at the smallest, peak in between; so a curve that
+        dips goes to the end that is higher.
+        """
+        values = self.at(self.forwarded)
+        if not len(values):
+            raise InputError("a curve of direct access alone has no shape; measure other counts")
+        if np.ptp(values) <= tolerance * values.max():
+            return "neutral"
+        top = int(values.argmax())
+        if 0 < top < len(values) - 1:
+            return "peak"
+        return "ascent" if top else "descent"

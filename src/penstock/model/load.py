@@ -31,6 +31,12 @@ def io_stress(count: ArrayLike, compute: ArrayLike, io: ArrayLike) -> Floats:
     return stress
 
 
+def io_load(count: ArrayLike, compute: ArrayLike, io: ArrayLike, resources: int) -> Floats:
+    """Return I/O-load: the sum of I/O-Stress over the jobs (the last axis), a resource (Eq. 3)."""
+    load: Floats = io_stress(count, compute, io).sum(axis=-1) / resources
+    return load
+
+
 def cpu_load(nodes: ArrayLike, compute: ArrayLike, io: ArrayLike) -> Floats:
     """Return CPUload = Q T_cpu / (T_cpu + T_io): the nodes that compute on average."""
     compute = np.asarray(compute, np.float64)

@@ -4,9 +4,13 @@ Time comes from the view, randomness from a seed, waiting from an action.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
 
@@ -111,4 +115,26 @@ class Packer(Protocol):
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return a schedule of all jobs on a site whose nodes are split evenly over I/O nodes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verdict:
+    """What an allocation and placement would be worth (paper io-resources, Section III-C)."""
+
+    mean_slowdown: float
+    idle_time: float
+    bandwidth: float
+    slowdown: NDArray[np.float64]
+    """Every job's I/O-SlowDown."""
+
+
+class Judge(Protocol):
+    """Says what would happen to jobs on given resources: a simulation, for one.
+
+    Made with the jobs and the site, then asked many times.
+    """
+
+    def __call__(self, places: Sequence[tuple[ResourceId, ...]]) -> Verdict:
+        """Return what the jobs would get, each on its resources, in the order of the jobs."""
         ...

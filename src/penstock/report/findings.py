@@ -66,6 +66,28 @@ class Dots:
     better: Literal["higher", "lower"]
     reference: float | None = None
     form: str = ".3f"
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """Points of one kind, joined in their order where they form a line."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    joined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """One pair of axes with points of several kinds, named beside it."""
+
+    title: str
+    x: str
+    y: str
+    clouds: Sequence[Cloud]
+    log_y: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +136,7 @@ class Bars:
     small: bool = False
 
 
-Panel = Curves | Dots | Lanes | Bars
+Panel = Curves | Dots | Lanes | Bars | Scatter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

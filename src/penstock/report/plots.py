@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from penstock.files import replacing
 from penstock.report.bars import bars_width, draw_bars, labels_below
-from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel
+from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel, Scatter
 from penstock.report.lanes import draw_key, draw_lanes
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
@@ -86,7 +86,16 @@ LOOKS: Mapping[str, Look] = {
     "process": Look(colour="#56B4E9", marker="D", line=(0, (6, 1.5, 1, 1.5))),
     "one": Look(colour="#CC79A7", marker="P"),
     "zero": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
+    "best-bandwidth": Look(colour="#E69F00", marker="<"),
+    "n-sys": Look(colour="#44AA99", marker="h", line=(0, (2.5, 1.2))),
+    "t-cpu": Look(colour="#332288", marker="p"),
+    "random": Look(colour="#AA4499", marker="8", line=(0, (1, 1))),
+    "search": Look(colour="#117733", marker="*"),
     "oracle": Look(colour="#000000", marker="x", line=(0, (1, 1))),
+    "clairvoyant": Look(colour="#56B4E9", marker="D"),
+    "non-clairvoyant": Look(colour="#D55E00", marker="s"),
+    "measured": Look(colour="#555555", marker="s"),
+    "polynomial": Look(colour="#0072B2", marker="", line=(0, (4, 1.5))),
     "lowest-id": Look(colour="#332288", marker="<"),
     "longest-io": Look(colour="#882255", marker=">"),
     "shortest-io": Look(colour="#44AA99", marker="d", line=(0, (6, 1.5, 1, 1.5))),
@@ -188,6 +197,8 @@ def _room(panel: Panel, *, first: bool) -> Room:
             right=1.06 if panel.key or panel.references else 0.2,
             below=AXIS + labels_below(panel) - (0.0 if panel.x else 0.2),
         )
+    if isinstance(panel, Scatter):
+        return Room(width=2.9, height=2.5, left=0.84, right=1.3)
     names = [series.label for series in panel.series] + [line.label for line in panel.references]
     right = max(1.06, 0.28 + WIDTH * max(map(len, names), default=0))
     return Room(width=2.9, height=2.5, left=0.84, right=right)
@@ -202,6 +213,8 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
     elif isinstance(panel, Bars):
         known = {s.label: LOOKS[s.label].colour for s in panel.series if s.label in LOOKS}
         draw_bars(axes, panel, known)
+    elif isinstance(panel, Scatter):
+        _draw_scatter(axes, panel)
     else:
         draw_lanes(axes, panel)
 
@@ -326,7 +339,39 @@ def _draw_dots(axes: Any, panel: Dots, *, names: bool) -> None:
         for tick, label in zip(axes.get_yticklabels(), panel.labels, strict=True):
             tick.set_color(look(label).colour)
     axes.set_ylim(0.4, len(panel.labels) + 0.75)
+    if panel.log:
+        _log_scale(axes.xaxis, axes.set_xscale)
     axes.margins(x=0.12)
     axes.grid(axis="y", visible=False)
     axes.set_title(panel.title)
     axes.set_xlabel(f"{panel.better} is better")
+
+
+def _log_scale(axis: Any, set_scale: Any, ticks: Sequence[float] = (1, 2, 5)) -> None:
+    set_scale("log")
+    axis.set_major_locator(LogLocator(subs=ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _draw_scatter(axes: Any, panel: Scatter) -> None:
+    for cloud in panel.clouds:
+        style = look(cloud.label)
+        axes.plot(
+            cloud.x,
+            cloud.y,
+            label=cloud.label,
+            color=style.colour,
+            marker=style.marker,
+            linestyle=style.line if cloud.joined else "none",
+            linewidth=0.9,
+            markersize=6,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+        )
+    if panel.log_y:
+        _log_scale(axes.yaxis, axes.set_yscale, ticks=(1, 1.5, 2, 3, 4, 5, 7))
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=LABEL)
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)

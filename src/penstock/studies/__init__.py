@@ -9,6 +9,7 @@ from penstock.studies.campaign import Study
 STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",
     "forwarding-policies": "penstock.studies.forwarding_policies:STUDY",
+    "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
     "packs": "penstock.studies.packs:STUDY",
 }

@@ -44,7 +44,7 @@ def test_plafrims_shares_of_sets() -> None:
     np.testing.assert_allclose(drawn, shares, atol=1.2)
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("preset", ["io-sets", "plafrim"])
 @pytest.mark.parametrize("jobs", [1, 2, 15, 61])
 def test_presets_of_any_size(preset: str, jobs: int) -> None:
     workload = PRESETS[preset].make(jobs=jobs, seed=1, omega=0.4, horizon=2000.0)
@@ -70,7 +70,7 @@ def test_what_cannot_be_drawn(options: dict[str, float], message: str) -> None:
         io_sets(three_profiles(20, 20, 20), seed=1, **options)
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("preset", ["io-sets", "plafrim"])
 def test_no_jobs(preset: str) -> None:
     with pytest.raises(InputError, match="jobs = 0"):
         PRESETS[preset].make(jobs=0, seed=1)

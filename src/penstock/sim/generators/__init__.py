@@ -1,29 +1,77 @@
 """Synthetic workloads, a module a paper's protocol, and those that can be asked for by name."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from penstock.sim.generators import io_sets
+from penstock.model import Curve
+from penstock.sim.generators import io_resources, io_sets, packs
 from penstock.sim.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A workload that can be asked for by name."""
+    """A workload that can be asked for by name; `make` takes a seed and options by keyword."""
 
     description: str
     make: Callable[..., Workload]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `make` with their defaults."""
+        parameters = inspect.signature(self.make).parameters.values()
+        return {p.name: p.default for p in parameters if p.name != "seed"}
+
+
+def _thirds(
+    *,
+    seed: int,
+    jobs: int = 60,
+    omega: float = 0.8,
+    noise: float = 0.1,
+    horizon: float = io_sets.HORIZON,
+) -> Workload:
+    profiles = io_sets.three_profiles((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3)
+    return io_sets.io_sets(profiles, seed=seed, omega=omega, noise=noise, horizon=horizon)
+
+
+def _io_resources(*, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5) -> Workload:
+    return _on_one_resource(seed, jobs, theta, io_resources.mn4_curves())
+
+
+def _targets(*, seed: int, jobs: int = io_resources.JOBS, theta: float = 0.5) -> Workload:
+    return _on_one_resource(seed, jobs, theta, io_resources.ost_curves())
+
+
+def _on_one_resource(seed: int, jobs: int, theta: float, curves: Sequence[Curve]) -> Workload:
+    drawn = io_resources.io_resources(theta, seed=seed, jobs=jobs, curves=curves)
+    return io_resources.on_one_resource(drawn)
+
+
+def _packs(*, seed: int, jobs: int | None = None, alpha: float = 2.0) -> Workload:
+    return packs.packs(alpha, seed=seed, jobs=jobs)
 
 
 PRESETS: Mapping[str, Preset] = {
     "io-sets": Preset(
         description="paper io-sets VI-B1: a third each with w_iter around 10, 100 and 1000 s",
-        make=lambda jobs=60, **options: io_sets.io_sets(
-            io_sets.three_profiles((jobs + 2) // 3, (jobs + 1) // 3, jobs // 3), **options
-        ),
+        make=_thirds,
     ),
     "plafrim": Preset(
         description="paper io-sets VIII: the shares of sets in a year of PlaFRIM's jobs",
         make=io_sets.plafrim,
+    ),
+    "io-resources": Preset(
+        description="paper io-resources V-C: jobs with the curves of 189 patterns of MareNostrum 4",
+        make=_io_resources,
+    ),
+    "targets": Preset(
+        description="the same with synthetic curves over storage targets, most of which rise",
+        make=_targets,
+    ),
+    "packs": Preset(
+        description="paper packs 6.2.2: parallel jobs whose I/O occupation (Eq. 6) is about alpha",
+        make=_packs,
     ),
 }

@@ -1,0 +1,60 @@
+"""Curves of jobs that were never measured: each takes after its class.
+
+Paper io-resources, VI-B and Fig. 11: measuring b(n) takes many runs, but to tell whether a job's
+bandwidth rises, falls, peaks or stays with more resources takes little. The paper fits a polynomial
+to all curves of a class and gives it to each of its jobs. It prints no degree, and does not say how
+curves of jobs that differ a hundredfold become one. Here curves are divided by their peaks before
+the fit, and a job's curve is the class's, at the counts that were measured, times the job's own
+peak bandwidth. The degree is three: on curves measured at four counts that is the class's mean at
+each of them, while a parabola puts the top of peaks at 4 of 1 to 8 where most of them have it at 2.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import Polynomial
+
+from penstock.errors import InputError
+from penstock.model import Curve
+from penstock.model.curve import Floats, Shape
+
+DEGREE = 3
+LEAST = 0.01
+"""Part of the peak that an approximation is at least: a polynomial may dip below zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassCurves:
+    """The mean behaviour of each class, as parts of a curve's peak."""
+
+    polynomials: Mapping[Shape, Polynomial]
+
+    @classmethod
+    def fit(cls, curves: Iterable[Curve], degree: int = DEGREE) -> "ClassCurves":
+        """Fit a polynomial to the normalised curves of each class."""
+        points: dict[Shape, list[tuple[int, float]]] = {}
+        for curve in curves:
+            peak = float(curve.at(curve.forwarded).max())
+            points.setdefault(curve.shape(), []).extend(
+                (n, curve.bandwidth(n) / peak) for n in curve.forwarded
+            )
+        fits = {}
+        for shape, known in points.items():
+            counts, parts = np.array(known).T
+            distinct = len(np.unique(counts))
+            fits[shape] = Polynomial.fit(counts, parts, min(degree, distinct - 1))
+        return cls(polynomials=fits)
+
+    def parts(self, shape: Shape, counts: Iterable[int]) -> Floats:
+        """Return what part of their peak curves of a class have at counts."""
+        if shape not in self.polynomials:
+            raise InputError(f"no curve of the class {shape} was there to learn from; add one")
+        values: Floats = self.polynomials[shape](np.array(list(counts), np.float64))
+        return np.clip(values, LEAST, 1.0)
+
+    def approximate(self, curve: Curve) -> Curve:
+        """Return the curve of a job of which only the class and the peak are known."""
+        peak = float(curve.at(curve.forwarded).max())
+        parts = self.parts(curve.shape(), curve.forwarded) * peak
+        return Curve(counts=curve.forwarded, bandwidths=tuple(parts.tolist()))

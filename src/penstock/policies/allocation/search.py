@@ -1,0 +1,206 @@
+"""search: allocation and placement together, with a simulation of the jobs as judge. Ours.
+
+Paper io-resources decides how many and then which, and says that the two are not independent. This
+one begins with every pair of the papers' allocators and placers, keeps the best by the judge, and
+improves it by small changes (a job's count, a resource moved or exchanged), drawn where jobs are
+hurt most and resources fullest, each kept if the judge finds it better. So it is never worse by the
+judge than the best of the pairs. All that it saw and nothing else it saw beats in all metrics at
+once is its `front`.
+
+It implements both protocols: `allocate` gives the counts that it found, `place` their places, or
+the best places it finds for counts of others. What it decides on is what jobs are known to be:
+curve, volume, compute time, nodes and w_iter. Direct access is left out.
+
+Options: `metric` is mean-slowdown, idle-time or bandwidth; `budget` the number of simulations, the
+pairs included; `seed` that of all draws; `judge` who says what a placement is worth.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.model import Job, JobId, ResourceId, Site, Snapshot, View
+from penstock.policies.allocation.best_bandwidth import BestBandwidth
+from penstock.policies.allocation.choices import Choosing
+from penstock.policies.allocation.mckp import Mckp
+from penstock.policies.allocation.n_sys import NSys
+from penstock.policies.allocation.neighbours import Neighbours, Places
+from penstock.policies.allocation.random import Random
+from penstock.policies.allocation.static import Static
+from penstock.policies.allocation.t_cpu import TCpu
+from penstock.policies.allocation.trial import METRICS, Known, Metric, Trial
+from penstock.policies.base import NOBODY, Allocator, Judge, Placer, Verdict
+from penstock.policies.placement.exclusive import Exclusive
+from penstock.policies.placement.greedy_clairvoyant import GreedyClairvoyant
+from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
+from penstock.policies.placement.random import Random as RandomPlacement
+
+ENGINE = "penstock.sim.judge:EngineJudge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """What a search found, and all it saw that nothing beats in every metric at once."""
+
+    places: Mapping[JobId, tuple[ResourceId, ...]]
+    verdict: Verdict
+    starts: Mapping[str, Verdict]
+    front: Sequence[tuple[Places, Verdict]]
+    evaluations: int
+    progress: Sequence[tuple[int, float]] = ()
+    """After how many simulations the best became how good; less is better, bandwidth negative."""
+
+    @property
+    def counts(self) -> dict[JobId, int]:
+        """How many resources each job gets."""
+        return {name: len(where) for name, where in self.places.items()}
+
+
+class Search(Choosing):
+    """Local search from the papers' answers, judged by simulation."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "nodes", "volume", "w_iter"})
+
+    def __init__(
+        self,
+        *,
+        measured: bool = False,
+        metric: Metric = "mean-slowdown",
+        budget: int = 300,
+        seed: int = 0,
+        judge: str = ENGINE,
+    ) -> None:
+        super().__init__(measured=measured)
+        if metric not in METRICS:
+            raise InputError(f"search: metric is {metric!r}; give one of {', '.join(METRICS)}")
+        if budget < 1:
+            raise InputError(f"search: budget is {budget}; give at least 1 simulation")
+        self.metric: Metric = metric
+        self.budget = budget
+        self.seed = seed
+        self.judge = judge
+        self._last: tuple[Site, dict[JobId, Job], Found] | None = None
+
+    def allocate(self, view: View) -> Mapping[JobId, int]:
+        """Return the counts of the best allocation and placement found."""
+        return self.find(view).counts
+
+    def place(
+        self,
+        view: View,
+        counts: Mapping[JobId, int],
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
+    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+        """Return the places found along with these counts, or the best found for them alone."""
+        jobs = [view.jobs[name] for name in (*counts, *staying)]
+        together = Snapshot.of(jobs, view.site)
+        if not staying and self.find(together).counts == counts:
+            return self.find(together).places
+        places = self._run(together, counts, staying).places
+        return {name: places[name] for name in counts}
+
+    def find(self, view: View) -> Found:
+        """Return the best allocation and placement found, and how it was come by."""
+        jobs = dict(view.jobs)
+        if not jobs:
+            return Found(places={}, verdict=_NOTHING, starts={}, front=(), evaluations=0)
+        # Allocation and placement of the same jobs are asked for one after the other.
+        if self._last is None or self._last[:2] != (view.site, jobs):
+            self._last = (view.site, jobs, self._run(Snapshot.of(jobs.values(), view.site)))
+        return self._last[2]
+
+    def _run(
+        self,
+        view: Snapshot,
+        counts: Mapping[JobId, int] | None = None,
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
+    ) -> Found:
+        # No count of a curve stands for direct access here: it does not go through resources.
+        view = replace(view, site=replace(view.site, direct=False))
+        jobs = list(view.jobs.values())
+        trial = Trial(_judge(self.judge, jobs, view.site), self.metric)
+        if counts is None:
+            pairs = self._pairs(view)
+        else:
+            pairs = self._placements(view, counts, "given", staying)
+        for name, places in pairs:
+            placed = {**places, **staying}
+            trial.start(name, tuple(tuple(sorted(placed[job.id])) for job in jobs))
+        still = [j for j, job in enumerate(jobs) if job.id in staying]
+        neighbours = Neighbours(
+            [self.options(job, view.site) for job in jobs],
+            resources=view.site.resources,
+            rng=np.random.default_rng([self.seed, len(jobs)]),
+            fixed=counts is not None,
+        )
+        known = Known(jobs)
+        # Draws that lead nowhere, or to what was seen before, cost nothing but must end.
+        for _ in range(20 * self.budget):
+            if trial.evaluations >= self.budget:
+                break
+            drawn = neighbours.draw(trial.best, known.hurt(trial.verdict, self.metric))
+            if drawn is not None and all(drawn[j] == trial.best[j] for j in still):
+                trial.look(drawn)
+        return Found(
+            places={job.id: where for job, where in zip(jobs, trial.best, strict=True)},
+            verdict=trial.verdict,
+            starts=trial.starts,
+            front=tuple(trial.front.items()),
+            evaluations=trial.evaluations,
+            progress=tuple(trial.progress),
+        )
+
+    def _pairs(
+        self, view: Snapshot
+    ) -> Iterator[tuple[str, Mapping[JobId, tuple[ResourceId, ...]]]]:
+        """Yield what the papers' allocators and placers would do, where the site allows it."""
+        allocators: dict[str, Allocator] = {
+            "random": Random(measured=self.measured, seed=self.seed),
+            "static": Static(measured=self.measured),
+            "best-bandwidth": BestBandwidth(measured=self.measured),
+            "n-sys": NSys(measured=self.measured),
+            "t-cpu": TCpu(measured=self.measured),
+            "t-cpu, strict": TCpu(measured=self.measured, strict=True),
+        }
+        for name, allocator in allocators.items():
+            try:
+                counts = allocator.allocate(view)
+            except InputError:
+                continue
+            yield from self._placements(view, counts, name)
+        try:
+            counts = Mckp(measured=self.measured, shared=True).allocate(view)
+            yield "mckp + exclusive", Exclusive().place(view, counts)
+        except InputError:
+            return
+
+    def _placements(
+        self,
+        view: Snapshot,
+        counts: Mapping[JobId, int],
+        name: str,
+        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
+    ) -> Iterator[tuple[str, Mapping[JobId, tuple[ResourceId, ...]]]]:
+        placers: dict[str, Placer] = {
+            "greedy-clairvoyant": GreedyClairvoyant(),
+            "greedy-non-clairvoyant": GreedyNonClairvoyant(),
+            "random": RandomPlacement(seed=self.seed),
+        }
+        for placer, policy in placers.items():
+            yield f"{name} + {placer}", policy.place(view, counts, staying)
+
+
+def _judge(entry: str, jobs: Sequence[Job], site: Site) -> Judge:
+    module, _, name = entry.partition(":")
+    try:
+        made: Judge = getattr(importlib.import_module(module), name)(jobs, site)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"search: judge {entry!r} cannot be loaded: {error}") from error
+    return made
+
+
+_NOTHING = Verdict(mean_slowdown=1.0, idle_time=0.0, bandwidth=0.0, slowdown=np.zeros(0))

@@ -1,0 +1,233 @@
+"""Claims on our search: allocation and placement together, judged by simulation."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from penstock.policies.allocation.trial import METRICS
+from penstock.report.findings import Claim
+from penstock.studies.io_resources.scenarios import NOISE, STEPS
+from penstock.studies.io_resources.terms import (
+    BANDWIDTH,
+    IDLE,
+    NAMES,
+    OURS,
+    SLOWDOWN,
+    change,
+    mean,
+    percent,
+)
+from penstock.studies.journal import CellId
+from penstock.studies.sample import Estimate, Floats, Table
+
+SEARCH, SEARCH_OST = "search", "search-ost"
+COLUMNS: Mapping[str, str] = dict(zip(METRICS, (SLOWDOWN, IDLE, BANDWIDTH), strict=True))
+APPROXIMATE = f"search, {METRICS[0]}, approximate"
+
+
+def claims(table: Table, seconds: Mapping[CellId, float]) -> list[Claim]:
+    """Return the claims on the search."""
+    return [
+        *(_at_least_as_good(table, SEARCH, metric) for metric in METRICS),
+        _at_least_as_good(table, SEARCH_OST, METRICS[0]),
+        _front(table),
+        _cost(table, seconds),
+        _noise(table),
+        _approximate(table),
+    ]
+
+
+def searched(metric: str) -> str:
+    """Return what rows call a search set to a metric."""
+    return f"search, {metric}"
+
+
+def pairs(table: Table, scenario: str) -> list[str]:
+    """Return the papers' pairs in a scenario."""
+    return [name for name in table.policies(scenario) if not name.startswith("search")]
+
+
+def best_pair(table: Table, scenario: str, x: float, metric: str) -> str:
+    """Return the pair with the best mean over sets at a load."""
+    sign = -1 if metric.endswith(BANDWIDTH) else 1
+    return min(
+        pairs(table, scenario), key=lambda name: sign * mean(table, scenario, x, name, metric)
+    )
+
+
+def gains(table: Table, scenario: str, ours: str, metric: str) -> dict[float, Estimate]:
+    """Return how much better `ours` is than the best pair of each load; above zero is better."""
+    found = {}
+    for x in table.points(scenario):
+        # The best pair is chosen by means; so is what noise makes of it.
+        theirs = best_pair(table, scenario, x, metric)
+        by = change(table, scenario, metric, ours, theirs, loads=[x])
+        found[x] = by if metric.endswith(BANDWIDTH) else _negative(by)
+    return found
+
+
+def _negative(estimate: Estimate) -> Estimate:
+    return Estimate(value=-estimate.value, low=-estimate.high, high=-estimate.low)
+
+
+def _set_by_set(table: Table, scenario: str, metric: str, column: str) -> tuple[int, int]:
+    """Return in how many sets the search is worse than the best pair of that very set."""
+    worse = sets = 0
+    for x in table.points(scenario):
+        theirs: Floats = np.stack(
+            [table.values(scenario, x, name, column) for name in pairs(table, scenario)]
+        )
+        ours = table.values(scenario, x, searched(metric), column)
+        best = theirs.max(axis=0) if column == BANDWIDTH else theirs.min(axis=0)
+        worse += int(((ours < best) if column == BANDWIDTH else (ours > best)).sum())
+        sets += len(ours)
+    return worse, sets
+
+
+def _at_least_as_good(table: Table, scenario: str, metric: str) -> Claim:
+    column = COLUMNS[metric]
+    gained = gains(table, scenario, searched(metric), column)
+    worse, sets = _set_by_set(table, scenario, metric, column)
+    place = " on synthetic storage targets" if scenario == SEARCH_OST else ""
+    return Claim(
+        claim=f"Ours: set to {metric}, search is at least as good as the best of the papers' "
+        f"pairs at every load{place}",
+        paper=OURS,
+        ours=f"{NAMES[column]} better than the best pair of each load by "
+        f"{_extent(gained)}; worse than the best pair of the same set in {worse} of {sets} sets",
+        holds=worse == 0 and all(estimate.value >= 0 for estimate in gained.values()),
+        why="Rule: worse in no set than any pair on that set, and on average at no load than the "
+        f"pair with the best mean there. {len(pairs(table, scenario))} pairs: every allocator "
+        "with every placer, and mckp with its own.",
+    )
+
+
+def _extent(gained: Mapping[float, Estimate]) -> str:
+    low = min(gained, key=lambda x: gained[x].value)
+    high = max(gained, key=lambda x: gained[x].value)
+    return " to ".join(f"{gained[x].value:.1%} (load {x:g})" for x in (low, high))
+
+
+def _front(table: Table) -> Claim:
+    sizes = [
+        float(row["front_size"] or 0)
+        for metric in METRICS
+        for x in table.points(SEARCH)
+        for row in table.rows(SEARCH, x, searched(metric))
+    ]
+    costs = {
+        (of, by): change(table, SEARCH, COLUMNS[of], searched(by), searched(of))
+        for of in METRICS
+        for by in METRICS
+        if of != by
+    }
+    one = [
+        x
+        for x in table.points(SEARCH)
+        if all(
+            gains(table, SEARCH, searched(METRICS[0]), column)[x].value >= 0
+            for column in COLUMNS.values()
+        )
+    ]
+    return Claim(
+        claim="Ours: the metrics conflict: a search set to one pays in the others",
+        paper=OURS,
+        ours="; ".join(
+            f"set to {by}: {NAMES[COLUMNS[of]]} {percent(estimate, 0)}"
+            for (of, by), estimate in costs.items()
+        ),
+        holds=all(
+            estimate.high < 0 if COLUMNS[of] == BANDWIDTH else estimate.low > 0
+            for (of, _), estimate in costs.items()
+        ),
+        why="Rule: significantly worse in each metric than the search that is set to it, over all "
+        f"loads. The front of one search holds {np.mean(sizes):.0f} placements on average (up to "
+        f"{max(sizes):.0f}). Set to {METRICS[0]}, it is ahead of the best pair of each metric in "
+        f"all three at once at {len(one)} of {len(table.points(SEARCH))} loads.",
+    )
+
+
+def _cost(table: Table, seconds: Mapping[CellId, float]) -> Claim:
+    rows = [
+        row
+        for metric in METRICS
+        for x in table.points(SEARCH)
+        for row in table.rows(SEARCH, x, searched(metric))
+    ]
+    taken = [value for (name, _, _), value in seconds.items() if name == SEARCH]
+    budget = max(int(row["evaluations"] or 0) for row in rows)
+    steps = [step for step in STEPS if step <= budget]
+    after = {
+        step: np.mean(
+            [
+                1 - mean(table, SEARCH, x, searched(METRICS[0]), f"after_{step}")
+                for x in table.points(SEARCH)
+            ]
+        )
+        for step in steps
+    }
+    # Four searches a cell, one of them with approximated curves.
+    each = float(np.median(taken)) / (len(METRICS) + 1)
+    return Claim(
+        claim="Ours: a search costs about a second",
+        paper=OURS,
+        ours=f"{budget} simulations, {each:.1f} s on one core (median); Mean-I/O-SlowDown below "
+        "the set's best pair by "
+        + ", ".join(f"{gain:.1%} after {step}" for step, gain in after.items()),
+        holds=each < 3,
+        why="Rule: less than 3 s. The time is that of a cell over its searches, the simulation of "
+        "all pairs included; not deterministic, a time of this machine.",
+    )
+
+
+def _noise(table: Table) -> Claim:
+    gained = {
+        metric: gains(table, SEARCH, searched(metric), f"noisy_{column}")
+        for metric, column in COLUMNS.items()
+    }
+    lost = [
+        f"{metric} at {x:g} ({percent(estimate)})"
+        for metric, by_load in gained.items()
+        for x, estimate in by_load.items()
+        if estimate.value < 0
+    ]
+    return Claim(
+        claim=f"Ours: what search gains survives phases that vary by {NOISE:.0%}",
+        paper=OURS,
+        ours="against the best pair under the same noise: "
+        + "; ".join(
+            f"{metric} {np.mean([e.value for e in by_load.values()]):+.1%} on average, "
+            f"{_extent(by_load)}"
+            for metric, by_load in gained.items()
+        ),
+        holds=not lost,
+        why="Rule: ahead at each load in each metric. The judge simulates jobs whose phases are "
+        "all alike; in the trial each phase varies."
+        + (
+            f" Not ahead: {'; '.join(lost)}. The same placements are ahead without noise: what was "
+            "found there is in part how phases of one length miss each other."
+            if lost
+            else ""
+        ),
+    )
+
+
+def _approximate(table: Table) -> Claim:
+    gained = gains(table, SEARCH, APPROXIMATE, SLOWDOWN)
+    behind = change(table, SEARCH, SLOWDOWN, APPROXIMATE, searched(METRICS[0]))
+    ahead = [x for x, estimate in gained.items() if estimate.value >= 0]
+    return Claim(
+        claim="Ours: with classes only, where its judge is wrong, search is still as good as the "
+        "best pair with exact curves",
+        paper=OURS,
+        ours=f"ahead at {len(ahead)} of {len(gained)} loads, {_extent(gained)}; against search "
+        f"with exact curves {percent(behind)}",
+        holds=len(ahead) == len(gained),
+        why="Rule: not behind the best pair with exact curves at any load, in Mean-I/O-SlowDown."
+        + (
+            ""
+            if len(ahead) == len(gained)
+            else " It trusts what it is told: the curves of classes hide that some jobs need "
+            "several resources (see Fig. 12a)."
+        ),
+    )

@@ -1,0 +1,283 @@
+"""The scenarios of paper io-resources, Sections V and VI, and ours beyond it, as data.
+
+A point is a load: the sets of a point have an I/O-load(pi_sys) within 0.05 of it, as the paper's
+bins do. The paper does not print its thetas. Here theta is drawn evenly within 0.15 of the point,
+again and again until the set's load falls into the bin. The paper evaluates "over 100" sets a
+scenario: 100 a point at full size.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from penstock import registry
+from penstock.learn.curves import ClassCurves
+from penstock.model import Curve, Job, Snapshot
+from penstock.policies.allocation.search import Found, Search
+from penstock.policies.allocation.trial import METRICS, costs
+from penstock.sim.generators.io_resources import (
+    JOBS,
+    SITE,
+    io_resources,
+    mn4_curves,
+    ost_curves,
+)
+from penstock.sim.placements import JobSet, Outcome, Places
+from penstock.studies.campaign import Cell
+from penstock.studies.journal import Value
+
+BIN, AROUND = 0.05, 0.15
+NOISE = 0.1
+"""By how much phases vary where a search is tried on phases that its judge does not know."""
+LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
+BEYOND = (1.2, 1.5, 1.8)
+"""Loads past saturation, which the paper does not show."""
+NON_CLAIRVOYANT, CLAIRVOYANT, RANDOM = "greedy-non-clairvoyant", "greedy-clairvoyant", "random"
+PLACERS = (CLAIRVOYANT, NON_CLAIRVOYANT, RANDOM)
+ALLOCATORS: Mapping[str, tuple[str, Mapping[str, object]]] = {
+    "random": ("random", {}),
+    "static": ("static", {}),
+    "best-bandwidth": ("best-bandwidth", {}),
+    "n-sys": ("n-sys", {}),
+    "t-cpu": ("t-cpu", {}),
+    "t-cpu, strict": ("t-cpu", {"strict": True}),
+}
+MCKP = "mckp + exclusive"
+BUDGET = {"full": 500, "fast": 200}
+"""Simulations that a search may make."""
+STEPS = (20, 50, 100, 200, 500)
+"""After how many simulations the search's progress is reported."""
+
+
+def pair(allocator: str, placer: str = NON_CLAIRVOYANT) -> str:
+    """Return what rows call an allocator with a placer."""
+    return f"{allocator} + {placer}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Sets of jobs over the load, met by several pairs of allocator and placer.
+
+    `drawn` names the scenario whose sets these are, so that two can meet the same.
+    """
+
+    drawn: str
+    full: Sequence[float]
+    fast: Sequence[float]
+    sets: Mapping[str, int]
+    curves: Callable[[], tuple[Curve, ...]] = mn4_curves
+    jobs: int = JOBS
+    placers: Sequence[str] = (NON_CLAIRVOYANT,)
+    options: Mapping[str, object] = field(default_factory=dict)
+    approximate: Sequence[tuple[str, str]] = ()
+    searches: Sequence[str] = ()
+
+    def points(self, size: str) -> Sequence[float]:
+        """Return the loads of a size."""
+        return self.full if size == "full" else self.fast
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "io-nodes": Scenario(
+        drawn="io-nodes",
+        full=(*LOADS, *BEYOND),
+        fast=(*LOADS, *BEYOND),
+        sets={"full": 100, "fast": 16},
+        placers=PLACERS,
+        approximate=(
+            ("best-bandwidth", NON_CLAIRVOYANT),
+            ("best-bandwidth", CLAIRVOYANT),
+            ("n-sys", NON_CLAIRVOYANT),
+            ("t-cpu", NON_CLAIRVOYANT),
+        ),
+    ),
+    "twenty-jobs": Scenario(
+        drawn="twenty-jobs",
+        full=LOADS,
+        fast=LOADS,
+        sets={"full": 100, "fast": 12},
+        jobs=20,
+    ),
+    "measured-counts": Scenario(
+        drawn="io-nodes",
+        full=LOADS,
+        fast=(0.2, 0.5, 0.8, 1.0),
+        sets={"full": 100, "fast": 12},
+        options={"measured": True},
+    ),
+    "ost": Scenario(
+        drawn="ost",
+        full=LOADS,
+        fast=LOADS,
+        sets={"full": 100, "fast": 16},
+        curves=ost_curves,
+    ),
+    "search": Scenario(
+        drawn="io-nodes",
+        full=LOADS,
+        fast=LOADS,
+        sets={"full": 20, "fast": 4},
+        placers=PLACERS,
+        searches=METRICS,
+    ),
+    "search-ost": Scenario(
+        drawn="ost",
+        full=LOADS,
+        fast=(0.2, 0.5, 0.8),
+        sets={"full": 10, "fast": 3},
+        curves=ost_curves,
+        placers=PLACERS,
+        searches=METRICS[:1],
+    ),
+}
+
+
+def draw(scenario: Scenario, load: float, seed: Sequence[int]) -> list[Job]:
+    """Draw a set of jobs whose I/O-load(pi_sys) is in the bin around `load`."""
+    rng = np.random.default_rng(seed)
+    most = scenario.jobs / SITE.resources
+    while True:
+        theta = rng.uniform(max(0.01, load - AROUND), min(0.999 * most, load + AROUND))
+        drawn = [*seed, int(rng.integers(2**31))]
+        jobs = io_resources(theta, seed=drawn, jobs=scenario.jobs, curves=scenario.curves())
+        if abs(JobSet(jobs, SITE).least_load - load) <= BIN:
+            return jobs
+
+
+@cache
+def learnt(curves: Callable[[], tuple[Curve, ...]]) -> ClassCurves:
+    """Return what can be learnt of a data set's classes."""
+    return ClassCurves.fit(curves())
+
+
+def run_cell(cell: Cell, *, seed: int, budget: int) -> list[dict[str, Value]]:
+    """Return a row for every pair that meets the cell's set of jobs."""
+    scenario = SCENARIOS[cell.scenario]
+    point = round(cell.x * 1000)
+    drawn = (seed, zlib.crc32(scenario.drawn.encode()), point, cell.workload)
+    met = _Met(cell, scenario, draw(scenario, cell.x, drawn), luck=zlib.crc32(repr(drawn).encode()))
+    rows = met.rows(dict(met.pairs()))
+    for metric in scenario.searches:
+        rows += met.searched(metric, budget)
+    return rows
+
+
+def _policy(kind: str, name: str, options: Mapping[str, object]) -> Any:
+    return _class(kind, name)(**options)
+
+
+@cache
+def _class(kind: str, name: str) -> type[Any]:
+    """Return a policy's class; looking it up costs as much as a simulation."""
+    return registry.load(kind, name)
+
+
+class _Met:
+    """A set of jobs, and the policies that meet it; `luck` seeds those that draw."""
+
+    def __init__(self, cell: Cell, scenario: Scenario, jobs: list[Job], *, luck: int) -> None:
+        self._cell, self._scenario, self._luck = cell, scenario, luck
+        self._view = Snapshot.of(jobs, SITE)
+        self._set = JobSet(jobs, SITE)
+        self._noisy = JobSet(jobs, SITE, noise=NOISE, seed=luck) if scenario.searches else None
+        self._least = self._set.least_load
+        classes = learnt(scenario.curves)
+        self._believed = Snapshot.of(
+            [replace(j, curve=classes.approximate(j.curve)) for j in jobs if j.curve is not None],
+            SITE,
+        )
+
+    def pairs(self) -> Iterator[tuple[str, Places]]:
+        """Yield the papers' pairs, and those that know jobs' classes only."""
+        for name in ALLOCATORS:
+            counts = self._counts(name, self._view)
+            for placer in self._scenario.placers:
+                yield pair(name, placer), self._places(placer, counts, self._view)
+        counts = _policy("allocation", "mckp", {"shared": True}).allocate(self._view)
+        yield MCKP, self._places("exclusive", counts, self._view)
+        for name, placer in self._scenario.approximate:
+            counts = self._counts(name, self._believed)
+            places = self._places(placer, counts, self._believed)
+            yield f"{pair(name, placer)}, approximate", places
+
+    def _counts(self, name: str, view: Snapshot) -> Mapping[str, int]:
+        policy, options = ALLOCATORS[name]
+        luck = {"seed": self._luck} if policy == "random" else {}
+        made = _policy("allocation", policy, {**self._scenario.options, **options, **luck})
+        counts: Mapping[str, int] = made.allocate(view)
+        return counts
+
+    def _places(self, placer: str, counts: Mapping[str, int], view: Snapshot) -> Places:
+        luck = {"seed": self._luck} if placer == RANDOM else {}
+        return self._set.places(_policy("placement", placer, luck).place(view, counts))
+
+    def rows(self, named: Mapping[str, Places]) -> list[dict[str, Value]]:
+        """Simulate placements and return what each gave."""
+        outcomes = self._set.simulate_all(list(named.values()), occupancy=True)
+        rows: list[dict[str, Value]] = [
+            {
+                "scenario": self._cell.scenario,
+                "x": self._cell.x,
+                "workload": self._cell.workload,
+                "policy": name,
+                **_values(outcome),
+                "spread": outcome.spread,
+                "resources": int(outcome.counts.sum()),
+                "load": self._set.load(outcome.counts),
+                "least_load": self._least,
+            }
+            for name, outcome in zip(named, outcomes, strict=True)
+        ]
+        if self._noisy is not None:
+            noisy = self._noisy.simulate_all(list(named.values()))
+            for row, outcome in zip(rows, noisy, strict=True):
+                row |= {f"noisy_{key}": value for key, value in _values(outcome).items()}
+        return rows
+
+    def searched(self, metric: str, budget: int) -> list[dict[str, Value]]:
+        """Search with exact curves, and for the first metric with approximated ones too."""
+        policy = {"metric": metric, "budget": budget, "seed": self._luck}
+        known = [(self._view, ""), (self._believed, ", approximate")]
+        rows: list[dict[str, Value]] = []
+        for view, name in known if metric == METRICS[0] else known[:1]:
+            search: Search = _policy("allocation", "search", policy)
+            found = search.find(view)
+            places = {f"search, {metric}{name}": self._set.places(found.places)}
+            rows += [row | _account(found, metric, budget) for row in self.rows(places)]
+        return rows
+
+
+def _values(outcome: Outcome) -> dict[str, Value]:
+    return {
+        "mean_slowdown": outcome.mean_slowdown,
+        "max_slowdown": outcome.max_slowdown,
+        "slowdown_io": float(outcome.slowdown_io.mean()),
+        "slowdown_congestion": float(outcome.slowdown_congestion.mean()),
+        "idle_time": outcome.idle_time,
+        "bandwidth": outcome.bandwidth,
+        "extended": int(outcome.extended),
+    }
+
+
+def _account(found: Found, metric: str, budget: int) -> dict[str, Value]:
+    """Say what a search cost, how it got on, and what it saw that nothing else beats."""
+    which = METRICS.index(metric)
+    best_pair = min(costs(verdict)[which] for verdict in found.starts.values())
+    after = {
+        f"after_{step}": min(cost for at, cost in found.progress if at <= step) / best_pair
+        for step in STEPS
+        if step <= budget
+    }
+    front = sorted(
+        (v.mean_slowdown, v.idle_time, v.bandwidth) for v in (verdict for _, verdict in found.front)
+    )
+    return {
+        "evaluations": found.evaluations,
+        **after,
+        "front_size": len(front),
+        "front": " ".join(":".join(f"{value:.6g}" for value in point) for point in front),
+    }
