@@ -8,7 +8,7 @@ from strategies import HALVES, REALS, examples
 
 from penstock import registry
 from penstock.errors import InputError
-from penstock.model import Pack, Schedule, Site
+from penstock.model import Curve, Pack, Schedule, Site
 from penstock.sim import packs
 from penstock.sim.engine import simulate
 from penstock.sim.workload import Workload
@@ -57,7 +57,7 @@ def periodic(*jobs: tuple[int, float, float, int]) -> Workload:
 
 
 @given(workload=released_together())
-@examples(60)
+@examples(40)
 def test_a_pack_ends_within_its_longest_job_and_all_its_io(workload: Workload) -> None:
     """C_max <= max T_i + sum of I/O for one pack under every list order."""
     bound = workload.work.max() + workload.io.sum()
@@ -178,6 +178,22 @@ def test_volumes_behind_a_bandwidth_are_the_same_seconds() -> None:
     schedules = [packer.pack(packs.known_jobs(workload, s), s) for s in (plain, fast)]
     assert schedules[0] == schedules[1]
     assert packs.known_jobs(workload, fast)[0].volume == 80
+
+
+def test_curves_say_how_long_io_takes_behind_one_io_node() -> None:
+    """10 s on two resources at 4 a second are 20 s on one at 2."""
+    workload = Workload(
+        compute=[5.0],
+        io=[10.0],
+        offsets=[0, 1],
+        release=[0.0],
+        resource_offsets=[0, 2],
+        resources=[0, 1],
+        curves=[Curve.of({1: 2.0, 2: 4.0})],
+    )
+    assert packs.known_jobs(workload)[0].volume == 20
+    run = packs.run(workload, registry.policy("packing", "first-fit"), FCFS, Site(nodes=1))
+    assert (run.makespan, run.stretch.tolist()) == (25, [1.0])
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ class PackMetrics:
 
 def known_jobs(workload: Workload, site: Site | None = None) -> list[Job]:
     """Return the jobs as a packer may know them: nodes, compute time and volume in all."""
+    workload = _behind_one_io_node(workload)
     bandwidth = (site or Site()).bandwidth or 1.0
     compute = workload.total(workload.compute).tolist()
     volume = (bandwidth * workload.total(workload.io)).tolist()
@@ -85,6 +86,7 @@ def run(workload: Workload, packer: Packer, sharing: Sharing, site: Site) -> Pac
 
 def run_schedule(workload: Workload, schedule: Schedule, sharing: Sharing, site: Site) -> PackedRun:
     """Run a schedule under a sharing policy."""
+    workload = _behind_one_io_node(workload)
     serial = {workload.id(j): j for j in range(len(workload))}
     _check(schedule, serial, site)
     start, finish = _run(workload, serial, schedule, sharing, site)
@@ -213,6 +215,24 @@ def _barriers(ids: Sequence[JobId], packs: Sequence[Pack]) -> tuple[Ints, Ints]:
             leader = pack.behind.get(job)
             after[place[job]] = number - 1 if leader is None else own[leader]
     return barrier, after
+
+
+def _behind_one_io_node(workload: Workload) -> Workload:
+    """Return the same jobs, each with one resource: its curve says how long its I/O then takes."""
+    if workload.curves is None:
+        return workload
+    scale = [workload.io_scale(j, 1) for j in range(len(workload))]
+    return Workload(
+        ids=workload.ids,
+        compute=workload.compute,
+        io=workload.io * np.repeat(scale, np.diff(workload.offsets)),
+        offsets=workload.offsets,
+        release=workload.release,
+        nodes=workload.nodes,
+        max_share=workload.max_share,
+        profile=workload.profile,
+        details=workload.details,
+    )
 
 
 def _without_contention(workload: Workload) -> Workload:

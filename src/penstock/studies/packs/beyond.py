@@ -29,6 +29,8 @@ from penstock.studies.sample import Estimate, Table
 
 NEXT = "named as next (Section 7)"
 OURS = "not in the paper"
+BINDING = 3.0
+"""Up to which S the bound is looked at; chosen with the results at hand."""
 
 
 def claims(table: Table) -> list[Claim]:
@@ -186,15 +188,22 @@ def _any_sensitivity(table: Table) -> Claim:
     one = {s: (at(1, s, MAKESPAN), at(1, s, STRETCH)) for s in SENSITIVITIES}
     three = {s: at(3, s, MAKESPAN) for s in SENSITIVITIES}
     best = min(three, key=lambda s: three[s])
-    rising = np.diff([one[s][1] for s in SENSITIVITIES])
-    falling = np.diff([one[s][0] for s in SENSITIVITIES])
+    own = np.mean(
+        table.values("sensitivity-1", 5.0, S_1, MAKESPAN)
+        == table.values("sensitivity-1", 5.0, FIRST_FIT, MAKESPAN)
+    )
+    binding = [s for s in SENSITIVITIES if s <= BINDING]
+    rising = np.diff([one[s][1] for s in binding])
+    falling = np.diff([one[s][0] for s in binding])
     return Claim(
-        claim="Ours: with one I/O node, S trades makespan for stretch all the way",
+        claim=f"Ours: with one I/O node, S trades makespan for stretch up to S = {BINDING:g}",
         paper="S = alpha 'a middle case that one would obtain if S varied'",
         ours="makespan and largest stretch over first-fit's: "
         + ", ".join(f"S = {s:g} {m:.2f} {x:.2f}" for s, (m, x) in one.items())
         + f"; with 3 I/O nodes the makespan is shortest at S = {best:g} ({three[best]:.2f})",
         holds=bool((rising >= -0.01).all() and (falling <= 0.01).all()),
-        why="Rule: over the values of S the makespan never rises and the largest stretch never "
-        "falls by more than a hundredth of first-fit's.",
+        why=f"Rule: over the values of S up to {BINDING:g} the makespan never rises and the "
+        "largest stretch never falls by more than a hundredth of first-fit's. Beyond, few packs "
+        f"are bounded by their I/O: at S = 5 the makespan is first-fit's own on {100 * own:.0f}% "
+        "of the workloads, and where it is not the stretch may be larger.",
     )

@@ -126,7 +126,7 @@ def _figure_7(table: Table) -> Figure:
     def panel(k: int) -> Dots:
         found = stretches(k)
         compute, io, _ = TABLE_1[k - 1]
-        title = f"Application {k}: {compute:g} s and {io:g} s of I/O"
+        title = f"Application {k}: {compute:g} s, then {io:g} s of I/O"
         return Dots(title=title, labels=ORDERS, value=found, low=found, high=found, better="lower")
 
     alike = max(
