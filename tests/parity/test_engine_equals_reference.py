@@ -98,18 +98,30 @@ def test_reallocation_while_jobs_run(name: str, case: Case) -> None:
     assert [(type(e), e.time) for e in hooks[0].seen] == [(type(e), e.time) for e in hooks[1].seen]
 
 
-def arbiter(site: Site, allocator: str, placer: str, delay: float) -> Arbiter:
+OPTIONS = {"search": {"budget": 20}}
+
+
+def arbiter(allocator: str, placer: str, delay: float) -> Arbiter:
     return Arbiter(
-        allocator=registry.policy("allocation", allocator),
-        placer=registry.policy("placement", placer),
+        allocator=registry.policy("allocation", allocator, OPTIONS.get(allocator)),
+        placer=registry.policy("placement", placer, OPTIONS.get(placer)),
         remap_delay=delay,
     )
 
 
-@pytest.mark.parametrize("placer", sorted(registry.POLICIES["placement"]))
-@pytest.mark.parametrize("allocator", ["mckp", "n-sys", "size", "static", "random"])
+@pytest.mark.parametrize(
+    ("allocator", "placer"),
+    [
+        ("mckp", "exclusive"),
+        ("n-sys", "greedy-clairvoyant"),
+        ("random", "random"),
+        ("search", "search"),
+        ("size", "greedy-non-clairvoyant"),
+        ("static", "greedy-clairvoyant"),
+    ],
+)
 @given(case=cases(), delay=st.sampled_from([0.0, 0.5, 3.0]))
-@examples(15)
+@examples(25)
 def test_arbitration_while_jobs_run(allocator: str, placer: str, case: Case, delay: float) -> None:
     site = replace(case.site, nodes=case.site.nodes or 8, direct=True)
     workload = case.workload
@@ -118,7 +130,7 @@ def test_arbitration_while_jobs_run(allocator: str, placer: str, case: Case, del
     workload.resource_offsets = np.arange(len(workload) + 1)
     workload.resources = workload.resources[: len(workload)]
     policy = registry.sharing("set-10")
-    arbiters = [arbiter(site, allocator, placer, delay) for _ in range(2)]
+    arbiters = [arbiter(allocator, placer, delay) for _ in range(2)]
     runs = [
         simulate(workload, policy, site=site, arbitrate=each.handle, timeline=True)
         for simulate, each in zip((engine.simulate, reference.simulate), arbiters, strict=True)

@@ -7,6 +7,8 @@ hurt most and resources fullest, each kept if the judge finds it better. So it i
 judge than the best of the pairs. All that it saw and nothing else it saw beats in all metrics at
 once is its `front`.
 
+Jobs without I/O, or of which too little is known, are not judged; they get the least they may have.
+
 It implements both protocols: `allocate` gives the counts that it found, `place` their places, or
 the best places it finds for counts of others. What it decides on is what jobs are known to be:
 curve, volume, compute time, nodes and w_iter. Direct access is left out.
@@ -83,6 +85,7 @@ class Search(Choosing):
         self.budget = budget
         self.seed = seed
         self.judge = judge
+        self._others = GreedyNonClairvoyant()
         self._last: tuple[Site, dict[JobId, Job], Found] | None = None
 
     def allocate(self, view: View) -> Mapping[JobId, int]:
@@ -96,22 +99,36 @@ class Search(Choosing):
         staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return the places found along with these counts, or the best found for them alone."""
-        jobs = [view.jobs[name] for name in (*counts, *staying)]
-        together = Snapshot.of(jobs, view.site)
+        together = Snapshot.of([view.jobs[name] for name in (*counts, *staying)], view.site)
         if not staying and self.find(together).counts == counts:
             return self.find(together).places
-        places = self._run(together, counts, staying).places
-        return {name: places[name] for name in counts}
+        known = _judged(together)
+        judged = {name: count for name, count in counts.items() if name in known.jobs}
+        fixed = {name: where for name, where in staying.items() if name in known.jobs}
+        found = self._run(known, judged, fixed).places if judged else {}
+        others = {name: count for name, count in counts.items() if name not in judged}
+        placed = {name: found[name] for name in judged}
+        return placed | dict(self._others.place(together, others, {**staying, **placed}))
 
     def find(self, view: View) -> Found:
         """Return the best allocation and placement found, and how it was come by."""
         jobs = dict(view.jobs)
-        if not jobs:
-            return Found(places={}, verdict=_NOTHING, starts={}, front=(), evaluations=0)
         # Allocation and placement of the same jobs are asked for one after the other.
         if self._last is None or self._last[:2] != (view.site, jobs):
-            self._last = (view.site, jobs, self._run(Snapshot.of(jobs.values(), view.site)))
+            self._last = (view.site, jobs, self._find(Snapshot.of(jobs.values(), view.site)))
         return self._last[2]
+
+    def _find(self, view: Snapshot) -> Found:
+        known = _judged(view)
+        found = self._run(known) if known.jobs else _NOTHING
+        least = {
+            name: self.fit(job, view.site, 1)
+            for name, job in view.jobs.items()
+            if name not in known.jobs
+        }
+        return replace(
+            found, places={**found.places, **self._others.place(view, least, found.places)}
+        )
 
     def _run(
         self,
@@ -203,4 +220,19 @@ def _judge(entry: str, jobs: Sequence[Job], site: Site) -> Judge:
     return made
 
 
-_NOTHING = Verdict(mean_slowdown=1.0, idle_time=0.0, bandwidth=0.0, slowdown=np.zeros(0))
+def _judged(view: Snapshot) -> Snapshot:
+    """Return the jobs that do I/O and are known well enough to be simulated."""
+    jobs = view.jobs.values()
+    return Snapshot.of(
+        [job for job in jobs if job.curve is not None and job.volume and job.compute is not None],
+        view.site,
+    )
+
+
+_NOTHING = Found(
+    places={},
+    verdict=Verdict(mean_slowdown=1.0, idle_time=0.0, bandwidth=0.0, slowdown=np.zeros(0)),
+    starts={},
+    front=(),
+    evaluations=0,
+)
