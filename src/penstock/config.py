@@ -21,11 +21,11 @@ from penstock.arbiter import Arbiter
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.model import Site, units
-from penstock.policies.base import Allocator, Placer, Sharing
+from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
 PREFIX = "PENSTOCK_"
 FILES = ("penstock.toml", "~/.config/penstock/penstock.toml", "/etc/penstock/penstock.toml")
-DECIDED = ("sharing", "allocation", "placement")
+DECIDED = ("sharing", "allocation", "placement", "packing")
 """The sections that name a policy and its options."""
 OWN = "own"
 LARGEST = 10**6
@@ -134,6 +134,20 @@ class PlacementSection(
         return made
 
 
+class PackingSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """Which jobs run together, behind which I/O node."""
+
+    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = "pack-partition"
+    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+
+    def packer(self) -> Packer:
+        """Return the policy, made with its options."""
+        made: Packer = registry.policy("packing", self.policy, self.options)
+        return made
+
+
 class SimulationSection(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
 ):
@@ -162,6 +176,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sharing: SharingSection = SharingSection()
     allocation: AllocationSection = AllocationSection()
     placement: PlacementSection = PlacementSection()
+    packing: PackingSection = PackingSection()
     simulation: SimulationSection = SimulationSection()
 
     def arbiter(self) -> Arbiter | None:
@@ -284,6 +299,7 @@ def load(
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,
         "placement": loaded.config.placement.placer,
+        "packing": loaded.config.packing.packer,
     }
     for section, make in makers.items():
         options = sorted(key for key in origins if key.startswith(f"{section}.options"))

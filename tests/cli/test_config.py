@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import config
@@ -15,14 +16,20 @@ def test_what_is_shown_is_a_file_that_means_the_same(
     name = 'a "quoted" \\ name\ttab \N{SNOWMAN} \x7f'
     settings = ("--set", f"site.name={name}", "--set", "site.capacity=[1, 0.9]")
     settings += ("--set", "site.bandwidth=2 GiB/s", "--set", "simulation.window=1:2")
-    settings += ("--set", "sharing.options.unknown=3")
+    settings += ("--set", "sharing.options.unknown=3", "--set", "packing.policy=first-fit")
+    settings += ("--set", "packing.options.estimate=io-bound", "--set", "allocation.policy=mckp")
+    settings += ("--set", "site.direct=true", "--set", "allocation.remap-delay=10 s")
     shown = penstock("config", "show", *settings)
     assert shown.status == 0
     file = directory / "shown.toml"
     file.write_text(shown.out)
     again = config.load(file, environment={}).config
     given = [config.Setting.parse(argument) for argument in settings[1::2]]
-    assert again == config.load(None, given).config
+    expected = config.load(None, given).config
+    # The file also says which options are at their defaults.
+    assert vars(again.allocation.allocator()) == vars(expected.allocation.allocator())
+    allocation = msgspec.structs.replace(again.allocation, options={})
+    assert msgspec.structs.replace(again, allocation=allocation) == expected
     assert again.site.name == name
     assert "nodes = 96  # environment PENSTOCK_SITE__NODES" in shown.out
     assert "resources = 1  # default" in shown.out

@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SLOW = {
     "penstock reproduce io-sets --out study",
     "penstock reproduce forwarding-policies --out forwarding",
-    "penstock reproduce io-resources --out study",
+    "penstock reproduce io-resources --out io-resources",
     "penstock reproduce packs --out packs",
 }
 """Much work; tests/studies runs those studies in small."""

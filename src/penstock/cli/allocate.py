@@ -25,7 +25,8 @@ from penstock.sim.traces.jobs_file import read_jobs
     metavar="NAME",
     help="'penstock policies --kind allocation' lists them, or ./file.py:Class; else mckp.",
 )
-@options.sited
+@options.direct
+@options.divided
 @options.configured
 @options.as_json
 def allocate(
@@ -35,6 +36,7 @@ def allocate(
     io_nodes: str | None,
     nodes: str | None,
     direct: bool | None,
+    chosen: tuple[str, ...],
     config_file: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -45,7 +47,7 @@ def allocate(
     Examples:
       penstock allocate jobs.json --io-nodes 12
       penstock allocate jobs.json --io-nodes 12 --policy static --nodes 384
-      penstock allocate jobs.json --io-nodes 12 --no-direct --set allocation.options.shared=true
+      penstock allocate jobs.json --io-nodes 12 --no-direct --option shared=true
 
     \b
     FILE is JSON, bandwidths in any unit by number of I/O nodes, 0 being direct access:
@@ -58,13 +60,14 @@ def allocate(
     Bandwidths are those of a job alone on its I/O nodes. Jobs may go direct where their curves know
     it, unless --no-direct or the configuration's site.direct says otherwise.
     """
-    loaded = options.load_site(
+    loaded = options.load_divided(
         config_file,
         settings,
-        {"allocation.policy": policy},
+        {"allocation.policy": policy, "site.direct": options.yes_no(direct)},
+        section="allocation",
         io_nodes=io_nodes,
         nodes=nodes,
-        direct=direct,
+        chosen=chosen,
     )
     jobs = read_jobs(file, loaded.config.site.site())
     site = site_for(loaded, jobs, direct)

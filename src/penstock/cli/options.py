@@ -1,7 +1,7 @@
 """What several verbs take: --json, the configuration, and how to read workload files."""
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -86,15 +86,17 @@ def simulated(command: F) -> F:
     return command
 
 
-def sited(command: F) -> F:
-    """Add what describes a site to those who divide it: I/O nodes, compute nodes, direct access."""
+def divided(command: F) -> F:
+    """Add what those need to be told who divide a site: its size, and their policy's options."""
     for option in (
         click.option(
-            "--direct/--no-direct",
-            default=None,
-            help="Whether jobs may go past all I/O nodes; else where their curves know it.",
+            "--option",
+            "chosen",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the policy, as 'penstock policies NAME' lists them. Repeatable.",
         ),
-        click.option("--nodes", metavar="N", help="Compute nodes of the site; static needs them."),
+        click.option("--nodes", metavar="N", help="Compute nodes in all; else site.nodes."),
         click.option(
             "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
         ),
@@ -103,23 +105,45 @@ def sited(command: F) -> F:
     return command
 
 
-def load_site(
+direct = click.option(
+    "--direct/--no-direct",
+    default=None,
+    help="Whether jobs may go past all I/O nodes; else where their curves know it.",
+)
+
+
+def yes_no(flag: bool | None) -> str | None:
+    """Return a flag as the configuration writes it."""
+    return None if flag is None else str(flag).lower()
+
+
+def load_divided(
     config_file: Path | None,
     settings: tuple[str, ...],
     flags: Mapping[str, str | None],
     *,
+    section: str,
     io_nodes: str | None,
     nodes: str | None,
-    direct: bool | None,
+    chosen: tuple[str, ...],
 ) -> config.Loaded:
-    """Return the configuration in force for those who take the options of `sited`."""
-    site = {
-        "site.resources": io_nodes,
-        "site.nodes": nodes,
-        "site.direct": None if direct is None else str(direct).lower(),
-    }
-    defaults = {"allocation.policy": DEFAULT_ALLOCATION}
-    return load(config_file, settings, {**flags, **site}, defaults=defaults)
+    """Return the configuration in force for those who take the options of `divided`."""
+    of_policy = []
+    for text in chosen:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--option {text!r} is not of the form NAME=VALUE")
+        key = f"{section}.options.{name.strip()}"
+        of_policy.append(config.Setting.flag("--option", key, value.strip()))
+    sizes = {"site.resources": io_nodes, "site.nodes": nodes}
+    return load(
+        config_file,
+        settings,
+        {**flags, **sizes},
+        own={"allocation.policy": DEFAULT_ALLOCATION},
+        more=of_policy,
+        names={f"{section}.policy": "--policy"},
+    )
 
 
 FLAGS = {
@@ -129,6 +153,7 @@ FLAGS = {
     "placement.policy": "--placement",
 }
 """The flags that are not called like the last part of their key."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def load(
@@ -136,17 +161,24 @@ def load(
     settings: tuple[str, ...],
     flags: Mapping[str, str | None],
     *,
-    defaults: Mapping[str, str] = MappingProxyType({}),
+    own: Mapping[str, str] = NOTHING,
+    more: Sequence[config.Setting] = (),
+    names: Mapping[str, str] = NOTHING,
 ) -> config.Loaded:
-    """Return the configuration in force; `flags` is KEY to the value of its flag."""
+    """Return the configuration in force; `flags` is KEY to the value of its flag.
+
+    `own` are a verb's own defaults, `more` what it was told otherwise, `names` its flags' names
+    where they differ from the usual.
+    """
+    called = {**FLAGS, **names}
     given = [config.Setting.parse(setting) for setting in settings]
     given += [
-        config.Setting.flag(FLAGS.get(key, f"--{key.rpartition('.')[2]}"), key, text)
+        config.Setting.flag(called.get(key, f"--{key.rpartition('.')[2]}"), key, text)
         for key, text in flags.items()
         if text is not None
     ]
-    own = [config.Setting(key=k, value=v, origin=config.Origin()) for k, v in defaults.items()]
-    loaded = config.load(config_file, given, defaults=own)
+    defaults = [config.Setting(key=k, value=v, origin=config.Origin()) for k, v in own.items()]
+    loaded = config.load(config_file, [*given, *more], defaults=defaults)
     knowledge(loaded)
     return loaded
 

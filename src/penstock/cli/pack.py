@@ -1,60 +1,38 @@
 """penstock pack: which jobs should run together, in which order, behind which I/O node."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from penstock import registry
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
-from penstock.errors import InputError
 from penstock.model import Job, JobId, Pack, Schedule, Site
 from penstock.model.load import io_occupation, isolated_io
 from penstock.model.units import show_seconds
-from penstock.policies.base import Packer
 from penstock.policies.packing.packs import partition_nodes
 from penstock.sim import packs, traces
 from penstock.sim.traces.jobs_file import is_workload, read_jobs
 
-DEFAULT = "pack-partition"
-
 
 @click.command(short_help="Which jobs should run together, behind which I/O node.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--io-nodes", type=int, metavar="R", help="I/O nodes; else site.resources.")
-@click.option(
-    "--nodes",
-    type=int,
-    metavar="N",
-    help="Compute nodes in all; else site.nodes. N / R a partition.",
-)
 @click.option(
     "--policy",
     metavar="NAME",
-    default=DEFAULT,
-    show_default=True,
-    help="'penstock policies --kind packing' lists them, or ./file.py:Class.",
+    help="'penstock policies --kind packing' lists them, or ./file.py:Class; else pack-partition.",
 )
-@click.option(
-    "--option",
-    "given",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of the policy: --option sensitivity=alpha. Repeatable.",
-)
+@options.divided
 @options.configured
 @options.as_json
 def pack(
     *,
     file: Path,
-    io_nodes: int | None,
-    nodes: int | None,
-    policy: str,
-    given: tuple[str, ...],
+    policy: str | None,
+    io_nodes: str | None,
+    nodes: str | None,
+    chosen: tuple[str, ...],
     config_file: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -79,36 +57,25 @@ def pack(
     length: above one, they must wait for each other. The makespan is an estimate without
     contention; 'penstock simulate' and 'penstock reproduce packs' run schedules exactly.
     """
-    site = _site(options.load(config_file, settings, {}).config.site.site(), io_nodes, nodes)
+    loaded = options.load_divided(
+        config_file,
+        settings,
+        {"packing.policy": policy},
+        section="packing",
+        io_nodes=io_nodes,
+        nodes=nodes,
+        chosen=chosen,
+    )
+    site, section = loaded.config.site.site(), loaded.config.packing
     jobs = packs.known_jobs(traces.read(file, site), site) if is_workload(file) else read_jobs(file)
-    packer: Packer = registry.policy("packing", policy, dict(map(_option, given)))
-    with options.about(file), options.running(policy):
-        schedule = packer.pack(jobs, site)
+    with options.about(file), options.running(section.policy):
+        schedule = section.packer().pack(jobs, site)
         times = packs.contention_free(jobs, schedule, site)
     result = _result(jobs, schedule, site, times) | {
-        "policy": policy,
+        "policy": section.policy,
         "file": click.format_filename(file),
     }
     emit_json(result) if as_json else _show(result)
-
-
-def _site(site: Site, io_nodes: int | None, nodes: int | None) -> Site:
-    return replace(
-        site,
-        resources=site.resources if io_nodes is None else io_nodes,
-        nodes=site.nodes if nodes is None else nodes,
-    )
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise InputError(f"--option {text!r} is not of the form NAME=VALUE")
-    try:
-        table = tomllib.loads(f"value = {value}")
-    except tomllib.TOMLDecodeError:
-        return name.strip(), value.strip()
-    return name.strip(), table["value"] if len(table) == 1 else value.strip()
 
 
 def _result(

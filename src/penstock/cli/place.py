@@ -26,7 +26,8 @@ from penstock.sim.traces.jobs_file import read_jobs
     metavar="NAME",
     help="How many each job gets, as 'penstock allocate --policy'; else mckp.",
 )
-@options.sited
+@options.direct
+@options.divided
 @options.configured
 @options.as_json
 def place(
@@ -37,6 +38,7 @@ def place(
     io_nodes: str | None,
     nodes: str | None,
     direct: bool | None,
+    chosen: tuple[str, ...],
     config_file: Path | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -52,13 +54,18 @@ def place(
     would keep it busy if none of them waited: the sum of their I/O ratios, for jobs with a curve,
     volume and compute time.
     """
-    loaded = options.load_site(
+    loaded = options.load_divided(
         config_file,
         settings,
-        {"placement.policy": policy, "allocation.policy": allocation},
+        {
+            "placement.policy": policy,
+            "allocation.policy": allocation,
+            "site.direct": options.yes_no(direct),
+        },
+        section="placement",
         io_nodes=io_nodes,
         nodes=nodes,
-        direct=direct,
+        chosen=chosen,
     )
     jobs = read_jobs(file, loaded.config.site.site())
     site = allocating.site_for(loaded, jobs, direct)
