@@ -17,7 +17,7 @@ demo: $(VENV)/ready
 	penstock reproduce demo --out out/demo
 
 test: $(VENV)/ready-test lint
-	pytest -n $(CORES)
+	pytest -n $(CORES) --dist loadfile  # a study is run once for all tests of its file
 
 lint: $(VENV)/ready-test
 	ruff check .

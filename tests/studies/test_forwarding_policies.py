@@ -4,51 +4,30 @@ from functools import partial
 
 import numpy as np
 import pytest
+from claims import assert_all_is_said, find
 
 from penstock import registry
 from penstock.data import COUNTS, g5k_applications, mn4_patterns
 from penstock.model import Job, Site, Snapshot
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import forwarding_policies, load
-from penstock.studies.campaign import Campaign, Cell, Results, every, local_workers, run
+from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.forwarding_policies import applications, patterns, queues, sets
+
+STUDY = forwarding_policies.STUDY
 
 
 def small() -> Campaign:
     """The study with one draw of sets and a few other queues."""
-    whole = forwarding_policies.STUDY.campaign(full=False, seed=0)
+    whole = STUDY.campaign(full=False, seed=0)
     few = {sets.SCENARIO: 1, queues.ORDERS: 6, queues.RANDOM: 6}
     cells = [c for c in whole.cells if c.workload < few.get(c.scenario, 1)]
     return Campaign(study=whole.study, version=1, size="fast", seed=0, cells=cells, work=whole.work)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with local_workers(2) as executor:
-        return run(small(), tmp_path_factory.mktemp("study"), executor=executor)
-
-
-@pytest.fixture(scope="module")
-def findings(results: Results) -> Findings:
-    return forwarding_policies.STUDY.findings(results)
-
-
-def find(findings: Findings, part: str) -> Claim:
-    (claim,) = [claim for claim in findings.claims if part in claim.claim]
-    return claim
-
-
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert len(findings.claims) >= 30
-    for claim in findings.claims:
-        assert type(claim.holds) is bool
-        assert claim.paper, claim
-        assert claim.ours, claim
-        assert claim.why.startswith("Rule: "), claim
-        assert "nan" not in claim.ours, claim
-    names = [claim.claim for claim in findings.claims]
-    assert len(set(names)) == len(names)
+    assert_all_is_said(findings, 30)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +67,7 @@ def test_what_does_not_hold_says_why(findings: Findings) -> None:
 
 
 def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:
-    assert forwarding_policies.STUDY.findings(results) == findings
+    assert STUDY.findings(results) == findings
 
 
 def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> None:

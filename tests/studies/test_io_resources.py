@@ -5,15 +5,16 @@ from functools import partial
 
 import numpy as np
 import pytest
+from claims import assert_all_is_said, find
 
 from penstock.model import Snapshot
 from penstock.policies.allocation.n_sys import NSys
 from penstock.policies.allocation.trial import METRICS
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim.generators.io_resources import SITE
 from penstock.studies import io_resources
-from penstock.studies.campaign import Campaign, Cell, Results, every, local_workers, run
+from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.io_resources import ours, scenarios, terms
 from penstock.studies.io_resources.scenarios import LOADS, MCKP, PLACERS, SCENARIOS, pair
 from penstock.studies.sample import Table
@@ -22,6 +23,7 @@ FEW = {"search": 1, "search-ost": 1}
 BUDGET = 25
 POINTS = {0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9, 1.0, 1.8}
 """Loads that claims and figures name."""
+STUDY = io_resources.STUDY
 
 
 def small() -> Campaign:
@@ -40,36 +42,12 @@ def small() -> Campaign:
     )
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with local_workers() as executor:
-        return run(small(), tmp_path_factory.mktemp("study"), executor=executor)
-
-
-@pytest.fixture(scope="module")
-def findings(results: Results) -> Findings:
-    return io_resources.STUDY.findings(results)
-
-
-def find(findings: Findings, part: str) -> Claim:
-    (claim,) = [claim for claim in findings.claims if part in claim.claim]
-    return claim
-
-
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert len(findings.claims) >= 35
-    for claim in findings.claims:
-        assert type(claim.holds) is bool
-        assert claim.paper, claim
-        assert claim.ours, claim
-        assert claim.why.startswith("Rule: "), claim
-        assert "nan" not in claim.ours, claim
-    names = [claim.claim for claim in findings.claims]
-    assert len(set(names)) == len(names)
+    assert_all_is_said(findings, 35)
 
 
 def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:
-    assert io_resources.STUDY.findings(results) == findings
+    assert STUDY.findings(results) == findings
 
 
 @pytest.mark.parametrize(
@@ -167,7 +145,7 @@ def test_another_seed_draws_other_sets() -> None:
 
 
 def test_the_paper_s_size() -> None:
-    campaign = io_resources.STUDY.campaign(full=True, seed=0)
+    campaign = STUDY.campaign(full=True, seed=0)
     counts = dict.fromkeys(SCENARIOS, 0)
     for cell in campaign.cells:
         counts[cell.scenario] += cell.x == 0.5

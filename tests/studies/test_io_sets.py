@@ -6,17 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from claims import assert_all_is_said, find
 
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import STUDIES, io_sets, load
-from penstock.studies.campaign import Campaign, Results, every, local_workers, run
+from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_sets import motivation, scenarios
 from penstock.studies.io_sets.scenarios import SCENARIOS
 from penstock.studies.sample import Table
 
 FEW = 3
 SLOW = {"rivals": 2, "rivals-plafrim": 2, "learned-w-iter": 2}
+STUDY = io_sets.STUDY
 
 
 def small(seed: int = 0) -> Campaign:
@@ -33,36 +35,12 @@ def small(seed: int = 0) -> Campaign:
     )
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with local_workers() as executor:
-        return run(small(), tmp_path_factory.mktemp("study"), executor=executor)
-
-
-@pytest.fixture(scope="module")
-def findings(results: Results) -> Findings:
-    return io_sets.STUDY.findings(results)
-
-
-def find(findings: Findings, part: str) -> Claim:
-    (claim,) = [claim for claim in findings.claims if part in claim.claim]
-    return claim
-
-
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert len(findings.claims) >= 30
-    for claim in findings.claims:
-        assert type(claim.holds) is bool
-        assert claim.paper, claim
-        assert claim.ours, claim
-        assert claim.why.startswith("Rule: "), claim
-        assert "nan" not in claim.ours, claim
-    names = [claim.claim for claim in findings.claims]
-    assert len(set(names)) == len(names)
+    assert_all_is_said(findings, 30)
 
 
 def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:
-    assert io_sets.STUDY.findings(results) == findings
+    assert STUDY.findings(results) == findings
 
 
 @pytest.mark.parametrize(

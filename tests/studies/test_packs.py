@@ -5,18 +5,20 @@ from functools import partial
 
 import numpy as np
 import pytest
+from claims import assert_all_is_said, find
 
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim.generators.packs import ALPHAS
 from penstock.studies import load, packs
-from penstock.studies.campaign import Campaign, Cell, Results, every, local_workers, run
+from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.packs import orders, scenarios
 from penstock.studies.packs.ratios import by_load, geometric, relative
 from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS
 from penstock.studies.sample import Table
 
 FEW = {name: 1 if name.startswith(("io-nodes", "orders")) else 3 for name in SCENARIOS}
+STUDY = packs.STUDY
 
 
 def small(seed: int = 0) -> Campaign:
@@ -29,32 +31,8 @@ def small(seed: int = 0) -> Campaign:
     return Campaign(study="packs", version=1, size="fast", seed=seed, cells=cells, work=work)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    with local_workers() as executor:
-        return run(small(), tmp_path_factory.mktemp("study"), executor=executor)
-
-
-@pytest.fixture(scope="module")
-def findings(results: Results) -> Findings:
-    return packs.STUDY.findings(results)
-
-
-def find(findings: Findings, part: str) -> Claim:
-    (claim,) = [claim for claim in findings.claims if part in claim.claim]
-    return claim
-
-
 def test_every_claim_says_all(findings: Findings) -> None:
-    assert len(findings.claims) >= 35
-    for claim in findings.claims:
-        assert type(claim.holds) is bool, claim
-        assert claim.paper, claim
-        assert claim.ours, claim
-        assert claim.why.startswith("Rule: "), claim
-        assert "nan" not in claim.ours.split(), claim
-    names = [claim.claim for claim in findings.claims]
-    assert len(set(names)) == len(names)
+    assert_all_is_said(findings, 35)
 
 
 @pytest.mark.parametrize(

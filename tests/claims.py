@@ -1,0 +1,21 @@
+"""What every study's claims have in common."""
+
+from penstock.report.findings import Claim, Findings
+
+
+def find(findings: Findings, part: str) -> Claim:
+    (claim,) = [claim for claim in findings.claims if part in claim.claim]
+    return claim
+
+
+def assert_all_is_said(findings: Findings, least: int) -> None:
+    """There are so many claims, no two alike, each with a rule and without gaps."""
+    assert len(findings.claims) >= least
+    for claim in findings.claims:
+        assert type(claim.holds) is bool, claim
+        assert claim.paper, claim
+        assert claim.ours, claim
+        assert claim.why.startswith("Rule: "), claim
+        assert "nan" not in claim.ours.split(), claim
+    names = [claim.claim for claim in findings.claims]
+    assert len(set(names)) == len(names)
