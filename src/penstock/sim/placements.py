@@ -133,7 +133,7 @@ class JobSet:
             for k, outcome in zip(todo, self._measure(run, horizon), strict=True):
                 outcomes[int(k)] = outcome
             # Whoever ended too early goes on as it went so far; the others have enough to do.
-            longer = np.ceil(1.05 * phases[todo] * horizon[:, None] / finish).astype(np.int64)
+            longer = np.ceil(1.3 * phases[todo] * horizon[:, None] / finish).astype(np.int64)
             phases[todo] = np.where(finish < horizon[:, None], longer, phases[todo])
             todo = todo[~over]
         return [outcomes[k] for k in range(len(candidates))]
