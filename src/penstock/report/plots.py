@@ -90,7 +90,7 @@ LOOKS: Mapping[str, Look] = {
     "n-sys": Look(colour="#44AA99", marker="h", line=(0, (2.5, 1.2))),
     "t-cpu": Look(colour="#332288", marker="p"),
     "random": Look(colour="#AA4499", marker="8", line=(0, (1, 1))),
-    "search": Look(colour="#117733", marker="*"),
+    "search": Look(colour="#117733", marker="D"),
     "oracle": Look(colour="#000000", marker="x", line=(0, (1, 1))),
     "clairvoyant": Look(colour="#56B4E9", marker="D"),
     "non-clairvoyant": Look(colour="#D55E00", marker="s"),
