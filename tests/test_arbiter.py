@@ -128,3 +128,30 @@ def test_an_allocator_that_gives_more_than_there_is_is_told_so() -> None:
     site.arbiter.allocator = Greedy()
     with pytest.raises(InputError, match="Greedy gives job 'a' 5 resources; the site has 4"):
         site.start("a", 0.0, FLAT)
+
+
+def exclusive(*, shared: bool = True) -> Site4:
+    site = Site4("mckp", measured=True, shared=shared)
+    site.arbiter.placer = registry.policy("placement", "exclusive")
+    return site
+
+
+def test_who_had_a_node_of_its_own_steps_down_to_the_shared_one() -> None:
+    """Five jobs on four nodes: three have their own, the two least share the last."""
+    site = exclusive()
+    curves = {name: Curve.of({1: 10.0 + k}) for k, name in enumerate("abcde")}
+    places: dict[str, tuple[int, ...]] = {}
+    for time, (name, curve) in enumerate(curves.items()):
+        for action in site.start(name, float(time), curve):
+            places[action.job] = action.resources
+    assert places["a"] == places["b"] == (3,)
+    assert {places[name] for name in "cde"} == {(0,), (1,), (2,)}
+
+
+def test_who_shared_gets_a_node_of_its_own_once_there_is_one() -> None:
+    site = exclusive()
+    for time, name in enumerate("abcde"):
+        site.start(name, float(time), Curve.of({1: 10.0 + time}))
+    assert site.end("e", 9.0) != []
+    last = site.arbiter._decided
+    assert sorted(where for where in last.values()) == [(0,), (1,), (2,), (3,)]

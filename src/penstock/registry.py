@@ -113,7 +113,7 @@ def policy(kind: str, name: str, options: Mapping[str, Any] | None = None) -> An
     protocol = PROTOCOLS[kind]
     if not isinstance(made, protocol):
         raise InputError(
-            f"policy {name!r} lacks something of a {kind} policy; "
+            f"policy {name!r} lacks something that {kind} policies have; "
             f"see {protocol.__name__} in penstock.policies.base"
         )
     return made

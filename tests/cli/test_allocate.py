@@ -10,6 +10,7 @@ from penstock.data import g5k_applications
 from penstock.sim.traces.curves import plain
 
 SIX = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
+WORKLOAD = [{"id": name, "phases": [[1, 1]]} for name in SIX]
 
 
 @pytest.fixture
@@ -122,7 +123,10 @@ def test_wrong_jobs(penstock: Any, jobs: Any, change: dict[str, Any], message: s
         (("allocate", "jobs.json", "--policy", "static"), "set site.nodes"),
         (("allocate", "jobs.json", "--policy", "zero", "--no-direct"), "zero needs direct access"),
         (("allocate", "none.json"), "no such file"),
-        (("place", "jobs.json", "--io-nodes", "2", "--allocation", "oracle"), "of 2; choose anoth"),
+        (
+            ("place", "jobs.json", "--io-nodes", "2", "--allocation", "oracle"),
+            "'BT-C' 4 resources; the site has 2",
+        ),
         (("place", "jobs.json", "--policy", "greedy"), "did you mean 'greedy-"),
     ],
 )
@@ -131,6 +135,120 @@ def test_wrong_questions(penstock: Any, jobs: Any, given: tuple[str, ...], messa
     assert result.status == 2
     assert message in result.err
     assert result.err.count("\n") == 1
+
+
+OWN = """
+class Allocator:
+    needs, sticky, answer = frozenset(), False, None
+    def allocate(self, view): return eval(self.answer)
+class Placer:
+    needs, answer = frozenset(), None
+    def place(self, view, counts, staying={}): return eval(self.answer)
+"""
+COUNTS = {
+    "Missing": ("{}", "says nothing of job"),
+    "Ghost": ("dict.fromkeys([*view.jobs, 'ghost'], 1)", "'ghost', which is no job"),
+    "Text": ("dict.fromkeys(view.jobs, '2')", "'2' resources"),
+    "Half": ("dict.fromkeys(view.jobs, 1.7)", "1.7 resources"),
+    "Negative": ("dict.fromkeys(view.jobs, -1)", "-1 resources"),
+    "Many": ("dict.fromkeys(view.jobs, 99)", "99 resources; the site has 6"),
+    "Nothing": ("None", "must return counts by job"),
+}
+PLACES = {
+    "Missing": ("{}", "says nothing of job"),
+    "Ghost": ("{'ghost': (0,), **dict.fromkeys(counts, (0,))}", "'ghost', which is no job"),
+    "Beyond": ("{j: tuple(range(6, 6 + n)) for j, n in counts.items()}", "distinct ones of 0 to 5"),
+    "Negative": ("{j: (-1,) * n for j, n in counts.items()}", "distinct ones of 0 to 5"),
+    "Twice": ("{j: (0,) * 2 for j, n in counts.items()}", "distinct ones of 0 to 5"),
+    "Text": ("{j: 'ab' for j in counts}", "distinct ones of 0 to 5"),
+    "Nothing": ("None", "must return resources by job"),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_an_allocator_that_makes_no_sense(penstock: Any, jobs: Any, name: str) -> None:
+    answer, message = COUNTS[name]
+    Path("own.py").write_text(f"{OWN}class {name}(Allocator): answer = {answer!r}\n")
+    policy = f"./own.py:{name}"
+    site = ("--set", "site.resources=6")
+    Path("w.json").write_text(json.dumps({"jobs": WORKLOAD}))
+    for verb in (
+        ("allocate", "jobs.json", "--no-direct", "--policy", policy, *site),
+        ("simulate", "w.json", "--allocation", policy, *site),
+    ):
+        result = penstock(*verb)
+        assert result.status == 2, verb
+        assert message in result.err
+        assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_placer_that_makes_no_sense(penstock: Any, jobs: Any, name: str) -> None:
+    answer, message = PLACES[name]
+    Path("own.py").write_text(f"{OWN}class {name}(Placer): answer = {answer!r}\n")
+    Path("w.json").write_text(json.dumps({"jobs": WORKLOAD}))
+    policy = f"./own.py:{name}"
+    one = ("--allocation", "one", "--set", "site.resources=6")
+    for verb in (
+        ("place", "jobs.json", "--no-direct", "--policy", policy, *one),
+        ("simulate", "w.json", "--placement", policy, *one),
+    ):
+        result = penstock(*verb)
+        assert result.status == 2, verb
+        assert message in result.err
+        assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--option", "default=-5"), "default is -5"),
+        (("--policy", "random", "--option", "seed=-1"), "seed is -1"),
+        (("--policy", "search", "--option", "seed=-1"), "seed is -1"),
+        (("--policy", "search", "--option", "judge=os:system"), "is no judge"),
+        (("--policy", "search", "--option", "judge=builtins:dict"), "is no judge"),
+        (("--policy", "search", "--option", "judge=nowhere:X"), "cannot be loaded"),
+        (("--option", "shared"), "not of the form NAME=VALUE"),
+        (("--policy", "mcpk"), "--policy: unknown allocation policy 'mcpk'"),
+    ],
+)
+def test_wrong_options(penstock: Any, jobs: Any, given: tuple[str, ...], message: str) -> None:
+    result = penstock("allocate", "jobs.json", "--io-nodes", "12", *given)
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
+
+
+def test_a_job_without_a_curve_gets_the_default(penstock: Any, jobs: Any) -> None:
+    write([{"id": "new"}, *jobs])
+    given = ("allocate", "jobs.json", "--io-nodes", "12", "--option")
+    assert penstock(*given, "default=2", "--json").json["allocation"]["new"] == 2
+    assert "would go direct" in penstock(*given, "default=0", "--no-direct").err
+
+
+def test_mckp_brings_its_own_placement(penstock: Any, jobs: Any) -> None:
+    """Those it gives nodes of their own are alone on them; the others share the last."""
+    given = ("--io-nodes", "4", "--no-direct", "--set", "allocation.options.shared=true", "--json")
+    told = penstock("place", "jobs.json", *given).json
+    assert told["policy"] == "exclusive"
+    assert [len(node["jobs"]) for node in told["io_nodes"][:-1]] == [1, 1, 1]
+
+
+def test_n_sys_does_not_flee_to_direct_access(penstock: Any, jobs: Any) -> None:
+    for policy in ("n-sys", "t-cpu"):
+        told = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", policy, "--json")
+        assert min(told.json["allocation"].values()) >= 1
+
+
+def test_a_curve_of_a_billion_counts_takes_no_time(penstock: Any, jobs: Any) -> None:
+    write([{"id": "a", "curve": {"1": 1, "1000000000": 2}}])
+    given = ("--io-nodes", "3", "--option", "measured=false", "--json")
+    assert penstock("allocate", "jobs.json", *given).json["allocation"] == {"a": 3}
+
+
+def test_a_job_that_does_nothing_warns_nobody(penstock: Any, jobs: Any) -> None:
+    write([*jobs, {"id": "idle", "curve": {"1": 1}, "volume": 0, "compute": 0}])
+    result = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", "t-cpu")
+    assert (result.status, result.err) == (0, "")
 
 
 def test_nan_is_refused(penstock: Any, jobs: Any) -> None:

@@ -90,7 +90,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*SIMULATE, "--policy", "./no.py:Mine"), r"--policy: policy file './no.py' does not exist"),
     ((*SIMULATE, "--policy", "broken.py:Mine"), r"policy file 'broken.py' cannot be loaded"),
     ((*SIMULATE, "--policy", "mine.py:Mine"), r"policy file 'mine.py' has no class 'Mine'"),
-    ((*SIMULATE, "--policy", "mine.py:NotOne"), r"lacks something of a sharing policy"),
+    ((*SIMULATE, "--policy", "mine.py:NotOne"), r"lacks something that sharing policies have"),
     ((*SIMULATE, "--policy", "mine.py:Zero"), r"good.json: .*weight"),
     (
         (*SIMULATE, "--policy", "mine.py:Picky", "--set", "sharing.options.level=10"),

@@ -213,3 +213,21 @@ def test_schedules_that_cannot_be_run(schedule: Schedule, message: str) -> None:
     workload = periodic((1, 1.0, 1.0, 1), (1, 1.0, 1.0, 1))
     with pytest.raises(InputError, match=message):
         packs.run_schedule(workload, schedule, FCFS, Site(nodes=2))
+
+
+@pytest.mark.parametrize(
+    ("pack", "message"),
+    [
+        (Pack(io_node=0, jobs=("0", "1", "2")), "uses 20 nodes of a partition of 16"),
+        (Pack(io_node=0, jobs=("0", "1", "2"), behind={"2": "ghost"}), "behind 'ghost', which is"),
+        (
+            Pack(io_node=0, jobs=("0", "1", "2"), behind={"0": "2"}),
+            "'2', which frees only 4",
+        ),
+    ],
+)
+def test_a_pack_that_does_not_fit_is_refused(pack: Pack, message: str) -> None:
+    """Equation (5), and jobs only on nodes that others free."""
+    workload = periodic((8, 1.0, 1.0, 1), (8, 1.0, 1.0, 1), (4, 1.0, 1.0, 1))
+    with pytest.raises(InputError, match=message):
+        packs.run_schedule(workload, Schedule(packs=(pack,)), FCFS, Site(nodes=16))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from penstock import arbiter
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
 from penstock.config import Loaded
@@ -14,7 +15,6 @@ from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot
 from penstock.model.curve import DIRECT
 from penstock.model.load import Options
-from penstock.policies.base import Allocator
 from penstock.sim.traces.jobs_file import read_jobs
 
 
@@ -98,15 +98,11 @@ def site_for(loaded: Loaded, jobs: list[Job], direct: bool | None) -> Site:
 def allocation(loaded: Loaded, jobs: list[Job], site: Site) -> Mapping[JobId, int]:
     """Return the count of every job."""
     section = loaded.config.allocation
-    allocator: Allocator | None = section.allocator()
+    allocator = section.allocator()
     if allocator is None:
-        raise InputError("allocation.policy is 'own'; name a policy with --policy")
+        raise InputError("allocation.policy is 'own'; name a policy")
     with options.running(section.policy):
-        counts = allocator.allocate(Snapshot.of(jobs, site))
-    missing = [job.id for job in jobs if job.id not in counts]
-    if missing:
-        raise InputError(f"policy {section.policy!r} says nothing of job {missing[0]!r}")
-    return {job.id: int(counts[job.id]) for job in jobs}
+        return arbiter.allocate(allocator, Snapshot.of(jobs, site))
 
 
 def total(jobs: list[Job], counts: Mapping[JobId, int]) -> float | None:

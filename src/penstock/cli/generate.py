@@ -92,7 +92,7 @@ def generate(
         click.echo(
             f"{result['file']}: {len(workload):,} jobs, {workload.iterations:,} iterations, "
             f"omega {workload.omega:.4g}, {units.show_volume(size)}; "
-            f"next: penstock compare {result['file']}"
+            f"next: {PRESETS[preset].next.format(file=result['file'])}"
         )
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from penstock import arbiter
 from penstock.cli import allocate as allocating
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
-from penstock.errors import InputError
 from penstock.model import Job, Site, Snapshot
 from penstock.model.load import io_stress, io_time
 from penstock.sim.traces.jobs_file import read_jobs
@@ -71,18 +71,12 @@ def place(
     site = allocating.site_for(loaded, jobs, direct)
     counts = allocating.allocation(loaded, jobs, site)
     section = loaded.config.placement
-    wanted = {name: count for name, count in counts.items() if count > 0}
-    over = [name for name, count in wanted.items() if count > site.resources]
-    if over:
-        raise InputError(
-            f"job {over[0]!r} would get {wanted[over[0]]} I/O nodes of {site.resources}; choose "
-            "another --allocation"
-        )
-    with options.running(section.policy):
-        placed = section.placer().place(Snapshot.of(jobs, site), wanted)
-    places = {job.id: sorted(placed[job.id]) if job.id in wanted else [] for job in jobs}
+    with options.running(section.policy, loaded.config.allocation.policy):
+        allocator = loaded.config.allocation.allocator()
+        placed = arbiter.place(section.placer(allocator), Snapshot.of(jobs, site), counts, {})
+    places = {job.id: sorted(placed[job.id]) for job in jobs}
     result = {
-        "policy": section.policy,
+        "policy": section.name(allocator),
         "allocation_policy": loaded.config.allocation.policy,
         "file": click.format_filename(file),
         "allocation": dict(counts),

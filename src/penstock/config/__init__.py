@@ -7,188 +7,22 @@ Options of a policy belong to it: who names another policy leaves them behind.
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta
 
-from penstock import registry
-from penstock.arbiter import Arbiter
+from penstock.config.sections import DECIDED, OWN, Config, SiteSection, window
 from penstock.errors import InputError, unknown
 from penstock.files import reason
-from penstock.model import Site, units
-from penstock.policies.base import Allocator, Packer, Placer, Sharing
+
+__all__ = ["DECIDED", "OWN", "Config", "Loaded", "Origin", "Setting", "load", "window"]
 
 PREFIX = "PENSTOCK_"
 FILES = ("penstock.toml", "~/.config/penstock/penstock.toml", "/etc/penstock/penstock.toml")
-DECIDED = ("sharing", "allocation", "placement", "packing")
-"""The sections that name a policy and its options."""
-OWN = "own"
-LARGEST = 10**6
-"""More nodes or resources than this are a slip of the finger."""
-
-
-class SiteSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """The machine."""
-
-    name: Annotated[str, Meta(description="the site's name, for people")] = "site"
-    nodes: Annotated[
-        int, Meta(description="a whole number of compute nodes; 0: they never run out", le=LARGEST)
-    ] = 0
-    resources: Annotated[
-        int, Meta(description="a whole number of file systems, I/O nodes or targets", le=LARGEST)
-    ] = 1
-    bandwidth: Annotated[
-        str | float | None,
-        Meta(description="one resource's, as '2 GiB/s'; it turns volumes into seconds"),
-    ] = None
-    capacity: Annotated[
-        tuple[float, ...],
-        Meta(description="a list: what 1, 2, ... transfers get together, in parts of one's"),
-    ] = (1.0,)
-    direct: Annotated[
-        bool, Meta(description="true or false: may jobs do their I/O past all I/O nodes?")
-    ] = False
-
-    def site(self) -> Site:
-        """Return the site, or raise InputError for one that cannot be."""
-        try:
-            bandwidth = None if self.bandwidth is None else units.bandwidth(self.bandwidth)
-        except InputError as error:
-            raise InputError(f"site.bandwidth: {error}") from error
-        return Site(
-            name=self.name,
-            nodes=self.nodes,
-            resources=self.resources,
-            bandwidth=bandwidth,
-            capacity=self.capacity,
-            direct=self.direct,
-        )
-
-
-class SharingSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """Who may transfer, with which share."""
-
-    policy: Annotated[
-        str, Meta(description="a name that 'penstock policies' lists, or './file.py:Class'")
-    ] = "set-10"
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
-
-    def sharing(self) -> Sharing:
-        """Return the policy, made with its options."""
-        return registry.sharing(self.policy, self.options)
-
-
-class AllocationSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """How many resources each job gets; decided anew when one starts or ends."""
-
-    policy: Annotated[
-        str,
-        Meta(description="a name, './file.py:Class', or 'own': jobs keep the resources they name"),
-    ] = OWN
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
-    remap_delay: Annotated[
-        str | float, Meta(description="until a running job hears of its new resources, as '10 s'")
-    ] = 0.0
-
-    def allocator(self) -> Allocator | None:
-        """Return the policy, made with its options, or None if jobs have resources of their own."""
-        if self.policy == OWN:
-            if self.options:
-                raise InputError("allocation.options are of a policy; set allocation.policy")
-            return None
-        made: Allocator = registry.policy("allocation", self.policy, self.options)
-        return made
-
-    def delay(self) -> float:
-        """Return the seconds until a running job hears of its new resources."""
-        try:
-            return units.seconds(self.remap_delay)
-        except InputError as error:
-            raise InputError(f"allocation.remap-delay: {error}") from error
-
-
-class PlacementSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """Which resources each job gets, of as many as its allocation says."""
-
-    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = (
-        "greedy-non-clairvoyant"
-    )
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
-
-    def placer(self) -> Placer:
-        """Return the policy, made with its options."""
-        made: Placer = registry.policy("placement", self.policy, self.options)
-        return made
-
-
-class PackingSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """Which jobs run together, behind which I/O node."""
-
-    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = "pack-partition"
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
-
-    def packer(self) -> Packer:
-        """Return the policy, made with its options."""
-        made: Packer = registry.policy("packing", self.policy, self.options)
-        return made
-
-
-class SimulationSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """What `penstock simulate` and `penstock compare` do unless told otherwise."""
-
-    knowledge: Annotated[
-        str, Meta(description="exact, learned, noisy or noisy:DECADES; how policies know w_iter")
-    ] = "exact"
-    seed: Annotated[int, Meta(description="a whole number from 0 on; of noisy knowledge", ge=0)] = 0
-    window: Annotated[
-        str | None,
-        Meta(
-            description="BEGIN:END of the metrics, in seconds or words; not set: the steady state"
-        ),
-    ] = None
-
-    def seconds(self) -> tuple[float, float] | None:
-        """Return the window in seconds."""
-        return None if self.window is None else window(self.window)
-
-
-class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """All sections."""
-
-    site: SiteSection = SiteSection()
-    sharing: SharingSection = SharingSection()
-    allocation: AllocationSection = AllocationSection()
-    placement: PlacementSection = PlacementSection()
-    packing: PackingSection = PackingSection()
-    simulation: SimulationSection = SimulationSection()
-
-    def arbiter(self) -> Arbiter | None:
-        """Return a new arbiter, or None if jobs keep the resources they name."""
-        allocator = self.allocation.allocator()
-        if allocator is None:
-            return None
-        return Arbiter(
-            allocator=allocator,
-            placer=self.placement.placer(),
-            remap_delay=self.allocation.delay(),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,22 +85,6 @@ class Loaded:
             raise InputError(f"{place}: {error}" if place else str(error)) from error
 
 
-def window(text: str) -> tuple[float, float]:
-    """Read BEGIN:END, in seconds ("6000:14000") or words ("2 h:4 h")."""
-    begin, colon, end = text.partition(":")
-    try:
-        if not colon:
-            raise InputError("there is no colon")
-        span = units.seconds(begin), units.seconds(end)
-        if not span[0] < span[1]:
-            raise InputError("it is empty")
-    except InputError as error:
-        raise InputError(
-            f"window {text!r} is not BEGIN:END with BEGIN before END ('6000:14000'): {error}"
-        ) from error
-    return span
-
-
 def load(
     path: Path | str | None = None,
     settings: Sequence[Setting] = (),
@@ -295,7 +113,7 @@ def load(
         loaded.config.site.site()
     with loaded.blaming("simulation.window"):
         loaded.config.simulation.seconds()
-    makers = {
+    makers: dict[str, Callable[[], object]] = {
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,
         "placement": loaded.config.placement.placer,

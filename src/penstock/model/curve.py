@@ -1,6 +1,5 @@
 """Bandwidth as a function of the number of resources: what a job can do with how many."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from penstock.errors import InputError
 
 Floats = NDArray[np.float64]
+SMALLEST, LARGEST = 1e-9, 1e18
+"""Bandwidths, in whatever unit, that times and loads can be computed with."""
 DIRECT = 0
 """The count that stands for no I/O node at all: straight to the file system."""
 Shape = Literal["ascent", "descent", "peak", "neutral"]
@@ -39,9 +40,10 @@ class Curve:
         if self.counts[0] < DIRECT:
             raise InputError(f"a curve has the count {self.counts[0]}; counts are zero or more")
         for count, bandwidth in zip(self.counts, self.bandwidths, strict=True):
-            if not 0 < bandwidth < math.inf:
+            if not SMALLEST <= bandwidth <= LARGEST:
                 raise InputError(
-                    f"a curve has the bandwidth {bandwidth:g} at {count}; give a positive number"
+                    f"a curve has the bandwidth {bandwidth:g} at {count}; give a positive number, "
+                    f"{SMALLEST:g} to {LARGEST:g}"
                 )
 
     @classmethod
@@ -57,7 +59,8 @@ class Curve:
 
     def choices(self, most: int, *, measured: bool = False, direct: bool = True) -> list[int]:
         """Return the counts whose bandwidth is known, up to `most`."""
-        between = range(self.forwarded[0], self.forwarded[-1] + 1) if self.forwarded else ()
+        last = min(most, self.forwarded[-1]) if self.forwarded else 0
+        between = range(self.forwarded[0], last + 1) if self.forwarded else ()
         counts: Iterable[int] = self.forwarded if measured else between
         start = [DIRECT] if direct and self.counts[0] == DIRECT else []
         return start + [n for n in counts if n <= most]

@@ -27,7 +27,7 @@ def io_time(volume: ArrayLike, bandwidth: ArrayLike) -> Floats:
 def io_stress(count: ArrayLike, compute: ArrayLike, io: ArrayLike) -> Floats:
     """Return I/O-Stress = n T_io / (T_cpu + T_io): the resource time that a second takes."""
     io = np.asarray(io, np.float64)
-    stress: Floats = np.asarray(count) * io / (np.asarray(compute, np.float64) + io)
+    stress: Floats = np.asarray(count) * _part(io, np.asarray(compute, np.float64) + io)
     return stress
 
 
@@ -40,8 +40,14 @@ def io_load(count: ArrayLike, compute: ArrayLike, io: ArrayLike, resources: int)
 def cpu_load(nodes: ArrayLike, compute: ArrayLike, io: ArrayLike) -> Floats:
     """Return CPUload = Q T_cpu / (T_cpu + T_io): the nodes that compute on average."""
     compute = np.asarray(compute, np.float64)
-    load: Floats = np.asarray(nodes) * compute / (compute + np.asarray(io, np.float64))
+    load: Floats = np.asarray(nodes) * _part(compute, compute + np.asarray(io, np.float64))
     return load
+
+
+def _part(time: Floats, whole: Floats) -> Floats:
+    """Return time / whole; of a job that does nothing at all, nothing."""
+    time, whole = np.broadcast_arrays(time, whole)
+    return np.divide(time, whole, out=np.zeros(whole.shape), where=whole != 0)
 
 
 def isolated_io(job: Job, site: Site) -> float:

@@ -76,7 +76,11 @@ class ByArrival:
 
 @runtime_checkable
 class Allocator(Protocol):
-    """How many resources each running job gets."""
+    """How many resources each running job gets.
+
+    An allocator with a class attribute `brings` names the placer that it is meant to go with; one
+    that is a Placer itself goes with itself.
+    """
 
     needs: ClassVar[frozenset[str]]
     """What it must know of a job: "nodes", "processes", "volume", "compute", "curve", and
@@ -91,7 +95,11 @@ class Allocator(Protocol):
 
 @runtime_checkable
 class Placer(Protocol):
-    """Which resources each running job gets."""
+    """Which resources each running job gets.
+
+    A placer with a class attribute `joint = True` is always asked about all jobs, since where one
+    goes depends on where all go; any other only about jobs whose count changed.
+    """
 
     needs: ClassVar[frozenset[str]]
     """What it must know of a job, as an Allocator's."""
@@ -102,7 +110,10 @@ class Placer(Protocol):
         counts: Mapping[JobId, int],
         staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
-        """Return the resources of every job in `counts`; `staying` says where other jobs are."""
+        """Return the resources of every job in `counts`.
+
+        `staying` says where jobs are; those that are not in `counts` stay there.
+        """
         ...
 
 
@@ -129,6 +140,7 @@ class Verdict:
     """Every job's I/O-SlowDown."""
 
 
+@runtime_checkable
 class Judge(Protocol):
     """Says what would happen to jobs on given resources: a simulation, for one.
 

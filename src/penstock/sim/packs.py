@@ -88,7 +88,7 @@ def run_schedule(workload: Workload, schedule: Schedule, sharing: Sharing, site:
     """Run a schedule under a sharing policy."""
     workload = _behind_one_io_node(workload)
     serial = {workload.id(j): j for j in range(len(workload))}
-    _check(schedule, serial, site)
+    _check(schedule, dict(zip(serial, workload.nodes.tolist(), strict=True)), site)
     start, finish = _run(workload, serial, schedule, sharing, site)
     _, alone = _run(_without_contention(workload), serial, schedule, sharing, site)
     return PackedRun(
@@ -140,10 +140,10 @@ def measure(run: PackedRun) -> PackMetrics:
     )
 
 
-def _check(schedule: Schedule, serial: Mapping[JobId, int], site: Site) -> None:
-    """Raise InputError unless every job is in one pack, behind an I/O node that there is."""
+def _check(schedule: Schedule, nodes: Mapping[JobId, int], site: Site) -> None:
+    """Raise InputError unless every job is in one pack, and every pack fits where it is."""
     packed = [job for pack in schedule.packs for job in pack.jobs]
-    if sorted(packed) != sorted(serial):
+    if sorted(packed) != sorted(nodes):
         raise InputError("a schedule must have every job of the workload in exactly one pack")
     for pack in schedule.packs:
         if not 0 <= pack.io_node < site.resources:
@@ -153,8 +153,27 @@ def _check(schedule: Schedule, serial: Mapping[JobId, int], site: Site) -> None:
             )
         if pack.behind and not schedule.barriers:
             raise InputError("a schedule without barriers places no job behind another")
+        if schedule.barriers:
+            _check_nodes(pack, nodes, partition_nodes(site))
     if schedule.claims and schedule.barriers:
         raise InputError("in a schedule with barriers jobs queue for nothing and claim nothing")
+
+
+def _check_nodes(pack: Pack, nodes: Mapping[JobId, int], partition: int) -> None:
+    """Raise InputError unless the partition has nodes for all that run in a pack at once."""
+    used = sum(nodes[job] for job in pack.jobs if job not in pack.behind)
+    if used > partition:
+        raise InputError(f"a pack uses {used} nodes of a partition of {partition} (packs, Eq. 5)")
+    followers: dict[JobId, int] = {}
+    for job, leader in pack.behind.items():
+        if leader not in pack.jobs or job not in pack.jobs:
+            raise InputError(f"job {job!r} is behind {leader!r}, which is not in its pack")
+        followers[leader] = followers.get(leader, 0) + nodes[job]
+        if followers[leader] > nodes[leader]:
+            raise InputError(
+                f"jobs on {followers[leader]} nodes are behind {leader!r}, which frees only "
+                f"{nodes[leader]}"
+            )
 
 
 def _run(

@@ -17,19 +17,22 @@ class Choosing:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     sticky: ClassVar[bool] = False
+    goes_direct: ClassVar[bool] = True
+    """Whether direct access is among the choices, where the site has it."""
 
     def __init__(self, *, measured: bool = False) -> None:
         self.measured = measured
 
     def counts(self, job: Job, site: Site) -> list[int]:
         """Return the counts that the job may have."""
+        direct = site.direct and self.goes_direct
         if job.curve is None:
-            return ([0] if site.direct else []) + list(range(1, site.resources + 1))
-        counts = job.curve.choices(site.resources, measured=self.measured, direct=site.direct)
+            return ([0] if direct else []) + list(range(1, site.resources + 1))
+        counts = job.curve.choices(site.resources, measured=self.measured, direct=direct)
         if not counts:
             raise InputError(
                 f"job {job.id!r} has a curve at {list(job.curve.counts)}, none of which can be had "
-                f"with {site.resources} resources{'' if site.direct else ' and no direct access'}"
+                f"with {site.resources} resources{'' if direct else ' and no direct access'}"
             )
         return counts
 

@@ -26,6 +26,7 @@ class Mckp(Choosing):
     """The exact optimum of the sum of bandwidths."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"curve"})
+    brings: ClassVar[str] = "exclusive"
 
     def __init__(
         self,
@@ -36,6 +37,8 @@ class Mckp(Choosing):
         default: int = 1,
     ) -> None:
         super().__init__(measured=measured)
+        if default < 0:
+            raise InputError(f"mckp: default is {default}; give a count, zero or more")
         self.divisible = divisible
         self.shared = shared
         self.default = default
@@ -50,15 +53,24 @@ class Mckp(Choosing):
         )
         if chosen is None:
             least = sum(min(max(n, 0) for n, _ in choices) for choices in items)
+            ways = ["add resources"]
+            ways += [] if view.site.direct else ["let jobs go direct (site.direct)"]
+            ways += [] if self.shared else ["let them share one (option shared)"]
+            kept = ", one of them kept to share" if self.shared else ""
             raise InputError(
-                f"{len(jobs)} jobs need at least {least} resources and the site has {capacity}; "
-                "add resources, or let jobs go direct (site.direct) or share one (shared)"
+                f"{len(jobs)} jobs need at least {least} resources and the site has "
+                f"{view.site.resources}{kept}; {', or '.join(ways)}"
             )
         counts = (choices[k][0] for choices, k in zip(items, chosen, strict=True))
         return {job.id: 1 if n == SHARED else n for job, n in zip(jobs, counts, strict=True)}
 
     def _items(self, job: Job, site: Site, running: int) -> list[tuple[int, float]]:
         if job.curve is None:
+            if self.default == 0 and not site.direct:
+                raise InputError(
+                    f"job {job.id!r} has no curve and would go direct (option default is 0), which "
+                    "the site does not allow; give a default of at least 1"
+                )
             return [(min(self.default, site.resources), 0.0)]
         counts = self.counts(job, site)
         if self.divisible:

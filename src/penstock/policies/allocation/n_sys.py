@@ -1,7 +1,8 @@
 """n-sys: every job gets the count at which it stresses the site least.
 
 I/O-Stress(n) = n T_io(n) / (T_cpu + T_io(n)); the sum over jobs is the lowest I/O-load that any
-allocation has. Paper io-resources, Section IV-A (Nsys-Allocator), Equation (2).
+allocation has. Direct access, which the paper does not have, stresses no resource and is left out.
+Paper io-resources, Section IV-A (Nsys-Allocator), Equation (2).
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ class NSys(Choosing):
     """n_sys of every job."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "volume"})
+    goes_direct: ClassVar[bool] = False
 
     def allocate(self, view: View) -> Mapping[JobId, int]:
         """Return n_sys of every job."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from penstock.errors import InputError
 from penstock.model import JobId, View
 from penstock.policies.allocation.choices import Choosing
 
@@ -16,6 +17,8 @@ class Random(Choosing):
 
     def __init__(self, *, measured: bool = False, seed: int = 0) -> None:
         super().__init__(measured=measured)
+        if seed < 0:
+            raise InputError(f"random: seed is {seed}; give zero or more")
         self.seed = seed
 
     def allocate(self, view: View) -> Mapping[JobId, int]:

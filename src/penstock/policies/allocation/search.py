@@ -66,6 +66,9 @@ class Search(Choosing):
     """Local search from the papers' answers, judged by simulation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "nodes", "volume", "w_iter"})
+    goes_direct: ClassVar[bool] = False
+    joint: ClassVar[bool] = True
+    brings: ClassVar[str] = "search"
 
     def __init__(
         self,
@@ -79,6 +82,8 @@ class Search(Choosing):
         super().__init__(measured=measured)
         if metric not in METRICS:
             raise InputError(f"search: metric is {metric!r}; give one of {', '.join(METRICS)}")
+        if seed < 0:
+            raise InputError(f"search: seed is {seed}; give zero or more")
         if budget < 1:
             raise InputError(f"search: budget is {budget}; give at least 1 simulation")
         self.metric: Metric = metric
@@ -99,6 +104,7 @@ class Search(Choosing):
         staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
         """Return the places found along with these counts, or the best found for them alone."""
+        staying = {name: where for name, where in staying.items() if name not in counts}
         together = Snapshot.of([view.jobs[name] for name in (*counts, *staying)], view.site)
         if not staying and self.find(together).counts == counts:
             return self.find(together).places
@@ -214,9 +220,15 @@ class Search(Choosing):
 def _judge(entry: str, jobs: Sequence[Job], site: Site) -> Judge:
     module, _, name = entry.partition(":")
     try:
-        made: Judge = getattr(importlib.import_module(module), name)(jobs, site)
+        make = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"search: judge {entry!r} cannot be loaded: {error}") from error
+    try:
+        made = make(jobs, site)
+    except TypeError as error:
+        raise InputError(f"search: {entry!r} is no judge: {error}") from error
+    if not isinstance(made, Judge):
+        raise InputError(f"search: {entry!r} is no judge; see Judge in penstock.policies.base")
     return made
 
 

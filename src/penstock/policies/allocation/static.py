@@ -32,8 +32,13 @@ class Static(Choosing):
         site = view.site
         if site.nodes < 1:
             raise InputError("static divides by the site's compute nodes; set site.nodes")
-        rounded = round if self.rule == "nearest" else math.ceil
+        rounded = _nearest if self.rule == "nearest" else math.ceil
         return {
             name: self.fit(job, site, max(1, rounded(job.nodes * site.resources / site.nodes)))
             for name, job in view.jobs.items()
         }
+
+
+def _nearest(value: float) -> int:
+    """Return the closest whole number, of two the larger."""
+    return math.floor(value + 0.5)

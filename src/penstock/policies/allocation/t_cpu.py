@@ -1,7 +1,7 @@
 """t-cpu: start from n-sys and give more where compute nodes gain most, until I/O is saturated.
 
 Algorithm 1 of paper io-resources. In each round every job looks for the next count that keeps the
-I/O-load at or below one, and the job whose CPUload gains most gets it.
+I/O-load at or below one, and the job whose CPUload gains most gets it. Direct access is left out.
 
 Option `strict`: as printed, the search inside a round compares with the count tried last, not with
 the one the job has, so that on a curve that dips it may settle for less than it had. Strict
@@ -20,6 +20,7 @@ class TCpu(Choosing):
     """Algorithm 1 (TCPU-Allocator)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "nodes", "volume"})
+    goes_direct: ClassVar[bool] = False
 
     def __init__(self, *, measured: bool = False, strict: bool = False) -> None:
         super().__init__(measured=measured)

@@ -17,6 +17,7 @@ class Exclusive:
     """Nobody in the way, but for the least of the jobs."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"curve"})
+    joint: ClassVar[bool] = True
 
     def place(
         self,
@@ -24,33 +25,41 @@ class Exclusive:
         counts: Mapping[JobId, int],
         staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
     ) -> Mapping[JobId, tuple[ResourceId, ...]]:
-        """Return resources for every job, each with one job but the last."""
-        taken = {r for places in staying.values() for r in places}
-        free = [r for r in range(view.site.resources) if r not in taken]
+        """Return resources for every job, its own again where it can keep them."""
         last = view.site.resources - 1
-        resources, wanted = len(free), sum(counts.values())
-        sharing: set[JobId] = set()
-        if wanted > resources:
-            # Whoever shares has the last resource, be it with jobs that stay there.
-            free = [r for r in free if r != last]
-            ones = sorted(
-                (name for name, count in counts.items() if count == 1),
-                key=lambda name: (_alone(view.jobs[name]), view.jobs[name].serial),
-            )
-            too_many = wanted - len(free)
-            if too_many > len(ones):
-                raise InputError(
-                    f"exclusive: jobs want {wanted} resources and {resources} are free, but "
-                    f"only the {len(ones)} that want one may share; use another placement"
-                )
-            sharing = set(ones[:too_many])
-        places: dict[JobId, tuple[ResourceId, ...]] = {}
+        taken = {r for name, places in staying.items() if name not in counts for r in places}
+        free = {r for r in range(view.site.resources) if r not in taken}
+        sharing = _sharing(view, counts, len(free), len(free - {last}))
+        # Whoever shares has the last resource, be it with jobs that stay there.
+        free -= {last} if sharing else set()
+        places: dict[JobId, tuple[ResourceId, ...]] = dict.fromkeys(sharing, (last,))
+        for name, where in staying.items():
+            unchanged = name not in sharing and len(where) == counts.get(name)
+            if unchanged and free.issuperset(where):
+                places[name] = where
+                free -= set(where)
+        rest = sorted(free)
         for name, count in counts.items():
-            if name in sharing:
-                places[name] = (last,)
-            else:
-                places[name], free = tuple(free[:count]), free[count:]
+            if name not in places:
+                places[name], rest = tuple(rest[:count]), rest[count:]
         return places
+
+
+def _sharing(view: View, counts: Mapping[JobId, int], free: int, own: int) -> list[JobId]:
+    """Return the jobs that share the last resource: none if all have room, else the least ones."""
+    wanted = sum(counts.values())
+    if wanted <= free:
+        return []
+    ones = sorted(
+        (name for name, count in counts.items() if count == 1),
+        key=lambda name: (_alone(view.jobs[name]), view.jobs[name].serial),
+    )
+    if wanted - own > len(ones):
+        raise InputError(
+            f"exclusive: jobs want {wanted} resources and {free} are free, but only the "
+            f"{len(ones)} that want one may share; use another placement"
+        )
+    return ones[: wanted - own]
 
 
 def _alone(job: Job) -> float:

@@ -8,8 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from penstock.errors import InputError
 from penstock.model import JobId, ResourceId, View
 from penstock.policies.base import NOBODY
+
+PLACES = 1
+"""Makes these draws others than those of the random allocator."""
 
 
 class Random:
@@ -18,6 +22,8 @@ class Random:
     needs: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, *, seed: int = 0) -> None:
+        if seed < 0:
+            raise InputError(f"random: seed is {seed}; give zero or more")
         self.seed = seed
 
     def place(
@@ -29,6 +35,6 @@ class Random:
         """Return distinct resources for every job."""
         places = {}
         for name, count in counts.items():
-            rng = np.random.default_rng([self.seed, view.jobs[name].serial])
+            rng = np.random.default_rng([self.seed, view.jobs[name].serial, PLACES])
             places[name] = tuple(rng.permutation(view.site.resources)[:count].tolist())
         return places

@@ -16,6 +16,8 @@ class Preset:
 
     description: str
     make: Callable[..., Workload]
+    next: str = "penstock compare {file}"
+    """What to do with it."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -53,6 +55,8 @@ def _packs(*, seed: int, jobs: int | None = None, alpha: float = 2.0) -> Workloa
     return packs.packs(alpha, seed=seed, jobs=jobs)
 
 
+DIVIDE = "penstock allocate {file} --io-nodes 20 --nodes 480 --policy t-cpu"
+
 PRESETS: Mapping[str, Preset] = {
     "io-sets": Preset(
         description="paper io-sets VI-B1: a third each with w_iter around 10, 100 and 1000 s",
@@ -65,13 +69,16 @@ PRESETS: Mapping[str, Preset] = {
     "io-resources": Preset(
         description="paper io-resources V-C: jobs with the curves of 189 patterns of MareNostrum 4",
         make=_io_resources,
+        next=DIVIDE,
     ),
     "targets": Preset(
         description="the same with synthetic curves over storage targets, most of which rise",
         make=_targets,
+        next=DIVIDE,
     ),
     "packs": Preset(
         description="paper packs 6.2.2: parallel jobs whose I/O occupation (Eq. 6) is about alpha",
         make=_packs,
+        next="penstock pack {file} --io-nodes 1 --nodes 2048",
     ),
 }

@@ -92,7 +92,13 @@ def ratio_bound(theta: float, jobs: int, resources: int) -> float:
             f"give theta between 0 and {jobs / resources:g}, or more jobs"
         )
     # With y = -stress (1 + b): y exp(y) = -stress exp(-stress), on the branch where y < -1.
-    return float(-lambertw(-stress * math.exp(-stress), -1).real / stress - 1)
+    bound = float(-lambertw(-stress * math.exp(-stress), -1).real / stress - 1)
+    if not 1e-6 < bound < 1e6:
+        raise InputError(
+            f"theta N / K = {stress:g} is so near to {round(stress)} that jobs would do "
+            f"{'nothing but I/O' if stress > 0.5 else 'no I/O'}; give another theta"
+        )
+    return bound
 
 
 def job_sizes(jobs: int, nodes: int) -> list[int]:
