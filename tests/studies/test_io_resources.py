@@ -78,6 +78,19 @@ def test_what_differs_says_why(findings: Findings) -> None:
     assert "approximated by their class, 0 have" in claim.why
 
 
+def test_what_cannot_fail_is_said_to(findings: Findings) -> None:
+    assert "by definition" in find(findings, "rho_io is its bare minimum").why
+    assert "cannot be worse" in find(findings, "set to idle-time, search").why
+
+
+def test_the_cost_of_a_search_is_in_its_figure(findings: Findings) -> None:
+    """A time of the machine is no claim."""
+    (cost,) = [figure for figure in findings.figures if figure.name == "search-cost"]
+    assert f"at most {BUDGET} simulations" in cost.caption
+    assert re.search(r"took [\d.]+ s on one core", cost.caption)
+    assert not [claim for claim in findings.claims if "second" in claim.claim]
+
+
 def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> None:
     names = [figure.name for figure in findings.figures]
     assert len(set(names)) == len(names)

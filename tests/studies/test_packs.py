@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from claims import assert_all_is_said, find
 
-from penstock.report.findings import Findings
-from penstock.report.plots import draw
+from penstock.report.findings import Curves, Findings
+from penstock.report.plots import draw, look
 from penstock.sim.generators.packs import ALPHAS
 from penstock.studies import load, packs
 from penstock.studies.campaign import Campaign, Cell, Results, every
@@ -90,6 +90,23 @@ def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> No
     for figure in findings.figures:
         assert re.search("simulated|synthetic", figure.caption, re.IGNORECASE), figure.name
         assert len(draw(figure).axes) == len(figure.panels)
+
+
+def test_one_overhead_has_one_verdict(findings: Findings) -> None:
+    """Figure 10 and Figure 15 with one I/O node show the same runs."""
+    assert find(findings, "10% above first-fit").holds == find(findings, "and 1 I/O node").holds
+    choices = find(findings, "open choices")
+    assert choices.holds == ("Outside" not in choices.why)
+
+
+def test_no_two_curves_of_a_panel_look_alike(findings: Findings) -> None:
+    """Variants of pack-partition were once drawn alike."""
+    for figure in findings.figures:
+        for panel in figure.panels:
+            if isinstance(panel, Curves):
+                looks = [look(series.label) for series in panel.series]
+                assert len({one.colour for one in looks}) == len(looks), figure.name
+                assert len({(one.line, one.marker) for one in looks}) == len(looks), figure.name
 
 
 def test_all_numbers_of_io_nodes_meet_the_same_workloads(results: Results) -> None:

@@ -105,6 +105,8 @@ LOOKS: Mapping[str, Look] = {
     "worst-stretch": Look(colour="#999933", marker="H"),
     "first-fit": Look(colour="#555555", marker="^", line=(0, (4, 1.5))),
     "pack-partition": Look(colour="#0072B2"),
+    "pack-partition, alpha": Look(colour="#D55E00", marker="s", line=(0, (4, 1.5))),
+    "pack-partition, longest-remaining": Look(colour="#AA4499", marker="v", line=(0, (1, 1))),
     "backfill": Look(colour="#56B4E9", marker="D", line=(0, (2.5, 1.2))),
     "no-barriers": Look(colour="#B58900", marker="X"),
     "dominant-share": Look(colour="#009E73", marker="P"),
@@ -113,7 +115,12 @@ OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 
 
 def look(label: str) -> Look:
-    """Return how a policy is drawn; a variant ("set-10, learned") keeps its policy's colour."""
+    """Return how a policy is drawn.
+
+    A variant ("set-10, learned") keeps its policy's colour, unless it has a look of its own.
+    """
+    if label in LOOKS:
+        return LOOKS[label]
     policy, _, variant = label.partition(",")
     known = LOOKS.get(policy, OTHER)
     return Look(colour=known.colour, line=(0, (1.5, 1)), marker="o") if variant else known

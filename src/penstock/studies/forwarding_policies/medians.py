@@ -1,7 +1,7 @@
 """The claims of paper forwarding, Section 5.4, on the medians over sets."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.report.findings import Claim
 from penstock.studies.forwarding_policies.sets import (
@@ -20,13 +20,18 @@ from penstock.studies.forwarding_policies.sets import (
     Floats,
     measured,
 )
-from penstock.studies.sample import Table
+from penstock.studies.sample import Estimate, Table, bootstrap
 
 LARGEST = 32
 """Compute nodes of the largest patterns."""
 POINTS = 0.02
 TWO_POINTS = "Rule: the median within two points of the paper's."
-FIFTH = "Rule: each within a fifth of the paper's figure."
+TENTH = (
+    "Rule: the paper's figure is inside the bootstrap interval over draws of our mean, or within a "
+    "tenth of it"
+)
+BEFORE = 48
+"""I/O nodes before those that MCKP needs, counted in eights."""
 
 
 def claims(table: Table) -> list[Claim]:
@@ -74,35 +79,35 @@ def _forwarding(table: Table) -> list[Claim]:
             claim="5.4: ORACLE's gain over ZERO goes from 0.83% to 121.68%",
             paper="0.83% to 121.68%",
             ours=f"{_percent(oracle['min'], 2)} to {_percent(oracle['max'], 2)}",
-            holds=_near(float(oracle["min"].mean()), 0.0083)
-            and _near(float(oracle["max"].mean()), 1.2168),
-            why=f"{FIFTH} Extremes of {SETS:,} sets, which differ from draw to draw.",
+            holds=_near(oracle["min"], 0.0083) and _near(oracle["max"], 1.2168),
+            why=f"{TENTH}; both extremes of {SETS:,} sets. "
+            + _intervals({"Least": 100 * oracle["min"], "most": 100 * oracle["max"]}, "%"),
         ),
     ]
 
 
 def _optimum(table: Table) -> list[Claim]:
     need = {q: table.values(NEED, 0, "mckp", q) for q in ("median", "q05", "q95", "max")}
-    reached = table.values(OVER, OPTIMAL, "mckp over oracle", "median")
     medians = {
         policy: table.grid(BANDWIDTH, policy, "median")
         for policy in ("mckp", "oracle", *RIVALS, "zero")
     }
-    short = 1 - medians["mckp"][:, OPTIMAL] / medians["oracle"][:, OPTIMAL]
+    short = 1 - (medians["mckp"] / medians["oracle"]).mean(axis=0)
     ahead = {p: (medians["mckp"] / medians[p] - 1)[:, 1:].min() for p in RIVALS}
     best = {p: medians[p].mean(axis=0)[SIZE:].max() / medians["zero"].mean() for p in RIVALS}
     return [
         Claim(
             claim=f"Fig. 5.5: MCKP reaches ORACLE's bandwidth at {OPTIMAL} I/O nodes",
             paper=f"{OPTIMAL}",
-            ours=f"half of the sets reach it with {need['median'].mean():.0f} I/O nodes (90% need "
-            f"{need['q05'].mean():.0f} to {need['q95'].mean():.0f}, the last "
-            f"{need['max'].max():.0f}); at {OPTIMAL} the median set is "
-            f"{100 * -reached.mean():.2f}% below",
-            holds=bool(abs(reached.mean()) < 1e-9),
-            why=f"Rule: over the sets, the median of MCKP / ORACLE at {OPTIMAL} I/O nodes is one. "
-            "The two curves of medians in the figure still differ there, by "
-            f"{100 * short.mean():.2f}%: too little to see.",
+            ours=f"MCKP's median is {100 * short[OPTIMAL]:.2f}% below ORACLE's at {OPTIMAL} I/O "
+            f"nodes, {100 * short[BEFORE]:.2f}% at {BEFORE}; half of the sets reach ORACLE's with "
+            f"{need['median'].mean():.0f} (90% need {need['q05'].mean():.0f} to "
+            f"{need['q95'].mean():.0f}, the last {need['max'].max():.0f})",
+            holds=bool(BEFORE < need["median"].mean() <= OPTIMAL),
+            why=f"Rule: counted in eights, {OPTIMAL} is the first number of I/O nodes with which "
+            "at least half of the sets have all of ORACLE's bandwidth. The curves of medians "
+            "that the figure shows close in slowly and meet later; where they look like one is up "
+            "to the eye.",
         ),
         Claim(
             claim="Fig. 5.5: dividing I/O nodes by the size of applications is not the best choice",
@@ -123,6 +128,8 @@ def _static(table: Table) -> list[Claim]:
     ours = {q: table.values(OVER, OPTIMAL, pair, q) for q in ("median", "min", "max")}
     readings = {r: 100 * table.values(STATIC, OPTIMAL, r, "median").mean() for r in READINGS}
     largest = 1 + table.grid(OVER, pair, "max", range(1, MOST + 1)).max(axis=1)
+    most = [100 * table.values(STATIC, OPTIMAL, r, "max").mean() for r in READINGS]
+    reach = min(most), max(most)
     listed = "; ".join(f"{reading} {median:.0f}%" for reading, median in readings.items())
     return [
         Claim(
@@ -139,23 +146,47 @@ def _static(table: Table) -> list[Claim]:
             claim=f"5.4: at {OPTIMAL} I/O nodes MCKP's gain over STATIC goes from 4.08% to 739.22%",
             paper="4.08% to 739.22%",
             ours=f"{_percent(ours['min'], 1)} to {_percent(ours['max'], 0)}",
-            holds=_near(float(ours["min"].mean()), 0.0408)
-            and _near(float(ours["max"].mean()), 7.3922),
-            why=f"{FIFTH} Extremes of {SETS:,} sets, which differ from draw to draw.",
+            holds=_near(ours["min"], 0.0408) and _near(ours["max"], 7.3922),
+            why=f"{TENTH}; both extremes of {SETS:,} sets. "
+            + _intervals({"Least": 100 * ours["min"], "most": 100 * ours["max"]}, "%")
+            + f" With STATIC read otherwise (see the median) the most goes from {reach[0]:.0f}% to "
+            f"{reach[1]:.0f}%. The thesis' sets are not ours in the number of compute nodes "
+            "either.",
         ),
         Claim(
             claim="5.7: MCKP could improve the global bandwidth up to 23 times over STATIC",
             paper="23",
             ours=f"{largest.mean():.1f}{_range(largest, 1)}",
-            holds=_near(float(largest.mean()), 23),
-            why="Rule: within a fifth; the largest ratio of any set at any number of I/O nodes. It "
-            "is found at few I/O nodes, where STATIC gives every application one.",
+            holds=_near(largest, 23),
+            why=f"{TENTH}; the largest ratio of any of {SETS:,} sets at any number of I/O nodes. "
+            f"{_intervals({'Ours': largest})} It is found at few I/O nodes, where STATIC gives "
+            "every application one.",
         ),
     ]
 
 
-def _near(ours: float, paper: float) -> bool:
-    return abs(ours / paper - 1) <= 0.2
+def _over_draws(values: Floats) -> Estimate:
+    return bootstrap(lambda mean: mean, values)
+
+
+def _near(ours: Floats, paper: float) -> bool:
+    """Return whether the paper's figure agrees with ours, which has an entry a draw."""
+    mean = _over_draws(ours)
+    return mean.low <= paper <= mean.high or abs(paper / mean.value - 1) <= 0.1
+
+
+def _intervals(ours: Mapping[str, Floats], unit: str = "") -> str:
+    """Say the intervals of extremes, and how far single draws are apart."""
+    if any(len(values) == 1 for values in ours.values()):
+        return "One draw has no interval."
+    return (
+        "; ".join(
+            f"{name} {_over_draws(values).show('.2f', unit=unit)}, in single draws "
+            f"{values.min():.2f} to {values.max():.2f}"
+            for name, values in ours.items()
+        )
+        + f" ({len(next(iter(ours.values())))} draws)."
+    )
 
 
 def _percent(values: Floats, digits: int) -> str:

@@ -1,6 +1,6 @@
 """The study's figures, as records for a report to draw; here Figures 5 to 10."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.report.findings import Curves, Dots, Figure, Reference
 from penstock.studies.io_resources import curve_figures, search_figures
@@ -39,12 +39,13 @@ from penstock.studies.io_resources.terms import (
     changes,
     unsaturated,
 )
+from penstock.studies.journal import CellId
 from penstock.studies.sample import Estimate, Table, bootstrap
 
 SHORT = {CLAIRVOYANT: "clairvoyant", NON_CLAIRVOYANT: "non-clairvoyant", RANDOM: "random"}
 
 
-def figures(table: Table) -> list[Figure]:
+def figures(table: Table, seconds: Mapping[CellId, float]) -> list[Figure]:
     """Return the figures in the paper's order, ours last."""
     return [
         _figure_5(table),
@@ -54,7 +55,7 @@ def figures(table: Table) -> list[Figure]:
         _figure_9(table),
         _figure_10(table),
         *curve_figures.figures(table),
-        *search_figures.figures(table),
+        *search_figures.figures(table, seconds),
     ]
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from penstock.report.findings import Claim
+from penstock.studies.packs.mapping import OVERHEAD
 from penstock.studies.packs.ratios import (
     MAKESPAN,
     PACK_STRETCH,
@@ -18,10 +19,12 @@ from penstock.studies.packs.scenarios import (
     S_1,
     VARIANTS,
 )
-from penstock.studies.sample import Table
+from penstock.studies.sample import Estimate, Table
 
 PAPER = {1: 1.09, 3: 0.71, 5: 0.53}
 """Geometric means of the makespan over first-fit's, by I/O nodes."""
+SAME_AS_10 = "Rule: that of Figure 10, which shows the same runs: 5 to 15% above first-fit's."
+TENTH = "Rule: within a tenth of the paper's."
 
 
 def claims(table: Table) -> list[Claim]:
@@ -41,9 +44,10 @@ def _means(table: Table) -> list[Claim]:
                 f"{paper} of first-fit's",
                 paper=f"{paper}",
                 ours=ours[r].show(),
-                holds=abs(ours[r].value / paper - 1) <= 0.1,
-                why="Rule: the geometric mean is within a tenth of the paper's. The generator's "
-                f"open choices move it from {by_choice[low][i]:.2f} ('{low}') to "
+                holds=_agrees(ours[r], paper, r),
+                why=f"{SAME_AS_10 if r == 1 else TENTH} Our interval "
+                f"{_contains(ours[r], paper)} the paper's {paper}. The generator's open choices "
+                f"move the mean from {by_choice[low][i]:.2f} ('{low}') to "
                 f"{by_choice[high][i]:.2f} ('{high}')."
                 + (" See the claim on Figure 10." if r == 1 else ""),
             )
@@ -59,6 +63,16 @@ def _means(table: Table) -> list[Claim]:
             why="Rule: lower with each I/O node from 1 to 5.",
         ),
     ]
+
+
+def _agrees(ours: Estimate, paper: float, io_nodes: int) -> bool:
+    if io_nodes == 1:
+        return OVERHEAD[0] <= ours.value - 1 <= OVERHEAD[1]
+    return abs(ours.value / paper - 1) <= 0.1
+
+
+def _contains(ours: Estimate, paper: float) -> str:
+    return "contains" if ours.low <= paper <= ours.high else "does not contain"
 
 
 def _reason(table: Table) -> list[Claim]:
@@ -135,19 +149,24 @@ def _choices(table: Table) -> Claim:
     lower, higher = (
         [f(values[i] for values in means.values()) for i in range(len(PAPER))] for f in (min, max)
     )
+    outside = [
+        f"{paper} with {r} ({low:.2f} to {high:.2f})"
+        for low, high, (r, paper) in zip(lower, higher, PAPER.items(), strict=True)
+        if not low <= paper <= high
+    ]
     return Claim(
-        claim="Ours: the three means of Figure 15 under every open choice of the generator",
+        claim="Ours: what the generator's open choices move the three means of Figure 15 to takes "
+        "in the paper's",
         paper=" / ".join(f"{value}" for value in PAPER.values()),
         ours="; ".join(
             f"{name}: {' / '.join(f'{v:.2f}' for v in values)}" for name, values in means.items()
         ),
-        holds=all(
-            low <= paper * 1.1 and high >= paper * 0.9
-            for low, high, paper in zip(lower, higher, PAPER.values(), strict=True)
-        ),
-        why="Rule: for each number of I/O nodes, the range over the choices comes within a tenth "
-        f"of the paper's figure. Nearest is '{near[0]}' ({100 * away[near[0]]:.0f}% at most), "
-        f"farthest '{near[-1]}' ({100 * away[near[-1]]:.0f}%): the sizes of jobs matter, because "
-        "they decide how many packs first-fit makes; the truncation and the reading of 0.1 do not. "
-        "39 values of alpha_gen, one for each workload.",
+        holds=not outside,
+        why="Rule: with 1, 3 and 5 I/O nodes, the paper's figure is between the least and the most "
+        "of the choices."
+        + (f" Outside: {', '.join(outside)}." if outside else "")
+        + f" Nearest is '{near[0]}' ({100 * away[near[0]]:.0f}% off at most), farthest "
+        f"'{near[-1]}' ({100 * away[near[-1]]:.0f}%): the sizes of jobs matter most, because they "
+        "decide how many packs first-fit makes. One choice is changed at a time, and each has "
+        f"{len(table.rows('choices-1', 0, S_1))} workloads over all alpha_gen.",
     )

@@ -25,10 +25,14 @@ from penstock.studies.packs.scenarios import (
     VARIANTS,
     of_order,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.sample import Estimate, Floats, Table
 
 BASE = "io-nodes-1"
 NO_IMPACT = 0.05
+OVERHEAD = (0.05, 0.15)
+"""What passes for the paper's 10%, in Figure 10 and, with one I/O node, in Figure 15."""
+MOST = 0.9
+"""The part of the workloads that a statement on "the" execution must be true of."""
 
 
 def claims(table: Table) -> list[Claim]:
@@ -108,7 +112,7 @@ def _overhead(table: Table) -> Claim:
         "average",
         paper="10% (6.2.3), 1.09 (6.2.4)",
         ours=over.show("+.1f", unit="%", scale=100),
-        holds=0.05 <= over.value <= 0.15,
+        holds=OVERHEAD[0] <= over.value <= OVERHEAD[1],
         why=f"Rule: 5 to 15%. The overhead grows with the load, {_spread(by_bin)}. No open choice "
         f"of the generator moves its mean much ({min(variants):.2f} to {max(variants):.2f}). "
         f"Workloads with alpha below {upper:g} alone would give {cut[1]:.2f}, but then "
@@ -223,7 +227,7 @@ def _packs(table: Table) -> list[Claim]:
 
 def _overrun(table: Table) -> list[Claim]:
     over = {p: column(table, BASE, p, "overrun") for p in (S_1, FIRST_FIT, S_ALPHA)}
-    within = 100 * (over[S_1] <= 1.2).mean()
+    within = (over[S_1] <= 1.2).mean()
     behind = {r: column(table, f"io-nodes-{r}", FIRST_FIT, "overrun").max() for r in (1, 3, 5)}
     close = relative(table, BASE, "overrun", S_ALPHA)
     return [
@@ -231,9 +235,11 @@ def _overrun(table: Table) -> list[Claim]:
             claim="Fig. 13: with S = 1 the execution is within 20% of the contention-free one",
             paper="within 20%",
             ours=f"{mean(over[S_1] - 1).show('.1f', unit='%', scale=100)} longer on average, "
-            f"{100 * (over[S_1].max() - 1):.0f}% at most; {within:.0f}% of workloads within 20%",
-            holds=bool(over[S_1].mean() <= 1.2),
-            why="Rule: the mean is at most 1.2.",
+            f"{100 * (over[S_1].max() - 1):.0f}% at most; {100 * within:.0f}% of workloads within "
+            "20%",
+            holds=bool(within >= MOST),
+            why="Rule: at least nine tenths of the workloads are within 20% of their "
+            f"contention-free length. {_beyond(table, over[S_1])}",
         ),
         Claim(
             claim="Fig. 13: first-fit 'can be as bad as 1000%'",
@@ -254,6 +260,16 @@ def _overrun(table: Table) -> list[Claim]:
             why="Rule: within a tenth of first-fit's.",
         ),
     ]
+
+
+def _beyond(table: Table, over: Floats) -> str:
+    """Say at which loads S = 1 is more than 20% above the contention-free length."""
+    by_bin = by_load(load_of(table, BASE), (over <= 1.2).astype(float), mean)
+    least = min(by_bin, key=lambda x: by_bin[x].value)
+    return (
+        f"By load, fewest are within at alpha {least:.1f}: {100 * by_bin[least].value:.0f}%; the "
+        f"median workload is {100 * (np.median(over) - 1):.1f}% longer."
+    )
 
 
 def _geometric_overrun(table: Table) -> float:
