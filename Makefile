@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 CORES ?= $(shell nproc)
-NATIVE := $(shell find native -name '*.cpp' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
+NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: demo test lint bench soak docs clean

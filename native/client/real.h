@@ -1,0 +1,61 @@
+// The functions that we stand in front of: the next ones in the order of the linker, which may be
+// another preloaded library's.
+
+#ifndef PENSTOCK_REAL_H
+#define PENSTOCK_REAL_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct flock;
+
+// X(result, name, arguments)
+#define PENSTOCK_CALLS(X)                                                                  \
+  X(int, open, (const char*, int, ...))                                                    \
+  X(int, open64, (const char*, int, ...))                                                  \
+  X(int, openat, (int, const char*, int, ...))                                             \
+  X(int, openat64, (int, const char*, int, ...))                                           \
+  X(int, creat, (const char*, mode_t))                                                     \
+  X(int, creat64, (const char*, mode_t))                                                   \
+  X(int, close, (int))                                                                     \
+  X(int, close_range, (unsigned, unsigned, int))                                           \
+  X(void, closefrom, (int))                                                                \
+  X(int, dup, (int))                                                                       \
+  X(int, dup2, (int, int))                                                                 \
+  X(int, dup3, (int, int, int))                                                            \
+  X(int, fcntl, (int, int, ...))                                                           \
+  X(int, fcntl64, (int, int, ...))                                                         \
+  X(int, flock, (int, int))                                                                \
+  X(ssize_t, read, (int, void*, size_t))                                                   \
+  X(ssize_t, write, (int, const void*, size_t))                                            \
+  X(ssize_t, pread, (int, void*, size_t, off_t))                                           \
+  X(ssize_t, pread64, (int, void*, size_t, off64_t))                                       \
+  X(ssize_t, pwrite, (int, const void*, size_t, off_t))                                    \
+  X(ssize_t, pwrite64, (int, const void*, size_t, off64_t))                                \
+  X(ssize_t, readv, (int, const struct iovec*, int))                                       \
+  X(ssize_t, writev, (int, const struct iovec*, int))                                      \
+  X(ssize_t, preadv, (int, const struct iovec*, int, off_t))                               \
+  X(ssize_t, preadv64, (int, const struct iovec*, int, off64_t))                           \
+  X(ssize_t, pwritev, (int, const struct iovec*, int, off_t))                              \
+  X(ssize_t, pwritev64, (int, const struct iovec*, int, off64_t))                          \
+  X(ssize_t, preadv2, (int, const struct iovec*, int, off_t, int))                         \
+  X(ssize_t, preadv64v2, (int, const struct iovec*, int, off64_t, int))                    \
+  X(ssize_t, pwritev2, (int, const struct iovec*, int, off_t, int))                        \
+  X(ssize_t, pwritev64v2, (int, const struct iovec*, int, off64_t, int))                   \
+  X(ssize_t, copy_file_range, (int, off64_t*, int, off64_t*, size_t, unsigned))            \
+  X(ssize_t, sendfile, (int, int, off_t*, size_t))                                         \
+  X(ssize_t, sendfile64, (int, int, off64_t*, size_t))                                     \
+  X(int, fsync, (int))                                                                     \
+  X(int, fdatasync, (int))
+
+struct penstock_real {
+#define PENSTOCK_MEMBER(result, name, arguments) result(*name) arguments;
+  PENSTOCK_CALLS(PENSTOCK_MEMBER)
+#undef PENSTOCK_MEMBER
+};
+
+// The table, filled on first use: constructors of other libraries may call us before our own.
+const struct penstock_real* penstock_real(void);
+
+#endif

@@ -1,0 +1,1 @@
+"""Unmodified jobs on a live machine: watched, and, where the site wants it, gated and forwarded."""

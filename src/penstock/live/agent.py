@@ -1,0 +1,72 @@
+"""The agent of a job on its node: hands the shared pages to the job's processes.
+
+A process of the job that starts connects to the agent's socket, says who it is, and gets the two
+pages as descriptors; no process keeps a connection. Without an agent, processes pass through.
+"""
+
+import itertools
+import os
+import socket
+import struct
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.live import page
+
+_HELLO = struct.Struct("<8sII")
+LIBRARY = Path(__file__).with_name("libpenstock_client.so")
+PATIENCE = 1.0
+"""Seconds that a process may take to say hello."""
+
+
+class Agent:
+    """Serves one job's pages on a Unix socket; a context manager."""
+
+    def __init__(self, pages: page.Pages, path: Path) -> None:
+        self.pages = pages
+        self.path = path
+        self._ordinals = itertools.count()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(path))
+        path.chmod(0o600)
+        self._listener.listen(128)
+        self._thread = threading.Thread(target=self._serve, name="penstock-agent", daemon=True)
+
+    def __enter__(self) -> "Agent":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+
+    def environment(self) -> dict[str, str]:
+        """Return what a process needs to be part of the job; other preloaded libraries stay."""
+        others = os.environ.get("LD_PRELOAD", "")
+        return {
+            "LD_PRELOAD": f"{LIBRARY}:{others}" if others else str(LIBRARY),
+            "PENSTOCK_AGENT": str(self.path),
+        }
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                connection.settimeout(PATIENCE)
+                self._welcome(connection)
+
+    def _welcome(self, connection: socket.socket) -> None:
+        hello = connection.recv(_HELLO.size, socket.MSG_WAITALL)
+        if len(hello) != _HELLO.size or _HELLO.unpack(hello)[:2] != (
+            page.CONTROL_MAGIC,
+            page.VERSION,
+        ):
+            return
+        answer = _HELLO.pack(page.CONTROL_MAGIC, page.VERSION, next(self._ordinals))
+        socket.send_fds(connection, [answer], [self.pages.control_fd, self.pages.counters_fd])

@@ -1,0 +1,148 @@
+"""The pages that a job's processes share with their node's agent (native/common/page.h).
+
+Control is the agent's: a gate, and what lies under the client library's eyes. It is sealed, so that
+a job can map it but never write to it. Counters are the job's, and not to be trusted.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import platform
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from penstock.errors import InputError
+
+VERSION = 1
+CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
+ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 256
+_HEAD = struct.Struct("<8sII")
+_CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS, _ROOTS = 16, 24, 28, 32, 40, 48
+_FIRST_ROOT, _ROOT = 56, struct.Struct(f"<II{ROOT_BYTES}s")
+CONTROL_BYTES = _FIRST_ROOT + ROOTS * _ROOT.size
+SLOT_BYTES = 128
+COUNTERS_BYTES = _HEAD.size + SLOTS * SLOT_BYTES
+_SEAL_FUTURE_WRITE = 0x10
+_FUTEX_WAKE = 1
+_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What processes of a job did under the managed roots; times in nanoseconds."""
+
+    pid: int
+    opens: int
+    reads: int
+    read_bytes: int
+    writes: int
+    write_bytes: int
+    syncs: int
+    left_to_kernel: int
+    waits: int
+    waited: int
+    gave_up: int
+    last_call: int
+    in_flight: int
+
+
+_NAMES = tuple(field.name for field in fields(Counters))
+_SLOT = struct.Struct(f"<{len(_NAMES)}Q")
+
+
+class Pages:
+    """The two pages of a job; a context manager."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        longest_wait: float = 30.0,
+        never_waits: int = 64 * 1024,
+    ) -> None:
+        self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self.counters_fd = os.memfd_create(
+            "penstock-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        )
+        os.ftruncate(self.control_fd, CONTROL_BYTES)
+        os.ftruncate(self.counters_fd, COUNTERS_BYTES)
+        self._control = mmap.mmap(self.control_fd, CONTROL_BYTES)
+        self._counters = mmap.mmap(self.counters_fd, COUNTERS_BYTES)
+        # One store a number, so that nobody reads half of it.
+        self._words = memoryview(self._control).cast("B").cast("Q")
+        self._halves = memoryview(self._control).cast("B").cast("I")
+        self._describe(roots, longest_wait, never_waits)
+        size = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.control_fd, fcntl.F_ADD_SEALS, size | _SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.counters_fd, fcntl.F_ADD_SEALS, size)
+
+    def _describe(self, roots: Sequence[Path], longest_wait: float, never_waits: int) -> None:
+        if len(roots) > ROOTS:
+            raise InputError(f"{len(roots)} managed roots; give at most {ROOTS}")
+        _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, VERSION, CONTROL_BYTES)
+        _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, VERSION, SLOTS)
+        self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
+        self._words[_NEVER_WAITS // 8] = never_waits
+        for k, root in enumerate(roots):
+            # As the kernel names open files: resolved, and without a slash at the end.
+            path = os.fsencode(root.resolve())
+            if not root.is_dir() or path == b"/" or len(path) > ROOT_BYTES:
+                raise InputError(f"managed root {str(root)!r} is no directory that can be managed")
+            _ROOT.pack_into(self._control, _FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
+        self._halves[_ROOTS // 4] = len(roots)
+        self._halves[_ACTIVE // 4] = 1
+
+    def __enter__(self) -> "Pages":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Open the gate for good and let go of the pages; running jobs keep theirs."""
+        self.deactivate()
+        self._words.release()
+        self._halves.release()
+        self._control.close()
+        self._counters.close()
+        os.close(self.control_fd)
+        os.close(self.counters_fd)
+
+    def deactivate(self) -> None:
+        """Let everything pass through, from now on."""
+        self._halves[_ACTIVE // 4] = 0
+        self.open_gate()
+
+    def close_gate(self, seconds: float) -> None:
+        """Let large data calls wait, for at most so long: the gate opens by itself."""
+        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._changed()
+
+    def open_gate(self) -> None:
+        """Let all calls go on at once."""
+        self._words[_CLOSED_UNTIL // 8] = 0
+        self._changed()
+
+    def _changed(self) -> None:
+        self._halves[_GATE_CHANGES // 4] = (self._halves[_GATE_CHANGES // 4] + 1) & 0xFFFFFFFF
+        word = ctypes.c_uint32.from_buffer(self._control, _GATE_CHANGES)
+        number = _SYS_FUTEX.get(platform.machine())
+        if number is not None:
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+
+    def processes(self) -> Iterator[Counters]:
+        """Yield the counters of every process that was there, children of forks with their parents."""
+        for k in range(SLOTS):
+            values = _SLOT.unpack_from(self._counters, _HEAD.size + k * SLOT_BYTES)
+            counters = Counters(**dict(zip(_NAMES, values, strict=True)))
+            if counters.pid:
+                yield counters
+
+    def total(self, name: str) -> int:
+        """Return one counter, summed over processes."""
+        return sum(getattr(counters, name) for counters in self.processes())

@@ -1,0 +1,50 @@
+"""Real processes under the client library."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.live.agent import Agent
+from penstock.live.page import Pages
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A managed directory."""
+    (tmp_path / "managed").mkdir()
+    return tmp_path / "managed"
+
+
+@pytest.fixture
+def pages(root: Path) -> Iterator[Pages]:
+    with Pages([root], longest_wait=5.0) as pages:
+        yield pages
+
+
+@pytest.fixture
+def agent(pages: Pages, tmp_path: Path) -> Iterator[Agent]:
+    with Agent(pages, tmp_path / "agent.sock") as agent:
+        yield agent
+
+
+@pytest.fixture
+def run(agent: Agent, root: Path) -> Run:
+    """Run a program as a process of the job, in the managed directory."""
+
+    def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=root,
+            env=os.environ | agent.environment() | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+
+    return run
