@@ -25,19 +25,37 @@
 
 static _Atomic uint8_t managed[MOST_DESCRIPTORS];
 static const penstock_control* _Atomic control;
-static penstock_slot* slot;
+static penstock_counters* counters;
+static __thread penstock_slot* mine;
 static _Atomic int locked;
 static _Atomic pid_t self;
 
-static uint64_t now(void) {
+static uint64_t at(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
+
+static uint64_t now(void) { return at(CLOCK_MONOTONIC); }
 
 static const penstock_control* active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
   return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
+}
+
+static penstock_slot* claim(void) {
+  const uint64_t k = atomic_fetch_add_explicit(&counters->taken, 1, memory_order_relaxed);
+  mine = &counters->slot[k < PENSTOCK_SLOTS ? k : PENSTOCK_SLOTS - 1];
+  atomic_store_explicit(&mine->pid, (uint64_t)syscall(SYS_getpid), memory_order_relaxed);
+  return mine;
+}
+
+static penstock_slot* my_slot(void) { return mine != NULL ? mine : claim(); }
+
+// Only this thread writes to its slot. Where threads outnumber slots, counts of the last may get lost.
+static void add(_Atomic uint64_t* counter, uint64_t amount) {
+  const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+  atomic_store_explicit(counter, before + amount, memory_order_relaxed);
 }
 
 // A child of vfork shares our memory until it execs: what it does to its own descriptors must not
@@ -90,7 +108,7 @@ void penstock_opened(int fd, int flags) {
   const int error = errno;
   const bool ours = (flags & O_PATH) == 0 && is_regular(fd) && lies_under_a_root(page, fd);
   atomic_store_explicit(&managed[fd], ours, memory_order_relaxed);
-  if (ours) atomic_fetch_add_explicit(&slot->opens, 1, memory_order_relaxed);
+  if (ours) add(&my_slot()->opens, 1);
   errno = error;
 }
 
@@ -128,48 +146,54 @@ static void wait_at_the_gate(const penstock_control* page) {
     syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0);
     time = now();
   }
-  atomic_fetch_add_explicit(&slot->waits, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&slot->waited, time - began, memory_order_relaxed);
-  if (time >= most) atomic_fetch_add_explicit(&slot->gave_up, 1, memory_order_relaxed);
+  penstock_slot* slot = my_slot();
+  add(&slot->waits, 1);
+  add(&slot->waited, time - began);
+  if (time >= most) add(&slot->gave_up, 1);
 }
 
 void penstock_begin(size_t bytes) {
   const penstock_control* page = active();
   if (page == NULL) return;
-  const int error = errno;
   if (atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0 &&
       bytes > page->never_waits && !atomic_load_explicit(&locked, memory_order_relaxed) &&
       !is_vfork_child()) {
+    const int error = errno;
     wait_at_the_gate(page);
+    errno = error;
   }
-  atomic_fetch_add_explicit(&slot->in_flight, 1, memory_order_relaxed);
-  errno = error;
+  atomic_store_explicit(&my_slot()->in_flight, 1, memory_order_relaxed);
 }
 
 void penstock_end(enum penstock_kind kind, ssize_t result) {
   if (active() == NULL) return;
+  penstock_slot* slot = my_slot();
   const uint64_t moved = result > 0 ? (uint64_t)result : 0;
   switch (kind) {
     case PENSTOCK_READ:
-      atomic_fetch_add_explicit(&slot->reads, 1, memory_order_relaxed);
-      atomic_fetch_add_explicit(&slot->read_bytes, moved, memory_order_relaxed);
+      add(&slot->reads, 1);
+      add(&slot->read_bytes, moved);
       break;
     case PENSTOCK_WRITE:
-      atomic_fetch_add_explicit(&slot->writes, 1, memory_order_relaxed);
-      atomic_fetch_add_explicit(&slot->write_bytes, moved, memory_order_relaxed);
+      add(&slot->writes, 1);
+      add(&slot->write_bytes, moved);
       break;
     case PENSTOCK_SYNC:
-      atomic_fetch_add_explicit(&slot->syncs, 1, memory_order_relaxed);
+      add(&slot->syncs, 1);
       break;
     case PENSTOCK_LEFT:
-      atomic_fetch_add_explicit(&slot->left_to_kernel, 1, memory_order_relaxed);
+      add(&slot->left_to_kernel, 1);
       break;
   }
-  atomic_store_explicit(&slot->last_call, now(), memory_order_relaxed);
-  atomic_fetch_sub_explicit(&slot->in_flight, 1, memory_order_relaxed);
+  // A few milliseconds will do to tell phases apart, and cost a tenth of the exact time.
+  atomic_store_explicit(&slot->last_call, at(CLOCK_MONOTONIC_COARSE), memory_order_relaxed);
+  atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
-static void forked(void) { atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed); }
+static void forked(void) {
+  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+  mine = NULL;  // the parent's
+}
 
 // Descriptors that were open before this program began: a shell's redirections, a parent's files.
 static void learn_open_descriptors(void) {
@@ -238,11 +262,9 @@ static void attach(const char* agent) {
   int pages[2] = {-1, -1};
   if (greet(fd, &welcome, pages)) {
     penstock_control* shared = map(pages[0], sizeof *shared, PROT_READ);
-    penstock_counters* counters = map(pages[1], sizeof *counters, PROT_READ | PROT_WRITE);
+    counters = map(pages[1], sizeof *counters, PROT_READ | PROT_WRITE);
     if (shared != NULL && counters != NULL && shared->magic == PENSTOCK_CONTROL_MAGIC &&
         shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared) {
-      slot = &counters->slot[welcome.ordinal % PENSTOCK_SLOTS];
-      atomic_store_explicit(&slot->pid, (uint64_t)syscall(SYS_getpid), memory_order_relaxed);
       atomic_store_explicit(&control, shared, memory_order_release);
     }
   }

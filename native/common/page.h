@@ -15,7 +15,7 @@
 #define PENSTOCK_COUNTERS_MAGIC UINT64_C(0x52544e4354534e50)  // "PNSTCNTR"
 #define PENSTOCK_ROOTS 8
 #define PENSTOCK_ROOT_BYTES 1016
-#define PENSTOCK_SLOTS 256
+#define PENSTOCK_SLOTS 1024
 
 typedef struct {
   uint32_t length;
@@ -38,7 +38,8 @@ typedef struct {
   penstock_root root[PENSTOCK_ROOTS];
 } penstock_control;
 
-// What a process of the job did under the managed roots.
+// What a thread of the job did under the managed roots. Only its thread writes to it, so that
+// counting takes no locked instruction; the last slot is shared by all threads that found no other.
 typedef struct {
   _Atomic uint64_t pid;
   _Atomic uint64_t opens;
@@ -51,8 +52,8 @@ typedef struct {
   _Atomic uint64_t waits;
   _Atomic uint64_t waited;      // nanoseconds at the gate
   _Atomic uint64_t gave_up;     // waits that ended at longest_wait
-  _Atomic uint64_t last_call;   // CLOCK_MONOTONIC nanoseconds at the end of a data call that moved bytes
-  _Atomic uint64_t in_flight;   // data calls under way
+  _Atomic uint64_t last_call;   // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
+  _Atomic uint64_t in_flight;   // 1 during a data call
   uint64_t reserved[3];
 } penstock_slot;
 
@@ -60,6 +61,8 @@ typedef struct {
   uint64_t magic;
   uint32_t version;
   uint32_t slots;
+  _Atomic uint64_t taken;  // so many slots have been given to a thread
+  uint64_t reserved[13];
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 

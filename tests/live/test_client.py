@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.live import page
 from penstock.live.agent import LIBRARY, Agent
 from penstock.live.page import Pages
 
@@ -22,7 +23,7 @@ def test_what_dd_writes_and_reads_is_counted(run: Any, root: Path, pages: Pages)
     assert (root / "one").read_bytes() == (root / "two").read_bytes()
     assert pages.total("write_bytes") == 4 * MIB
     assert pages.total("read_bytes") == 2 * MIB
-    assert len(list(pages.processes())) == 2
+    assert len({thread.pid for thread in pages.threads()}) == 2
 
 
 def test_files_elsewhere_are_none_of_our_business(run: Any, tmp_path: Path, pages: Pages) -> None:
@@ -65,7 +66,8 @@ def test_copies_of_descriptors_are_followed(run: Any, pages: Pages, way: str) ->
         sys.executable,
         "-c",
         f"import os, fcntl; fd = os.open('f', os.O_CREAT | os.O_RDWR); {copy}; os.close(fd);"
-        "os.write(50, b'z' * 777); os.pwrite(50, b'a' * 23, 0); assert os.pread(50, 30, 0)[:1] == b'a'",
+        "os.write(50, b'z' * 777); os.pwrite(50, b'a' * 23, 0);"
+        "assert os.pread(50, 30, 0) == b'a' * 23 + b'z' * 7",
     )
     assert pages.total("write_bytes") == 800
     assert pages.total("read_bytes") == 30
@@ -118,7 +120,8 @@ def test_no_wait_is_longer_than_allowed(tmp_path: Path, root: Path) -> None:
 def test_who_holds_a_lock_never_waits(run: Any, pages: Pages) -> None:
     pages.close_gate(60.0)
     program = (
-        "import fcntl, os; fd = os.open('f', os.O_CREAT | os.O_RDWR); fcntl.lockf(fd, fcntl.LOCK_EX);"
+        "import fcntl, os; fd = os.open('f', os.O_CREAT | os.O_RDWR);"
+        "fcntl.lockf(fd, fcntl.LOCK_EX);"
         "os.write(fd, b'x' * (1 << 20))"
     )
     began = time.monotonic()
@@ -131,7 +134,7 @@ def test_switched_off_it_passes_through(run: Any, root: Path, pages: Pages) -> N
     pages.close_gate(60.0)
     run("dd", "if=/dev/zero", "of=f", "bs=1M", "count=1", PENSTOCK_DISABLE="1")
     assert (root / "f").stat().st_size == MIB
-    assert list(pages.processes()) == []
+    assert list(pages.threads()) == []
 
 
 def test_without_an_agent_it_passes_through(root: Path) -> None:
@@ -173,3 +176,11 @@ def test_it_needs_nothing_but_the_c_library() -> None:
     table = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True)
     needed = {line.split()[1] for line in table.stdout.splitlines() if "NEEDED" in line}
     assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    assert (page.CONTROL_BYTES, page.COUNTERS_BYTES) == (8248, 131_200)
+    text = (Path(__file__).parents[2] / "docs" / "shared-page.md").read_text()
+    assert "8248 bytes" in text
+    assert "131,200 bytes" in text
+    assert 8 * len(page.Counters.__dataclass_fields__) <= page.SLOT_BYTES

@@ -12,10 +12,13 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from penstock import live
 from penstock.live import page
 
 _HELLO = struct.Struct("<8sII")
-LIBRARY = Path(__file__).with_name("libpenstock_client.so")
+LIBRARY = next(
+    file for folder in live.__path__ if (file := Path(folder) / "libpenstock_client.so").is_file()
+)
 PATIENCE = 1.0
 """Seconds that a process may take to say hello."""
 

@@ -19,13 +19,14 @@ from penstock.errors import InputError
 
 VERSION = 1
 CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
-ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 256
+ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
 _HEAD = struct.Struct("<8sII")
 _CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS, _ROOTS = 16, 24, 28, 32, 40, 48
 _FIRST_ROOT, _ROOT = 56, struct.Struct(f"<II{ROOT_BYTES}s")
 CONTROL_BYTES = _FIRST_ROOT + ROOTS * _ROOT.size
 SLOT_BYTES = 128
-COUNTERS_BYTES = _HEAD.size + SLOTS * SLOT_BYTES
+_FIRST_SLOT = 128
+COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
 _SEAL_FUTURE_WRITE = 0x10
 _FUTEX_WAKE = 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -33,7 +34,7 @@ _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What processes of a job did under the managed roots; times in nanoseconds."""
+    """What a thread of a job did under the managed roots; times in nanoseconds."""
 
     pid: int
     opens: int
@@ -135,14 +136,14 @@ class Pages:
             libc = ctypes.CDLL(None, use_errno=True)
             libc.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
 
-    def processes(self) -> Iterator[Counters]:
-        """Yield the counters of every process that was there, children of forks with their parents."""
+    def threads(self) -> Iterator[Counters]:
+        """Yield the counters of every thread that did I/O under the roots."""
         for k in range(SLOTS):
-            values = _SLOT.unpack_from(self._counters, _HEAD.size + k * SLOT_BYTES)
+            values = _SLOT.unpack_from(self._counters, _FIRST_SLOT + k * SLOT_BYTES)
             counters = Counters(**dict(zip(_NAMES, values, strict=True)))
             if counters.pid:
                 yield counters
 
     def total(self, name: str) -> int:
-        """Return one counter, summed over processes."""
-        return sum(getattr(counters, name) for counters in self.processes())
+        """Return one counter, summed over threads."""
+        return sum(getattr(counters, name) for counters in self.threads())
