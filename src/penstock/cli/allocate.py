@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot
 from penstock.model.curve import DIRECT
 from penstock.model.load import Options
+from penstock.policies.base import Allocator
 from penstock.sim.traces.jobs_file import read_jobs
 
 
@@ -27,18 +29,13 @@ from penstock.sim.traces.jobs_file import read_jobs
 )
 @options.direct
 @options.divided
-@options.configured
 @options.as_json
 def allocate(
     *,
     file: Path,
     policy: str | None,
-    io_nodes: str | None,
-    nodes: str | None,
     direct: bool | None,
-    chosen: tuple[str, ...],
-    config_file: Path | None,
-    settings: tuple[str, ...],
+    told: options.Told,
     as_json: bool,
 ) -> None:
     """Divide the site's I/O nodes (or storage targets) among the jobs in FILE.
@@ -60,18 +57,11 @@ def allocate(
     Bandwidths are those of a job alone on its I/O nodes. Jobs may go direct where their curves know
     it, unless --no-direct or the configuration's site.direct says otherwise.
     """
-    loaded = options.load_divided(
-        config_file,
-        settings,
-        {"allocation.policy": policy, "site.direct": options.yes_no(direct)},
-        section="allocation",
-        io_nodes=io_nodes,
-        nodes=nodes,
-        chosen=chosen,
-    )
+    flags = {"allocation.policy": policy, "site.direct": options.yes_no(direct)}
+    loaded = told.load("allocation", flags)
     jobs = read_jobs(file, loaded.config.site.site())
-    site = site_for(loaded, jobs, direct)
-    counts = allocation(loaded, jobs, site)
+    site = site_for(loaded, jobs)
+    counts = allocation(loaded, allocator_of(loaded), jobs, site)
     result = {
         "policy": loaded.config.allocation.policy,
         "file": click.format_filename(file),
@@ -84,24 +74,27 @@ def allocate(
     emit_json(result) if as_json else _show(result)
 
 
-def site_for(loaded: Loaded, jobs: list[Job], direct: bool | None) -> Site:
+def site_for(loaded: Loaded, jobs: list[Job]) -> Site:
     """Return the site; unless told otherwise, jobs may go direct where a curve knows it."""
-    site = loaded.config.site
-    said = direct is not None or "site.direct" in loaded.origins
-    if not said and any(job.curve is not None and DIRECT in job.curve for job in jobs):
-        site = type(site)(
-            **{f: getattr(site, f) for f in site.__struct_fields__} | {"direct": True}
-        )
-    return site.site()
+    site = loaded.config.site.site()
+    if "site.direct" in loaded.origins:
+        return site
+    return replace(site, direct=any(job.curve is not None and DIRECT in job.curve for job in jobs))
 
 
-def allocation(loaded: Loaded, jobs: list[Job], site: Site) -> Mapping[JobId, int]:
-    """Return the count of every job."""
-    section = loaded.config.allocation
-    allocator = section.allocator()
+def allocator_of(loaded: Loaded) -> Allocator:
+    """Return the allocator, made with its options."""
+    allocator = loaded.config.allocation.allocator()
     if allocator is None:
         raise InputError("allocation.policy is 'own'; name a policy")
-    with options.running(section.policy):
+    return allocator
+
+
+def allocation(
+    loaded: Loaded, allocator: Allocator, jobs: list[Job], site: Site
+) -> Mapping[JobId, int]:
+    """Return the count of every job."""
+    with options.running(loaded.config.allocation.policy):
         return arbiter.allocate(allocator, Snapshot.of(jobs, site))
 
 

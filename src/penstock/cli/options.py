@@ -3,6 +3,8 @@
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -86,8 +88,44 @@ def simulated(command: F) -> F:
     return command
 
 
-def divided(command: F) -> F:
-    """Add what those need to be told who divide a site: its size, and their policy's options."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a verb that divides a site was told of its size, its policy's options, and the rest."""
+
+    config_file: Path | None
+    settings: tuple[str, ...]
+    io_nodes: str | None
+    nodes: str | None
+    chosen: tuple[str, ...]
+
+    def load(self, section: str, flags: Mapping[str, str | None]) -> config.Loaded:
+        """Return the configuration in force; --policy and --option are of `section`."""
+        sizes = {"site.resources": self.io_nodes, "site.nodes": self.nodes}
+        return load(
+            self.config_file,
+            self.settings,
+            {**flags, **sizes},
+            own={"allocation.policy": DEFAULT_ALLOCATION},
+            more=[_option(section, text) for text in self.chosen],
+            names={f"{section}.policy": "--policy"},
+        )
+
+
+def _option(section: str, text: str) -> config.Setting:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise InputError(f"--option {text!r} is not of the form NAME=VALUE")
+    return config.Setting.flag("--option", f"{section}.options.{name.strip()}", value.strip())
+
+
+def divided(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what those are told who divide a site, --config and --set included, as one `Told`."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        told = Told(**{field.name: given.pop(field.name) for field in fields(Told)})
+        command(told=told, **given)
+
     for option in (
         click.option(
             "--option",
@@ -101,8 +139,8 @@ def divided(command: F) -> F:
             "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
         ),
     ):
-        command = option(command)
-    return command
+        run = option(run)
+    return configured(run)
 
 
 direct = click.option(
@@ -115,35 +153,6 @@ direct = click.option(
 def yes_no(flag: bool | None) -> str | None:
     """Return a flag as the configuration writes it."""
     return None if flag is None else str(flag).lower()
-
-
-def load_divided(
-    config_file: Path | None,
-    settings: tuple[str, ...],
-    flags: Mapping[str, str | None],
-    *,
-    section: str,
-    io_nodes: str | None,
-    nodes: str | None,
-    chosen: tuple[str, ...],
-) -> config.Loaded:
-    """Return the configuration in force for those who take the options of `divided`."""
-    of_policy = []
-    for text in chosen:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise InputError(f"--option {text!r} is not of the form NAME=VALUE")
-        key = f"{section}.options.{name.strip()}"
-        of_policy.append(config.Setting.flag("--option", key, value.strip()))
-    sizes = {"site.resources": io_nodes, "site.nodes": nodes}
-    return load(
-        config_file,
-        settings,
-        {**flags, **sizes},
-        own={"allocation.policy": DEFAULT_ALLOCATION},
-        more=of_policy,
-        names={f"{section}.policy": "--policy"},
-    )
 
 
 FLAGS = {

@@ -24,17 +24,12 @@ from penstock.sim.traces.jobs_file import is_workload, read_jobs
     help="'penstock policies --kind packing' lists them, or ./file.py:Class; else pack-partition.",
 )
 @options.divided
-@options.configured
 @options.as_json
 def pack(
     *,
     file: Path,
     policy: str | None,
-    io_nodes: str | None,
-    nodes: str | None,
-    chosen: tuple[str, ...],
-    config_file: Path | None,
-    settings: tuple[str, ...],
+    told: options.Told,
     as_json: bool,
 ) -> None:
     """Split the jobs in FILE into packs: jobs that run together, one pack after the other.
@@ -57,15 +52,7 @@ def pack(
     length: above one, they must wait for each other. The makespan is an estimate without
     contention; 'penstock simulate' and 'penstock reproduce packs' run schedules exactly.
     """
-    loaded = options.load_divided(
-        config_file,
-        settings,
-        {"packing.policy": policy},
-        section="packing",
-        io_nodes=io_nodes,
-        nodes=nodes,
-        chosen=chosen,
-    )
+    loaded = told.load("packing", {"packing.policy": policy})
     site, section = loaded.config.site.site(), loaded.config.packing
     jobs = packs.known_jobs(traces.read(file, site), site) if is_workload(file) else read_jobs(file)
     with options.about(file), options.running(section.policy):

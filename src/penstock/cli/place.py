@@ -28,19 +28,14 @@ from penstock.sim.traces.jobs_file import read_jobs
 )
 @options.direct
 @options.divided
-@options.configured
 @options.as_json
 def place(
     *,
     file: Path,
     policy: str | None,
     allocation: str | None,
-    io_nodes: str | None,
-    nodes: str | None,
     direct: bool | None,
-    chosen: tuple[str, ...],
-    config_file: Path | None,
-    settings: tuple[str, ...],
+    told: options.Told,
     as_json: bool,
 ) -> None:
     """Say which I/O nodes (or storage targets) each of the jobs in FILE should use.
@@ -54,25 +49,17 @@ def place(
     would keep it busy if none of them waited: the sum of their I/O ratios, for jobs with a curve,
     volume and compute time.
     """
-    loaded = options.load_divided(
-        config_file,
-        settings,
-        {
-            "placement.policy": policy,
-            "allocation.policy": allocation,
-            "site.direct": options.yes_no(direct),
-        },
-        section="placement",
-        io_nodes=io_nodes,
-        nodes=nodes,
-        chosen=chosen,
-    )
+    flags = {
+        "placement.policy": policy,
+        "allocation.policy": allocation,
+        "site.direct": options.yes_no(direct),
+    }
+    loaded = told.load("placement", flags)
     jobs = read_jobs(file, loaded.config.site.site())
-    site = allocating.site_for(loaded, jobs, direct)
-    counts = allocating.allocation(loaded, jobs, site)
+    site, allocator = allocating.site_for(loaded, jobs), allocating.allocator_of(loaded)
+    counts = allocating.allocation(loaded, allocator, jobs, site)
     section = loaded.config.placement
     with options.running(section.policy, loaded.config.allocation.policy):
-        allocator = loaded.config.allocation.allocator()
         placed = arbiter.place(section.placer(allocator), Snapshot.of(jobs, site), counts, {})
     places = {job.id: sorted(placed[job.id]) for job in jobs}
     result = {
