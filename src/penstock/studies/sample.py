@@ -5,13 +5,14 @@ figures by per cents), so everything here is a mean over workloads. Policies met
 so what one gains over another is taken workload by workload: the bootstrap draws whole workloads.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.report.findings import Series
 from penstock.studies.journal import Row
 
 Floats = NDArray[np.float64]
@@ -51,6 +52,18 @@ def _weights(n: int) -> Floats:
     rng = np.random.default_rng(n)
     draws: Floats = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
     return draws
+
+
+def curve(label: str, by_point: Mapping[float, Estimate], scale: float = 1.0) -> Series:
+    """Return estimates over a parameter as a curve with its intervals."""
+    estimates = by_point.values()
+    return Series(
+        label=label,
+        x=list(by_point),
+        y=[scale * e.value for e in estimates],
+        low=[scale * e.low for e in estimates],
+        high=[scale * e.high for e in estimates],
+    )
 
 
 class Table:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from penstock.data import COUNTS
-from penstock.report.findings import Bars, Curves, Dots, Figure, Reference, Series
-from penstock.studies.forwarding_policies import applications, arbitration, decisions, queues, sets
+from penstock.report.findings import Bars, Curves, Figure, Reference, Series
+from penstock.studies.forwarding_policies import applications, decisions, queue_figures, sets
 from penstock.studies.forwarding_policies.patterns import (
     BEST,
     CHOICES,
@@ -14,12 +14,12 @@ from penstock.studies.forwarding_policies.patterns import (
     TABLE_5_1,
     patterns_by,
 )
+from penstock.studies.forwarding_policies.queue_figures import G5K, bars
 from penstock.studies.sample import Table
 
 MEASURED, COMPUTED = "measured", "computed from measured curves"
 AVAILABLE = "available I/O nodes"
 MN4 = "Measured on MareNostrum 4 (Bez et al., PDSW 2020)."
-G5K = "Curves measured on Grid'5000 (Bez et al., IPDPS 2021)."
 POOLS = (4, 8, 12, 16, 24, 32, 36, 48)
 """The numbers of I/O nodes that the bars show."""
 
@@ -36,17 +36,8 @@ def figures(table: Table) -> list[Figure]:
         _figure_5_9(table, "io_nodes", "b", "I/O nodes of each application"),
         _figure_5_10(table),
         _figure_5_11(table),
-        _queue(table, queues.THREE, "Figure 5.12: a queue of HACC, SIM and S3D"),
-        _queue(table, queues.FOURTEEN, "Figure 5.13: a queue of 14 jobs"),
-        _delays(table),
-        _many(table),
+        *queue_figures.figures(table),
     ]
-
-
-def _bars(
-    label: str, y: Sequence[float], low: Sequence[float] = (), high: Sequence[float] = ()
-) -> Series:
-    return Series(label=label, x=range(len(y)), y=y, low=low, high=high)
 
 
 def _figure_5_2(table: Table) -> Figure:
@@ -62,7 +53,7 @@ def _figure_5_2(table: Table) -> Figure:
                 x="",
                 y="",
                 labels=[str(n) for n in COUNTS],
-                series=[_bars(letter, mean, low, high)],
+                series=[bars(letter, mean, low, high)],
                 small=True,
             )
         )
@@ -92,7 +83,7 @@ def _figure_5_3(table: Table) -> Figure:
                 y="patterns",
                 labels=[str(n) for n in numbers],
                 series=[
-                    _bars(reading, [patterns_by(table, CHOICES, reading)[n] for n in numbers])
+                    bars(reading, [patterns_by(table, CHOICES, reading)[n] for n in numbers])
                     for reading in READINGS
                 ],
                 key=True,
@@ -103,7 +94,7 @@ def _figure_5_3(table: Table) -> Figure:
                 y="patterns",
                 labels=[str(n) for n in COUNTS],
                 series=[
-                    _bars(f"by {statistic}", list(patterns_by(table, BEST, statistic).values()))
+                    bars(f"by {statistic}", list(patterns_by(table, BEST, statistic).values()))
                     for statistic in STATISTICS
                 ],
                 key=True,
@@ -221,7 +212,7 @@ def _readings(table: Table) -> Figure:
                 y="gain in bandwidth (%)",
                 labels=list(sets.MACHINES),
                 series=[
-                    _bars(
+                    bars(
                         rounding,
                         gains(rounding, "median"),
                         gains(rounding, "q25"),
@@ -250,7 +241,7 @@ def _figure_5_9(table: Table, what: str, part: str, title: str) -> Figure:
             x=x,
             y=unit,
             labels=labels,
-            series=[_bars(k, [values[k] for values in given]) for k in applications.NAMES],
+            series=[bars(k, [values[k] for values in given]) for k in applications.NAMES],
             stacked=True,
             top=1.05 * most,
             key=title == "mckp",
@@ -299,7 +290,7 @@ def _figure_5_10(table: Table) -> Figure:
                 x="",
                 y="of its best alone (%)",
                 labels=applications.NAMES,
-                series=[_bars("mckp", parts(n))],
+                series=[bars("mckp", parts(n))],
             )
             for n in pools
         ],
@@ -320,102 +311,11 @@ def _figure_5_11(table: Table) -> Figure:
                 x=AVAILABLE,
                 y="MB/s",
                 labels=[str(n) for n in POOLS],
-                series=[_bars(name, [decisions.difference(table, n)[name] for n in POOLS])],
+                series=[bars(name, [decisions.difference(table, n)[name] for n in POOLS])],
                 colour_by="sign",
             )
             for name in applications.NAMES
         ],
         columns=3,
         source=COMPUTED,
-    )
-
-
-SIMULATED = (
-    f"Simulated: {queues.COMPUTE_NODES} compute and {queues.IO_NODES} I/O nodes, strict FIFO, no "
-    f"direct access, jobs that only do I/O. {G5K}"
-)
-
-
-def _queue(table: Table, queue: str, title: str) -> Figure:
-    rows = {policy: table.rows(queue, queues.GEKKOFWD, policy) for policy in queues.OPTIONS}
-    return Figure(
-        name="figure-5.12" if queue == queues.THREE else "figure-5.13",
-        title=title,
-        caption=f"Bandwidth of each job in the order of the queue (a logarithmic scale), and "
-        f"their sum. {SIMULATED} Remaps are heard after {queues.GEKKOFWD:g} s.",
-        panels=[
-            Bars(
-                title="Jobs",
-                x="",
-                y="MB/s",
-                labels=queues.names(queues.QUEUES[queue]),
-                series=[
-                    _bars(policy, [float(row["bandwidth"] or 0) for row in jobs])
-                    for policy, jobs in rows.items()
-                ],
-                log_y=True,
-            ),
-            _sums(table, queue, [queues.GEKKOFWD], "Sum", key=True),
-        ],
-    )
-
-
-def _sums(
-    table: Table, queue: str, delays: Sequence[float], title: str, *, key: bool = False
-) -> Bars:
-    return Bars(
-        title=title,
-        x="remap delay",
-        y="aggregate bandwidth (GB/s)",
-        labels=[f"{delay:g} s" for delay in delays],
-        series=[
-            _bars(policy, [arbitration.total(table, queue, policy, delay) for delay in delays])
-            for policy in queues.OPTIONS
-        ],
-        key=key,
-    )
-
-
-def _delays(table: Table) -> Figure:
-    return Figure(
-        name="remap-delay",
-        title="Beyond the thesis: how soon a running job must hear of its new I/O nodes",
-        caption=f"The sum of the jobs' bandwidths by remap delay. {SIMULATED}",
-        panels=[
-            _sums(table, queues.THREE, queues.DELAYS, "HACC, SIM and S3D"),
-            _sums(table, queues.FOURTEEN, queues.DELAYS, "14 jobs", key=True),
-        ],
-    )
-
-
-def _many(table: Table) -> Figure:
-    def dots(scenario: str, title: str) -> Dots:
-        static = table.values(scenario, queues.GEKKOFWD, "static", "bandwidth")
-        policies = ("one", "size", "mckp")
-        ratios = {
-            p: table.values(scenario, queues.GEKKOFWD, p, "bandwidth") / static for p in policies
-        }
-        quantiles = {p: sets.spread(values) for p, values in ratios.items()}
-        return Dots(
-            title=title,
-            labels=policies,
-            value=[quantiles[p]["median"] for p in policies],
-            low=[quantiles[p]["q05"] for p in policies],
-            high=[quantiles[p]["q95"] for p in policies],
-            better="higher",
-            reference=1.0,
-            form=".2f",
-        )
-
-    count = len(table.rows(queues.RANDOM, queues.GEKKOFWD, "mckp"))
-    return Figure(
-        name="queues",
-        title="Beyond the thesis: other orders, other queues",
-        caption=f"The sum of bandwidths over static's (dotted): medians and 90% of {count} random "
-        f"orders of the three applications, and of {count} random queues of 14 jobs. {SIMULATED} "
-        f"Remaps are heard after {queues.GEKKOFWD:g} s.",
-        panels=[
-            dots(queues.ORDERS, "Orders of HACC, SIM and S3D"),
-            dots(queues.RANDOM, "Random queues of 14 jobs"),
-        ],
     )

@@ -11,7 +11,6 @@ from penstock.studies.io_resources.drawing import (
     PAPER,
     means,
     percentiles,
-    series,
     sets,
 )
 from penstock.studies.io_resources.robustness import FIGURE_12, approximate
@@ -27,7 +26,7 @@ from penstock.studies.io_resources.terms import (
     TWENTY,
     changes,
 )
-from penstock.studies.sample import Table
+from penstock.studies.sample import Table, curve
 
 
 def figures(table: Table) -> list[Figure]:
@@ -93,7 +92,7 @@ def _figure_12(table: Table) -> Figure:
                 x=LOAD,
                 y="change to exact curves (%)",
                 series=[
-                    series(
+                    curve(
                         label,
                         changes(table, NODES, SLOWDOWN, approximate(name), name),
                         scale=100,
@@ -138,6 +137,23 @@ def _synthetic() -> Curves:
     )
 
 
+def _both_metrics(table: Table, scenario: str) -> list[Curves]:
+    """Return the slowdown and the idle time of the paper's allocators over the load."""
+    return [
+        Curves(
+            title=NAMES[metric],
+            x=LOAD,
+            y=label,
+            series=[percentiles(table, scenario, pair(name), metric, name) for name in PAPER],
+            log_y=metric == SLOWDOWN,
+        )
+        for metric, label in (
+            (SLOWDOWN, "Mean-I/O-SlowDown"),
+            (IDLE, "part of node time in I/O"),
+        )
+    ]
+
+
 def _figure_13(table: Table) -> Figure:
     return Figure(
         name="figure-13",
@@ -147,19 +163,7 @@ def _figure_13(table: Table) -> Figure:
         "which stand in for the paper's 301; those are not public.",
         panels=[
             _synthetic(),
-            *(
-                Curves(
-                    title=NAMES[metric],
-                    x=LOAD,
-                    y=label,
-                    series=[percentiles(table, OST, pair(name), metric, name) for name in PAPER],
-                    log_y=metric == SLOWDOWN,
-                )
-                for metric, label in (
-                    (SLOWDOWN, "Mean-I/O-SlowDown"),
-                    (IDLE, "part of node time in I/O"),
-                )
-            ),
+            *_both_metrics(table, OST),
         ],
         source="simulated, synthetic",
     )
@@ -172,17 +176,5 @@ def _twenty(table: Table) -> Figure:
         title="Beyond the paper: twenty jobs instead of forty",
         caption=f"{text}, {CURVES}; placement {NON_CLAIRVOYANT}. The paper does not print the "
         "number of jobs. Areas from the 10th to the 90th percentile.",
-        panels=[
-            Curves(
-                title=NAMES[metric],
-                x=LOAD,
-                y=label,
-                series=[percentiles(table, TWENTY, pair(name), metric, name) for name in PAPER],
-                log_y=metric == SLOWDOWN,
-            )
-            for metric, label in (
-                (SLOWDOWN, "Mean-I/O-SlowDown"),
-                (IDLE, "part of node time in I/O"),
-            )
-        ],
+        panels=_both_metrics(table, TWENTY),
     )

@@ -1,12 +1,10 @@
 """What the study's figures have in common."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from penstock.report.findings import Series
 from penstock.studies.io_resources.scenarios import ALLOCATORS, MCKP
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.sample import Table, curve
 
 LOAD = r"I/O-load($\pi_{sys}$)"
 PAPER = tuple(name for name in ALLOCATORS if name != "t-cpu, strict")
@@ -20,22 +18,10 @@ def sets(table: Table, scenario: str) -> str:
     return SETS.format(len(table.rows(scenario, x, MCKP)))
 
 
-def series(label: str, by_load: Mapping[float, Estimate], scale: float = 1.0) -> Series:
-    """Return a curve of estimates over the load."""
-    estimates = by_load.values()
-    return Series(
-        label=label,
-        x=list(by_load),
-        y=[scale * e.value for e in estimates],
-        low=[scale * e.low for e in estimates],
-        high=[scale * e.high for e in estimates],
-    )
-
-
 def means(table: Table, scenario: str, policy: str, metric: str, label: str) -> Series:
     """Return the means of a policy over the load."""
     loads = table.points(scenario)
-    return series(label, {x: table.mean(scenario, x, policy, metric) for x in loads})
+    return curve(label, {x: table.mean(scenario, x, policy, metric) for x in loads})
 
 
 def percentiles(table: Table, scenario: str, policy: str, metric: str, label: str) -> Series:

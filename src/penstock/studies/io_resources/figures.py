@@ -10,7 +10,6 @@ from penstock.studies.io_resources.drawing import (
     PAPER,
     means,
     percentiles,
-    series,
     sets,
 )
 from penstock.studies.io_resources.scenarios import (
@@ -40,7 +39,7 @@ from penstock.studies.io_resources.terms import (
     unsaturated,
 )
 from penstock.studies.journal import CellId
-from penstock.studies.sample import Estimate, Table, bootstrap
+from penstock.studies.sample import Estimate, Table, bootstrap, curve
 
 SHORT = {CLAIRVOYANT: "clairvoyant", NON_CLAIRVOYANT: "non-clairvoyant", RANDOM: "random"}
 
@@ -184,7 +183,7 @@ def _figure_9(table: Table) -> Figure:
 def _figure_10(table: Table) -> Figure:
     loads = unsaturated(table, NODES)
     relative = {
-        name: series(name, changes(table, NODES, IDLE, pair(name), pair(BEST)), scale=100)
+        name: curve(name, changes(table, NODES, IDLE, pair(name), pair(BEST)), scale=100)
         for name in ("static", N_SYS, T_CPU)
     }
     return Figure(

@@ -6,12 +6,12 @@ import numpy as np
 
 from penstock.policies.allocation.trial import METRICS
 from penstock.report.findings import Cloud, Curves, Figure, Reference, Scatter, Series
-from penstock.studies.io_resources.drawing import CURVES, LOAD, PAPER, series, sets
+from penstock.studies.io_resources.drawing import CURVES, LOAD, PAPER, sets
 from penstock.studies.io_resources.ours import APPROXIMATE, COLUMNS, SEARCH, gains, pairs, searched
 from penstock.studies.io_resources.scenarios import MCKP, PLACERS, STEPS, pair
 from penstock.studies.io_resources.terms import BANDWIDTH, IDLE, NAMES, SLOWDOWN, mean
 from penstock.studies.journal import CellId
-from penstock.studies.sample import Table
+from penstock.studies.sample import Table, curve
 
 FAR = 2.0
 """How many times all else's slowdown a point may have before it would squeeze the others."""
@@ -26,8 +26,8 @@ def _search(table: Table) -> Figure:
     def panel(metric: str) -> Curves:
         column = COLUMNS[metric]
         curves = [
-            series("search", gains(table, SEARCH, searched(metric), column), scale=100),
-            series(
+            curve("search", gains(table, SEARCH, searched(metric), column), scale=100),
+            curve(
                 "search, noise",
                 gains(table, SEARCH, searched(metric), f"noisy_{column}"),
                 scale=100,

@@ -15,7 +15,7 @@ from penstock.studies.io_sets.gains import (
     gains,
 )
 from penstock.studies.io_sets.scenarios import PAPER, RIVALS
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.sample import Estimate, Table, curve
 
 N_HIGH = "$n_H$, jobs with $w_{iter}$ around 10 s"
 SIZES = {
@@ -54,20 +54,9 @@ def _caption(table: Table, scenario: str, text: str) -> str:
     return f"{text} {BANDS.format(len(table.rows(scenario, x, SET_10)))}"
 
 
-def _series(label: str, by_point: dict[float, Estimate], scale: float = 1.0) -> Series:
-    estimates = by_point.values()
-    return Series(
-        label=label,
-        x=list(by_point),
-        y=[scale * e.value for e in estimates],
-        low=[scale * e.low for e in estimates],
-        high=[scale * e.high for e in estimates],
-    )
-
-
 def _means(table: Table, scenario: str, policy: str, metric: str, label: str = "") -> Series:
     by_point = {x: table.mean(scenario, x, policy, metric) for x in table.points(scenario)}
-    return _series(label or policy, by_point)
+    return curve(label or policy, by_point)
 
 
 def _ratios(
@@ -120,7 +109,7 @@ def _figure_4(table: Table) -> Figure:
 
 def _figure_6(table: Table, scenario: str, title: str) -> Figure:
     relative = [
-        _series(policy, _ratios(table, scenario, SLOWDOWN, policy, SET_10))
+        curve(policy, _ratios(table, scenario, SLOWDOWN, policy, SET_10))
         for policy in (FAIR_SHARE, EXCLUSIVE)
     ]
     return Figure(
@@ -220,8 +209,8 @@ def _figure_9(table: Table) -> Figure:
                 x=x,
                 y="over fair-share's (lower is better)",
                 series=[
-                    _series(SET_10, _ratios(table, scenario, STRETCH, SET_10, FAIR_SHARE)),
-                    _series("set-10, periodic", periodic),
+                    curve(SET_10, _ratios(table, scenario, STRETCH, SET_10, FAIR_SHARE)),
+                    curve("set-10, periodic", periodic),
                 ],
                 references=[
                     Reference(y=1.0, label="fair-share"),
@@ -235,7 +224,7 @@ def _figure_9(table: Table) -> Figure:
 def _figure_10(table: Table) -> Figure:
     scenario, x = "figure-10", r"$\mu$, mean $w_{iter}$ of the fourth profile (s)"
     lost = {
-        policy: _series(
+        policy: curve(
             policy,
             gains(table, scenario, UTILIZATION, ours="clairvoyant-sets", theirs=policy),
             scale=100,
@@ -277,7 +266,7 @@ def _gain_panels(
             title=f"Gain in {NAMES[metric]}",
             x=x,
             y="gain over fair-share (%)",
-            series=[_series(SET_10, gains(table, scenario, metric), scale=100)],
+            series=[curve(SET_10, gains(table, scenario, metric), scale=100)],
             references=[Reference(y=0.0, label="fair-share"), *references[metric]],
         )
         for metric in METRICS

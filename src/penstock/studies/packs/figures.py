@@ -1,6 +1,7 @@
 """The figures of the study, as records for a report to draw."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from penstock.report.findings import Curves, Dots, Figure, Reference, Series
 from penstock.sim.generators.packs import TABLE_1
@@ -31,7 +32,7 @@ from penstock.studies.packs.scenarios import (
     S_ALPHA,
     SENSITIVITIES,
 )
-from penstock.studies.sample import Estimate, Floats, Table
+from penstock.studies.sample import Floats, Table, curve
 
 ALPHA = r"I/O load $\alpha$ (Eq. 6)"
 BASE = "io-nodes-1"
@@ -61,22 +62,24 @@ def _drawn(table: Table, scenario: str = BASE) -> str:
     )
 
 
-def _series(label: str, by_point: dict[float, Estimate]) -> Series:
-    estimates = by_point.values()
-    return Series(
-        label=label,
-        x=list(by_point),
-        y=[e.value for e in estimates],
-        low=[e.low for e in estimates],
-        high=[e.high for e in estimates],
-    )
-
-
 def _over_load(
     table: Table, metric: str, policies: Sequence[str], scenario: str = BASE
 ) -> list[Series]:
     alpha = load_of(table, scenario)
-    return [_series(p, by_load(alpha, ratios(table, scenario, metric, p))) for p in policies]
+    return [curve(p, by_load(alpha, ratios(table, scenario, metric, p))) for p in policies]
+
+
+def _relative(
+    table: Table,
+    title: str,
+    metric: str,
+    policies: Sequence[str],
+    scenario: str = BASE,
+    **options: Any,
+) -> Curves:
+    """Return a metric over first-fit's, by load."""
+    found = _over_load(table, metric, policies, scenario)
+    return Curves(title=title, x=ALPHA, y=OVER, series=found, references=[ONE], **options)
 
 
 def _by_batches(table: Table, metric: str, *, to_fifo: bool = False) -> list[Series]:
@@ -152,21 +155,8 @@ def _figures_10_and_11(table: Table) -> Figure:
         caption="The paper's Figures 10 and 11: makespan, and the mean of the packs' largest "
         f"stretch, relative to first-fit's. {_drawn(table)}",
         panels=[
-            Curves(
-                title="Makespan",
-                x=ALPHA,
-                y=OVER,
-                series=_over_load(table, MAKESPAN, policies),
-                references=[ONE],
-            ),
-            Curves(
-                title="Stretch",
-                x=ALPHA,
-                y=OVER,
-                series=_over_load(table, PACK_STRETCH, policies),
-                references=[ONE],
-                bottom=0,
-            ),
+            _relative(table, "Makespan", MAKESPAN, policies),
+            _relative(table, "Stretch", PACK_STRETCH, policies, bottom=0),
         ],
     )
 
@@ -174,7 +164,7 @@ def _figures_10_and_11(table: Table) -> Figure:
 def _figures_12_and_13(table: Table) -> Figure:
     alpha = load_of(table, BASE)
     overrun = [
-        _series(p, by_load(alpha, column(table, BASE, p, "overrun"), geometric))
+        curve(p, by_load(alpha, column(table, BASE, p, "overrun"), geometric))
         for p in (FIRST_FIT, S_1, S_ALPHA)
     ]
     return Figure(
@@ -239,7 +229,7 @@ def _figure_14(table: Table) -> Figure:
 def _figure_15(table: Table) -> Figure:
     policies = (S_1, DOMINANT)
     means = [
-        _series(p, {r: relative(table, f"io-nodes-{r}", MAKESPAN, p) for r in IO_NODES})
+        curve(p, {r: relative(table, f"io-nodes-{r}", MAKESPAN, p) for r in IO_NODES})
         for p in policies
     ]
     paper = Series(label="the paper", x=list(PAPER), y=list(PAPER.values()))
@@ -279,7 +269,7 @@ def _noise(table: Table) -> Figure:
     scenario = orders.NOISE_SCENARIO
     points = table.points(scenario)
     series = [
-        _series(o, {100 * x: mean(table.values(scenario, x, o, "max_stretch")) for x in points})
+        curve(o, {100 * x: mean(table.values(scenario, x, o, "max_stretch")) for x in points})
         for o in ORDERS
     ]
     workloads = len(table.rows(scenario, points[0], FIFO))
@@ -308,7 +298,7 @@ def _sensitivity(table: Table) -> Figure:
             for s in SENSITIVITIES:
                 over, under = (table.values(scenario, s, p, metric) for p in (policy, FIRST_FIT))
                 by_point[s] = geometric(over / under)
-            series.append(_series(policy, by_point))
+            series.append(curve(policy, by_point))
         return Curves(
             title=title, x="sensitivity S", y=OVER, series=series, references=[ONE], log_x=True
         )
@@ -337,27 +327,8 @@ def _beyond(table: Table) -> Figure:
         "jobs behind one, relative to first-fit's; S = 1, for dominant-share 2. "
         f"{_drawn(table)}",
         panels=[
-            Curves(
-                title="Makespan, 1 I/O node",
-                x=ALPHA,
-                y=OVER,
-                series=_over_load(table, MAKESPAN, policies),
-                references=[ONE],
-            ),
-            Curves(
-                title="Makespan, 3 I/O nodes",
-                x=ALPHA,
-                y=OVER,
-                series=_over_load(table, MAKESPAN, policies, "io-nodes-3"),
-                references=[ONE],
-            ),
-            Curves(
-                title="Largest stretch, 1 I/O node",
-                x=ALPHA,
-                y=OVER,
-                series=_over_load(table, STRETCH, policies),
-                references=[ONE],
-                log_y=True,
-            ),
+            _relative(table, "Makespan, 1 I/O node", MAKESPAN, policies),
+            _relative(table, "Makespan, 3 I/O nodes", MAKESPAN, policies, "io-nodes-3"),
+            _relative(table, "Largest stretch, 1 I/O node", STRETCH, policies, log_y=True),
         ],
     )
