@@ -1,22 +1,14 @@
 // The knapsack against all combinations of small random instances; built under ASan, UBSan and
 // TSan by tests/native.
 
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
+#include "check.hpp"
 #include "knapsack.hpp"
 
 using namespace penstock;
 
 namespace {
-
-void check(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "line %d: %s does not hold\n", line, what);
-  std::exit(1);
-}
-#define CHECK(expression) check((expression), #expression, __LINE__)
 
 struct Instance {
   std::vector<std::int64_t> offsets{0};

@@ -185,7 +185,7 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
       add(&slot->left_to_kernel, 1);
       break;
   }
-  // A few milliseconds will do to tell phases apart, and cost a tenth of the exact time.
+  // A few milliseconds will do to tell phases apart, and cost less than the exact time.
   atomic_store_explicit(&slot->last_call, at(CLOCK_MONOTONIC_COARSE), memory_order_relaxed);
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }

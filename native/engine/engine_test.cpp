@@ -2,23 +2,15 @@
 // under ASan, UBSan and TSan by tests/native.
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <thread>
 
+#include "check.hpp"
 #include "engine.hpp"
 
 using namespace penstock;
 
 namespace {
-
-void check(bool holds, const char* what, int line) {
-  if (holds) return;
-  std::fprintf(stderr, "line %d: %s does not hold\n", line, what);
-  std::exit(1);
-}
-#define CHECK(expression) check((expression), #expression, __LINE__)
 
 void sums_do_not_drift() {
   ExactSum sum;

@@ -13,14 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock import live
+from penstock.errors import InputError
 from penstock.live import page
 
 _HELLO = struct.Struct("<8sII")
-LIBRARY = next(
-    file for folder in live.__path__ if (file := Path(folder) / "libpenstock_client.so").is_file()
-)
 PATIENCE = 1.0
 """Seconds that a process may take to say hello."""
+
+
+def library() -> Path:
+    """Return the client library, which the build installs beside this package."""
+    for folder in live.__path__:
+        if (file := Path(folder) / "libpenstock_client.so").is_file():
+            return file
+    raise InputError("the client library is not installed; install penstock with a C compiler")
 
 
 class Agent:
@@ -48,9 +54,9 @@ class Agent:
 
     def environment(self) -> dict[str, str]:
         """Return what a process needs to be part of the job; other preloaded libraries stay."""
-        others = os.environ.get("LD_PRELOAD", "")
+        preloaded = [str(library()), *filter(None, [os.environ.get("LD_PRELOAD", "")])]
         return {
-            "LD_PRELOAD": f"{LIBRARY}:{others}" if others else str(LIBRARY),
+            "LD_PRELOAD": ":".join(preloaded),
             "PENSTOCK_AGENT": str(self.path),
         }
 

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
 
-NOBODY: Mapping[JobId, tuple[ResourceId, ...]] = MappingProxyType({})
+Counts = Mapping[JobId, int]
+Placement = Mapping[JobId, tuple[ResourceId, ...]]
+NOBODY: Placement = MappingProxyType({})
 """No jobs that stay where they are."""
 
 
@@ -88,7 +90,7 @@ class Allocator(Protocol):
     sticky: ClassVar[bool]
     """A running job keeps the number that it started with."""
 
-    def allocate(self, view: View) -> Mapping[JobId, int]:
+    def allocate(self, view: View) -> Counts:
         """Return the number of resources of every running job; 0 is direct access."""
         ...
 
@@ -104,12 +106,7 @@ class Placer(Protocol):
     needs: ClassVar[frozenset[str]]
     """What it must know of a job, as an Allocator's."""
 
-    def place(
-        self,
-        view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+    def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return the resources of every job in `counts`.
 
         `staying` says where jobs are; those that are not in `counts` stay there.

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, ResourceId, Site, Snapshot, View
+from penstock.model import Job, JobId, Site, Snapshot, View
 from penstock.policies.allocation.best_bandwidth import BestBandwidth
 from penstock.policies.allocation.choices import Choosing
 from penstock.policies.allocation.mckp import Mckp
@@ -35,7 +35,7 @@ from penstock.policies.allocation.random import Random
 from penstock.policies.allocation.static import Static
 from penstock.policies.allocation.t_cpu import TCpu
 from penstock.policies.allocation.trial import METRICS, Known, Metric, Trial
-from penstock.policies.base import NOBODY, Allocator, Judge, Placer, Verdict
+from penstock.policies.base import NOBODY, Allocator, Counts, Judge, Placement, Placer, Verdict
 from penstock.policies.placement.exclusive import Exclusive
 from penstock.policies.placement.greedy_clairvoyant import GreedyClairvoyant
 from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
@@ -48,7 +48,7 @@ ENGINE = "penstock.sim.judge:EngineJudge"
 class Found:
     """What a search found, and all it saw that nothing beats in every metric at once."""
 
-    places: Mapping[JobId, tuple[ResourceId, ...]]
+    places: Placement
     verdict: Verdict
     starts: Mapping[str, Verdict]
     front: Sequence[tuple[Places, Verdict]]
@@ -93,16 +93,11 @@ class Search(Choosing):
         self._others = GreedyNonClairvoyant()
         self._last: tuple[Site, dict[JobId, Job], Found] | None = None
 
-    def allocate(self, view: View) -> Mapping[JobId, int]:
+    def allocate(self, view: View) -> Counts:
         """Return the counts of the best allocation and placement found."""
         return self.find(view).counts
 
-    def place(
-        self,
-        view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+    def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return the places found along with these counts, or the best found for them alone."""
         staying = {name: where for name, where in staying.items() if name not in counts}
         together = Snapshot.of([view.jobs[name] for name in (*counts, *staying)], view.site)
@@ -139,8 +134,8 @@ class Search(Choosing):
     def _run(
         self,
         view: Snapshot,
-        counts: Mapping[JobId, int] | None = None,
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
+        counts: Counts | None = None,
+        staying: Placement = NOBODY,
     ) -> Found:
         # No count of a curve stands for direct access here: it does not go through resources.
         view = replace(view, site=replace(view.site, direct=False))
@@ -177,9 +172,7 @@ class Search(Choosing):
             progress=tuple(trial.progress),
         )
 
-    def _pairs(
-        self, view: Snapshot
-    ) -> Iterator[tuple[str, Mapping[JobId, tuple[ResourceId, ...]]]]:
+    def _pairs(self, view: Snapshot) -> Iterator[tuple[str, Placement]]:
         """Yield what the papers' allocators and placers would do, where the site allows it."""
         allocators: dict[str, Allocator] = {
             "random": Random(measured=self.measured, seed=self.seed),
@@ -204,10 +197,10 @@ class Search(Choosing):
     def _placements(
         self,
         view: Snapshot,
-        counts: Mapping[JobId, int],
+        counts: Counts,
         name: str,
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Iterator[tuple[str, Mapping[JobId, tuple[ResourceId, ...]]]]:
+        staying: Placement = NOBODY,
+    ) -> Iterator[tuple[str, Placement]]:
         placers: dict[str, Placer] = {
             "greedy-clairvoyant": GreedyClairvoyant(),
             "greedy-non-clairvoyant": GreedyNonClairvoyant(),

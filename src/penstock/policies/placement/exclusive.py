@@ -5,12 +5,11 @@ has, the jobs of count one with the least bandwidth share the last resource, as 
 those that mckp's `shared` meant. Jobs of larger counts never share.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, ResourceId, View
-from penstock.policies.base import NOBODY
+from penstock.policies.base import NOBODY, Counts, Placement
 
 
 class Exclusive:
@@ -19,12 +18,7 @@ class Exclusive:
     needs: ClassVar[frozenset[str]] = frozenset({"curve"})
     joint: ClassVar[bool] = True
 
-    def place(
-        self,
-        view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+    def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return resources for every job, its own again where it can keep them."""
         last = view.site.resources - 1
         taken = {r for name, places in staying.items() if name not in counts for r in places}
@@ -45,7 +39,7 @@ class Exclusive:
         return places
 
 
-def _sharing(view: View, counts: Mapping[JobId, int], free: int, own: int) -> list[JobId]:
+def _sharing(view: View, counts: Counts, free: int, own: int) -> list[JobId]:
     """Return the jobs that share the last resource: none if all have room, else the least ones."""
     wanted = sum(counts.values())
     if wanted <= free:

@@ -5,13 +5,12 @@ far: paper io-resources, Section IV-B.
 """
 
 import heapq
-from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, ResourceId, View
+from penstock.model import Job, View
 from penstock.model.load import io_stress, io_time
-from penstock.policies.base import NOBODY
+from penstock.policies.base import NOBODY, Counts, Placement
 
 
 class GreedyClairvoyant:
@@ -19,12 +18,7 @@ class GreedyClairvoyant:
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "volume"})
 
-    def place(
-        self,
-        view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+    def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return resources for every job."""
         ratio = {name: self._ratio(view.jobs[name], count) for name, count in counts.items()}
         load = [0.0] * view.site.resources

@@ -6,11 +6,10 @@ far. It needs to know nothing but the counts: paper io-resources, Section IV-B.
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
 from typing import ClassVar
 
-from penstock.model import JobId, ResourceId, View
-from penstock.policies.base import NOBODY
+from penstock.model import View
+from penstock.policies.base import NOBODY, Counts, Placement
 
 
 class GreedyNonClairvoyant:
@@ -18,12 +17,7 @@ class GreedyNonClairvoyant:
 
     needs: ClassVar[frozenset[str]] = frozenset()
 
-    def place(
-        self,
-        view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+    def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return resources for every job, the next ones in the round."""
         before = Counter(r for places in staying.values() for r in places)
         jobs_on = [(before[r], r) for r in range(view.site.resources)]

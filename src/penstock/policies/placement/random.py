@@ -3,14 +3,13 @@
 Option `seed`: a job's draw depends on it and on the job alone, so that it keeps its resources.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.model import JobId, ResourceId, View
-from penstock.policies.base import NOBODY
+from penstock.model import View
+from penstock.policies.base import NOBODY, Counts, Placement
 
 PLACES = 1
 """Makes these draws others than those of the random allocator."""
@@ -29,9 +28,9 @@ class Random:
     def place(
         self,
         view: View,
-        counts: Mapping[JobId, int],
-        staying: Mapping[JobId, tuple[ResourceId, ...]] = NOBODY,  # noqa: ARG002
-    ) -> Mapping[JobId, tuple[ResourceId, ...]]:
+        counts: Counts,
+        staying: Placement = NOBODY,  # noqa: ARG002
+    ) -> Placement:
         """Return distinct resources for every job."""
         places = {}
         for name, count in counts.items():

@@ -1,0 +1,18 @@
+// The assertion of the native tests: says which line does not hold, and ends.
+
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace penstock {
+
+inline void check(bool holds, const char* what, int line) {
+  if (holds) return;
+  std::fprintf(stderr, "line %d: %s does not hold\n", line, what);
+  std::exit(1);
+}
+
+}  // namespace penstock
+
+#define CHECK(expression) ::penstock::check((expression), #expression, __LINE__)
