@@ -10,18 +10,42 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define PENSTOCK_PAGE_VERSION 1u
+#define PENSTOCK_PAGE_VERSION 2u
 #define PENSTOCK_CONTROL_MAGIC UINT64_C(0x4c52544354534e50)   // "PNSTCTRL"
 #define PENSTOCK_COUNTERS_MAGIC UINT64_C(0x52544e4354534e50)  // "PNSTCNTR"
 #define PENSTOCK_ROOTS 8
 #define PENSTOCK_ROOT_BYTES 1016
 #define PENSTOCK_SLOTS 1024
+#define PENSTOCK_MAP_NODES 64
+#define PENSTOCK_JOB_BYTES 64
+#define PENSTOCK_TOKEN_BYTES 32
+#define PENSTOCK_ADDRESS_BYTES 108
 
 typedef struct {
   uint32_t length;
   uint32_t reserved;
   char path[PENSTOCK_ROOT_BYTES];  // absolute, without a slash at its end
 } penstock_root;
+
+enum penstock_transport { PENSTOCK_UNIX = 0, PENSTOCK_TCP = 1 };
+
+// One of the job's I/O nodes. The address is a socket's path, or a numeric IP address.
+typedef struct {
+  uint64_t id;  // of this run of the I/O node: another one at the same address has another
+  uint32_t transport;
+  uint32_t port;
+  char address[PENSTOCK_ADDRESS_BYTES];
+  uint32_t reserved;
+} penstock_node;
+
+// Which I/O nodes the job has now: none is direct access. `version` is odd while the agent writes;
+// a reader that saw it odd, or changed, reads again.
+typedef struct {
+  _Atomic uint32_t version;
+  uint32_t nodes;
+  uint64_t stripe;  // 0: a process goes to one of them; else bytes after which the next one follows
+  penstock_node node[PENSTOCK_MAP_NODES];
+} penstock_map;
 
 typedef struct {
   uint64_t magic;
@@ -33,9 +57,13 @@ typedef struct {
   _Atomic uint32_t active;        // 0: the client library passes everything through
   uint64_t longest_wait;          // nanoseconds that one call waits at most
   uint64_t never_waits;           // bytes up to which a call never waits
+  uint64_t patience;              // nanoseconds after which an I/O node that does not answer is avoided
+  char job[PENSTOCK_JOB_BYTES];   // its name at the I/O nodes, ended by a zero
+  uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
   uint32_t roots;
   uint32_t reserved;
   penstock_root root[PENSTOCK_ROOTS];
+  penstock_map map;
 } penstock_control;
 
 // What a thread of the job did under the managed roots. Only its thread writes to it, so that
@@ -54,15 +82,23 @@ typedef struct {
   _Atomic uint64_t gave_up;     // waits that ended at longest_wait
   _Atomic uint64_t last_call;   // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
   _Atomic uint64_t in_flight;   // 1 during a data call
-  uint64_t reserved[3];
+  // Of the reads and writes above, those that an I/O node did.
+  _Atomic uint64_t forwarded_reads;
+  _Atomic uint64_t forwarded_read_bytes;
+  _Atomic uint64_t forwarded_writes;
+  _Atomic uint64_t forwarded_write_bytes;
+  _Atomic uint64_t left_bytes;  // of the calls left to the kernel
+  _Atomic uint64_t failed_open; // calls that an I/O node should have done and did not: done directly
+  uint64_t reserved[5];
 } penstock_slot;
 
 typedef struct {
   uint64_t magic;
   uint32_t version;
   uint32_t slots;
-  _Atomic uint64_t taken;  // so many slots have been given to a thread
-  uint64_t reserved[13];
+  _Atomic uint64_t taken;    // so many slots have been given to a thread
+  _Atomic uint64_t clients;  // so many processes have gone to an I/O node: a new one's ordinal
+  uint64_t reserved[20];
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 
@@ -77,7 +113,7 @@ typedef struct {
 typedef struct {
   uint64_t magic;
   uint32_t version;
-  uint32_t ordinal;  // this process is the job's so-manieth, from 0 on
+  uint32_t reserved;
 } penstock_welcome;
 
 #endif

@@ -150,7 +150,7 @@ def test_a_job_cannot_write_to_its_control_page(run: Any, agent: Agent) -> None:
     program = """
 import mmap, os, socket, struct
 s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PENSTOCK_AGENT"])
-s.sendall(struct.pack("<8sII", b"PNSTCTRL", 1, os.getpid()))
+s.sendall(struct.pack("<8sII", b"PNSTCTRL", 2, os.getpid()))
 _, fds, _, _ = socket.recv_fds(s, 16, 2)
 try: mmap.mmap(fds[0], 4096)
 except PermissionError: print("not mapped")
@@ -179,8 +179,8 @@ def test_it_needs_nothing_but_the_c_library() -> None:
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    assert (page.CONTROL_BYTES, page.COUNTERS_BYTES) == (8248, 131_200)
+    assert (page.CONTROL_BYTES, page.COUNTERS_BYTES) == (16560, 196_800)
     text = (Path(__file__).parents[2] / "docs" / "shared-page.md").read_text()
-    assert "8248 bytes" in text
-    assert "131,200 bytes" in text
+    assert "16,560 bytes" in text
+    assert "196,800 bytes" in text
     assert 8 * len(page.Counters.__dataclass_fields__) <= page.SLOT_BYTES

@@ -4,7 +4,6 @@ A process of the job that starts connects to the agent's socket, says who it is,
 pages as descriptors; no process keeps a connection. Without an agent, processes pass through.
 """
 
-import itertools
 import os
 import socket
 import struct
@@ -35,7 +34,6 @@ class Agent:
     def __init__(self, pages: page.Pages, path: Path) -> None:
         self.pages = pages
         self.path = path
-        self._ordinals = itertools.count()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         path.chmod(0o600)
@@ -77,5 +75,5 @@ class Agent:
             page.VERSION,
         ):
             return
-        answer = _HELLO.pack(page.CONTROL_MAGIC, page.VERSION, next(self._ordinals))
+        answer = _HELLO.pack(page.CONTROL_MAGIC, page.VERSION, 0)
         socket.send_fds(connection, [answer], [self.pages.control_fd, self.pages.counters_fd])

@@ -16,16 +16,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from penstock.errors import InputError
+from penstock.live.wire import Node
 
-VERSION = 1
+VERSION = 2
 CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
 ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
+MAP_NODES, JOB_BYTES, TOKEN_BYTES, ADDRESS_BYTES = 64, 64, 32, 108
 _HEAD = struct.Struct("<8sII")
-_CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS, _ROOTS = 16, 24, 28, 32, 40, 48
-_FIRST_ROOT, _ROOT = 56, struct.Struct(f"<II{ROOT_BYTES}s")
-CONTROL_BYTES = _FIRST_ROOT + ROOTS * _ROOT.size
-SLOT_BYTES = 128
-_FIRST_SLOT = 128
+_CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS = 16, 24, 28, 32, 40
+_PATIENCE, _JOB, _TOKEN, _ROOTS = 48, 56, 120, 152
+_FIRST_ROOT, _ROOT = 160, struct.Struct(f"<II{ROOT_BYTES}s")
+_MAP_VERSION = _FIRST_ROOT + ROOTS * _ROOT.size
+_MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
+_FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
+CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
+SLOT_BYTES = 192
+_FIRST_SLOT = 192
 COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
 _SEAL_FUTURE_WRITE = 0x10
 _FUTEX_WAKE = 1
@@ -49,6 +55,12 @@ class Counters:
     gave_up: int
     last_call: int
     in_flight: int
+    forwarded_reads: int
+    forwarded_read_bytes: int
+    forwarded_writes: int
+    forwarded_write_bytes: int
+    left_bytes: int
+    failed_open: int
 
 
 _NAMES = tuple(field.name for field in fields(Counters))
@@ -62,8 +74,11 @@ class Pages:
         self,
         roots: Sequence[Path],
         *,
+        job: str = "job",
+        token: bytes = bytes(TOKEN_BYTES),
         longest_wait: float = 30.0,
         never_waits: int = 64 * 1024,
+        patience: float = 2.0,
     ) -> None:
         self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self.counters_fd = os.memfd_create(
@@ -76,18 +91,23 @@ class Pages:
         # One store a number, so that nobody reads half of it.
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
-        self._describe(roots, longest_wait, never_waits)
+        self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
+        self._words[_NEVER_WAITS // 8] = never_waits
+        self._words[_PATIENCE // 8] = round(patience * 1e9)
+        self._describe(roots, job.encode(), token)
         size = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.control_fd, fcntl.F_ADD_SEALS, size | _SEAL_FUTURE_WRITE)
         fcntl.fcntl(self.counters_fd, fcntl.F_ADD_SEALS, size)
 
-    def _describe(self, roots: Sequence[Path], longest_wait: float, never_waits: int) -> None:
+    def _describe(self, roots: Sequence[Path], job: bytes, token: bytes) -> None:
         if len(roots) > ROOTS:
             raise InputError(f"{len(roots)} managed roots; give at most {ROOTS}")
+        if not 0 < len(job) < JOB_BYTES or len(token) != TOKEN_BYTES:
+            raise InputError(f"a job's name has 1 to {JOB_BYTES - 1} bytes, not {len(job)}")
         _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, VERSION, CONTROL_BYTES)
         _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, VERSION, SLOTS)
-        self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
-        self._words[_NEVER_WAITS // 8] = never_waits
+        self._control[_JOB : _JOB + len(job)] = job
+        self._control[_TOKEN : _TOKEN + TOKEN_BYTES] = token
         for k, root in enumerate(roots):
             # As the kernel names open files: resolved, and without a slash at the end.
             path = os.fsencode(root.resolve())
@@ -117,6 +137,25 @@ class Pages:
         """Let everything pass through, from now on."""
         self._halves[_ACTIVE // 4] = 0
         self.open_gate()
+
+    def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
+        """Let the job's data calls go to these I/O nodes from now on; to none: directly."""
+        if len(nodes) > MAP_NODES:
+            raise InputError(f"{len(nodes)} I/O nodes for one job; give at most {MAP_NODES}")
+        packed = [
+            (node.id, int(node.transport == "tcp"), node.port, os.fsencode(node.address), 0)
+            for node in nodes
+        ]
+        for address in (entry[3] for entry in packed):
+            if len(address) >= ADDRESS_BYTES:
+                raise InputError(f"I/O node address {os.fsdecode(address)!r} is too long")
+        version = self._halves[_MAP_VERSION // 4]
+        self._halves[_MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
+        for k, entry in enumerate(packed):
+            _NODE.pack_into(self._control, _FIRST_NODE + k * _NODE.size, *entry)
+        self._halves[_MAP_COUNT // 4] = len(packed)
+        self._words[_MAP_STRIPE // 8] = stripe
+        self._halves[_MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
 
     def close_gate(self, seconds: float) -> None:
         """Let large data calls wait, for at most so long: the gate opens by itself."""

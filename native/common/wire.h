@@ -1,0 +1,63 @@
+// What a client says to an I/O node, and what it answers; docs/wire.md has it for people. C, so that
+// the client library can use it. All numbers are little-endian.
+//
+// A connection carries one request at a time: the next is sent when the last was answered. On a Unix
+// socket the data of a request lies at the beginning of the connection's window, memory that the
+// client shares with HELLO; over TCP it follows the request, or the reply.
+
+#ifndef PENSTOCK_WIRE_H
+#define PENSTOCK_WIRE_H
+
+#include <stdint.h>
+
+#include "page.h"
+
+#define PENSTOCK_WIRE_MAGIC 0x31574e50u  // "PNW1"
+#define PENSTOCK_LARGEST (4u << 20)      // bytes that one request moves at most, and of a window
+#define PENSTOCK_PATH_BYTES 4096u        // of an OPEN over TCP at most
+
+enum penstock_operation {
+  // First on every connection. Its `bytes` of a penstock_introduction follow; on a Unix socket they
+  // bring the window along, a memfd sealed against shrinking.
+  PENSTOCK_HELLO = 1,
+  // `flags`: access mode, O_DIRECT, O_SYNC, O_DSYNC, O_NOATIME. The result is the file's handle in
+  // this session, to be used on any of its connections. On a Unix socket the request brings a
+  // descriptor along, which is reopened; over TCP `bytes` of a path below managed root number
+  // `file` follow, and `offset` is the inode that it must lead to.
+  PENSTOCK_OPEN = 2,
+  // `flags`: RWF_DSYNC and RWF_SYNC alone. The result is as of pwritev2 and preadv2.
+  PENSTOCK_WRITE = 3,
+  PENSTOCK_READ = 4,
+  PENSTOCK_FSYNC = 5,
+  PENSTOCK_FDATASYNC = 6,
+  // The result is that of close(2); the handle is gone in any case.
+  PENSTOCK_CLOSE = 7,
+};
+
+typedef struct {
+  uint32_t magic;
+  uint32_t operation;
+  uint32_t number;  // the client's count on this connection; the reply repeats it
+  uint32_t file;
+  uint64_t offset;
+  uint32_t bytes;
+  uint32_t flags;
+} penstock_request;
+
+typedef struct {
+  uint64_t session[2];  // random: the connections of one process have the same, and share its files
+  uint32_t pid;
+  uint32_t window;  // bytes; 0 over TCP
+  char job[PENSTOCK_JOB_BYTES];
+  uint8_t token[PENSTOCK_TOKEN_BYTES];  // zeros on a Unix socket, where the kernel says who it is
+} penstock_introduction;
+
+typedef struct {
+  uint32_t magic;
+  uint32_t number;
+  int64_t result;  // what the call returns, or the error number, negated
+  uint64_t boot;   // of HELLO: of the host's kernel; acknowledged data is in it, and lost with it
+  uint64_t node;   // of HELLO: the I/O node's id, as in the map
+} penstock_reply;
+
+#endif

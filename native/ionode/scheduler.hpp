@@ -1,0 +1,74 @@
+// What every request scheduler is: requests in, contiguous batches of them out.
+//
+// Pure: no clock, no thread, no file. The caller passes the time, holds the lock, and owns the
+// requests, which are linked into the scheduler from `add` until `take` or `drain` gives them back.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+// Nanoseconds of CLOCK_MONOTONIC.
+using Time = std::uint64_t;
+inline constexpr Time NEVER = std::numeric_limits<Time>::max();
+
+enum class Kind : std::uint8_t { read, write, sync };
+
+struct Request {
+  Time arrived = 0;
+  std::uint64_t file = 0;  // equal for requests that one call may serve: same inode, user and flags
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t server = 0;  // the storage target of its first byte, by the stripe map
+  std::uint64_t group = 0;   // whose share it counts against
+  Kind kind = Kind::write;
+
+  std::uint64_t end() const { return offset + bytes; }
+};
+
+// Requests that one vectored call serves: the same file and kind, each beginning where the one
+// before it ends. Syncs are always alone.
+using Batch = std::vector<Request*>;
+
+struct Settings {
+  std::string scheduler = "fifo";
+  std::uint64_t window = 1'000'000;         // twins: nanoseconds for one server
+  std::uint64_t quantum = 64 << 10;         // hbrr, aioli: bytes of one file in a row
+  std::uint64_t aggregation = 4 << 20;      // bytes that one batch holds at most
+  std::uint32_t servers = 1;                // storage targets
+  std::uint32_t io_node = 0;                // this I/O node's number, for twins' translation
+  std::uint32_t depth = 16;                 // batches in service at once
+};
+
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  virtual void add(Request& request) = 0;
+
+  // What to serve now; empty if nothing should be served before `ready_at`.
+  virtual Batch take(Time now) = 0;
+
+  // When `take` will have something although nothing arrives: at most `now` if it has already,
+  // NEVER if there is nothing at all.
+  virtual Time ready_at(Time now) const = 0;
+
+  virtual std::size_t size() const = 0;
+
+  // Give back all requests, in order of arrival: for a switch to another scheduler.
+  virtual std::vector<Request*> drain() = 0;
+};
+
+// The scheduler of that name, or std::invalid_argument.
+std::unique_ptr<Scheduler> make_scheduler(const Settings& settings);
+
+// In the order in which they are listed to people.
+const std::vector<std::string>& scheduler_names();
+
+}  // namespace penstock

@@ -1,0 +1,165 @@
+"""The control messages: one JSON object a line, over Unix sockets; each is answered by one line.
+
+What the data travels in is another thing: `native/common/wire.h`.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[int, Meta(gt=0)]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=True):
+    """What one process tells another."""
+
+
+class Failed(Message, frozen=True, kw_only=True):
+    """The answer to what could not be done."""
+
+    error: str
+
+
+class Done(Message, frozen=True, kw_only=True):
+    """The answer where nothing else is to be said."""
+
+
+# To an I/O node, from the controller or a person.
+
+
+class Settings(Message, frozen=True, kw_only=True):
+    """How an I/O node serves its requests; what is not said stays as it is. Answer: Done."""
+
+    scheduler: str | None = None
+    window: float | None = None  # seconds
+    quantum: int | None = None  # bytes
+    aggregation: int | None = None  # bytes
+    servers: Positive | None = None
+    stripe_size: Positive | None = None  # bytes
+    depth: Positive | None = None
+
+
+class Weigh(Message, frozen=True, kw_only=True):
+    """Give groups (jobs, by name) their weights; others have weight 1. Answer: Done."""
+
+    weights: dict[str, float]
+
+
+class Measure(Message, frozen=True, kw_only=True):
+    """Ask an I/O node what it did. Answer: Measured."""
+
+
+class Drain(Message, frozen=True, kw_only=True):
+    """Finish what was begun, let go of clients as they fall idle, then end. Answer: Done."""
+
+    seconds: float = 10.0
+
+
+class Measured(Message, frozen=True, kw_only=True):
+    """What an I/O node did since it began."""
+
+    node: int  # its id, as in the shared page's map
+    number: int
+    scheduler: str
+    connections: int
+    sessions: int
+    files: int
+    queued: int
+    requests: int
+    reads: int
+    writes: int
+    syncs: int
+    read_bytes: int
+    write_bytes: int
+    batches: int
+    aggregated: int  # requests served together with others
+    errors: int
+    refused: int  # connections and frames
+    dropped: int  # requests whose client had gone before they were begun
+    groups: dict[str, int] = {}  # bytes by job
+
+
+# To the controller.
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an I/O node is; `address` is a socket's path, or an IP address."""
+
+    number: int
+    id: int
+    address: str
+    transport: str = "unix"
+    port: int = 0
+    pid: int = 0
+
+
+class Begin(Message, frozen=True, kw_only=True):
+    """`penstock run` begins a job; the connection stays open as long as it runs. Answer: Begun."""
+
+    name: str
+    pid: int
+    command: list[str]
+    user: str
+    io_nodes: int | None = None  # as many as it asks for; None: the site's default
+
+
+class Begun(Message, frozen=True, kw_only=True):
+    """The job's id, and its I/O nodes."""
+
+    job: str
+    roots: list[str]
+    nodes: list[Node]
+    stripe: int = 0
+    environment: dict[str, str] = {}
+    preload: list[str] = []  # libraries below the client library: the emulator's
+    above: list[str] = []  # libraries above it
+    longest_wait: float = 30.0
+    patience: float = 2.0
+
+
+class Mapped(Message, frozen=True, kw_only=True):
+    """From the controller, unasked: the job's I/O nodes are these from now on."""
+
+    nodes: list[Node]
+    stripe: int = 0
+
+
+class Counted(Message, frozen=True, kw_only=True):
+    """From a running job, unasked and unanswered: its counters, summed over threads."""
+
+    counters: dict[str, int]
+
+
+class Ended(Message, frozen=True, kw_only=True):
+    """From a job that ended: its last counters and exit status. Answer: Done."""
+
+    counters: dict[str, int]
+    status: int
+
+
+class Remap(Message, frozen=True, kw_only=True):
+    """Give a running job these I/O nodes, by number; none is direct. Answer: Done."""
+
+    job: str
+    nodes: list[int]
+    stripe: int = 0
+
+
+class Ask(Message, frozen=True, kw_only=True):
+    """Ask the controller how things are. Answer: Status."""
+
+
+class Status(Message, frozen=True, kw_only=True):
+    """How things are; `penstock status --json` prints it."""
+
+    site: str
+    jobs: list[dict[str, object]]
+    io_nodes: list[dict[str, object]]
+    forwarded_bytes: int
+    direct_bytes: int
+    fail_open_total: int
+
+
+class Stop(Message, frozen=True, kw_only=True):
+    """End: I/O nodes drain first. Answer: Done."""
