@@ -56,11 +56,11 @@ static size_t forwardable(const penstock_call* call, const penstock_file* file) 
   return bytes;
 }
 
-static bool appends(int fd, const penstock_file* file) {
-  if (!atomic_load_explicit(&file->shared, memory_order_relaxed)) {
-    return atomic_load_explicit(&file->appending, memory_order_relaxed);
-  }
-  return (syscall(SYS_fcntl, fd, F_GETFL) & O_APPEND) != 0;
+// Whoever shares the descriptor may have changed its flags, in other processes unseen: a write that
+// appends can only be done through itself, and the I/O node opened the file with these flags.
+static bool flags_allow(const penstock_call* call, const penstock_file* file) {
+  const long flags = syscall(SYS_fcntl, call->fd, F_GETFL);
+  return flags >= 0 && (!call->write || (flags & O_APPEND) == 0) && ((uint32_t)flags & O_DIRECT) == (file->access & O_DIRECT);
 }
 
 // What is left of a call when an I/O node cannot do it.
@@ -132,7 +132,7 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
 
 static bool forward(const penstock_control* page, const penstock_call* call, penstock_file* file, ssize_t* result) {
   const size_t bytes = forwardable(call, file);
-  if (bytes == 0 || (call->write && appends(call->fd, file))) return false;
+  if (bytes == 0 || !flags_allow(call, file)) return false;
   const bool positioned = call->offset == PENSTOCK_AT_POSITION;
   int64_t offset = call->offset;
   if (positioned) {
