@@ -20,6 +20,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
+    "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""
