@@ -90,7 +90,8 @@ static ssize_t directly(const penstock_call* call, size_t skip, size_t bytes, ui
 // One request's worth of a call: bytes moved, or -errno. `by_node` tells who did it.
 static int64_t step(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t done,
                     size_t* bytes, uint64_t offset, bool* by_node) {
-  penstock_connection* connection = penstock_connect(page, file, offset, bytes);
+  bool wanted;
+  penstock_connection* connection = penstock_connect(page, file, offset, bytes, &wanted);
   int64_t result = PENSTOCK_GONE;
   if (connection != NULL) {
     const int64_t handle = penstock_handle_of(connection, file, call->fd);
@@ -104,7 +105,7 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   }
   *by_node = result != PENSTOCK_GONE;
   if (*by_node) return result;
-  penstock_count_failed_open();
+  if (wanted) penstock_count_failed_open();
   const ssize_t moved = directly(call, done, *bytes, offset);
   return moved < 0 ? -errno : moved;
 }

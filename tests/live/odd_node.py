@@ -9,20 +9,27 @@ import itertools
 import mmap
 import os
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.live.wire import Node
+from live.frames import (
+    CLOSE,
+    FDATASYNC,
+    FSYNC,
+    HELLO,
+    INTRODUCTION,
+    LARGEST,
+    MAGIC,
+    OPEN,
+    READ,
+    REPLY,
+    REQUEST,
+    WRITE,
+)
 
-MAGIC = 0x31574E50
-HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE = range(1, 8)
-REQUEST = struct.Struct("<IIIIQII")
-REPLY = struct.Struct("<IIqQQ")
-INTRODUCTION = struct.Struct("<16sII64s32s")
-LARGEST = 4 << 20
+from penstock.live.wire import Node
 
 Before = Callable[[int, int, int], int | None]
 """Called with operation, offset and bytes before each request; what it returns is the result."""
@@ -37,7 +44,6 @@ class OddNode:
         self.seen: list[tuple[int, int, int]] = []
         self._files: dict[int, int] = {}
         self._handles = itertools.count()
-        self._lock = threading.Lock()
         self._connections: list[socket.socket] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -87,46 +93,38 @@ class OddNode:
             if operation == HELLO:
                 connection.recv(INTRODUCTION.size, socket.MSG_WAITALL)
                 window = mmap.mmap(descriptors[0], LARGEST)
-            forced = self.before(operation, offset, count)
-            result = self._do(operation, file, offset, count, flags, descriptors, window, forced)
+            result = self.before(operation, offset, count)
+            if operation == WRITE and (result is None or result > 0):
+                count, result = result or count, None
+            if result is None:
+                try:
+                    if operation == OPEN:
+                        result = self._open(descriptors[0], flags)
+                    else:
+                        data = memoryview(window or b"")[:count]
+                        result = _move(operation, self._files.get(file, -1), offset, data)
+                    if operation == CLOSE:
+                        os.close(self._files.pop(file))
+                except OSError as error:
+                    result = -(error.errno or 5)
             for descriptor in descriptors:
                 os.close(descriptor)
             connection.sendall(REPLY.pack(MAGIC, number, result, 1, self.node.id))
 
-    def _do(  # noqa: PLR0911
-        self,
-        operation: int,
-        file: int,
-        offset: int,
-        count: int,
-        flags: int,
-        descriptors: list[int],
-        window: mmap.mmap | None,
-        forced: int | None,
-    ) -> int:
-        if forced is not None and (operation != WRITE or forced <= 0):
-            return forced
-        try:
-            match operation:
-                case 2:
-                    with self._lock:
-                        handle = next(self._handles)
-                        self._files[handle] = os.open(f"/proc/self/fd/{descriptors[0]}", flags)
-                    return handle
-                case 3:
-                    assert window is not None
-                    moved = count if forced is None else forced
-                    return os.pwrite(self._files[file], memoryview(window)[:moved], offset)
-                case 4:
-                    assert window is not None
-                    return os.preadv(self._files[file], [memoryview(window)[:count]], offset)
-                case 5 | 6:
-                    os.fsync(self._files[file])
-                case 7:
-                    os.close(self._files.pop(file))
-        except OSError as error:
-            return -(error.errno or 5)
-        return 0
+    def _open(self, descriptor: int, flags: int) -> int:
+        handle = next(self._handles)
+        self._files[handle] = os.open(f"/proc/self/fd/{descriptor}", flags)
+        return handle
+
+
+def _move(operation: int, file: int, offset: int, window: memoryview) -> int:
+    if operation == WRITE:
+        return os.pwrite(file, window, offset)
+    if operation == READ:
+        return os.preadv(file, [window], offset)
+    if operation in (FSYNC, FDATASYNC):
+        os.fsync(file)
+    return 0
 
 
 def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.odd_node import CLOSE, FSYNC, OPEN, READ, WRITE, OddNode
+from live.frames import CLOSE, FSYNC, OPEN, READ, WRITE
+from live.odd_node import OddNode
 
 from penstock.live.agent import Agent
 from penstock.live.page import Pages
@@ -83,7 +84,8 @@ def test_data_goes_through_the_node_and_nothing_else_does(
 ) -> None:
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
-        "os.write(fd, b'a' * 1000); os.pwrite(fd, b'b' * 10, 500); os.writev(fd, [b'c', b'd' * 9])\n"
+        "os.write(fd, b'a' * 1000); os.pwrite(fd, b'b' * 10, 500)\n"
+        "os.writev(fd, [b'c', b'd' * 9])\n"
         "os.lseek(fd, 498, 0); assert os.read(fd, 14) == b'aa' + b'b' * 10 + b'aa'\n"
         "os.fsync(fd); assert os.fstat(fd).st_size == 1010; os.ftruncate(fd, 600); os.close(fd)\n"
     )
@@ -193,8 +195,8 @@ def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
     node.before = stall
     process = begin(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
-        "first = threading.Thread(target=lambda: (os.pwrite(fd, b'old!', 0), print('first', flush=True)))\n"
-        "first.start(); input()\n"
+        "def old(): os.pwrite(fd, b'old!', 0); print('first', flush=True)\n"
+        "first = threading.Thread(target=old); first.start(); input()\n"
         "os.pwrite(fd, b'elsewhere', 100); print('elsewhere', flush=True)\n"
         "os.pwrite(fd, b'new', 0); print('second', flush=True); first.join()\n"
     )
@@ -261,8 +263,8 @@ def test_descriptors_of_the_library_survive_programs_that_close_everything(
 def test_the_kernel_judges_what_only_it_can_judge(python: Any, node: OddNode) -> None:
     out = python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * 100)\n"
-        "write = lambda at, n: libc.pwrite(fd, ctypes.c_void_p(at), ctypes.c_size_t(n), ctypes.c_long(0))\n"
-        "print(write(8, 10), ctypes.get_errno(), end=' ')\n"
+        "bad = ctypes.c_void_p(8), ctypes.c_size_t(10), ctypes.c_long(0)\n"
+        "print(libc.pwrite(fd, *bad), ctypes.get_errno(), end=' ')\n"
         "print(fails(lambda: os.pwrite(fd, b'x', -5)), end=' ')\n"
         "print(fails(lambda: os.read(os.open('f', os.O_WRONLY), 5)), end=' ')\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
@@ -273,10 +275,8 @@ def test_the_kernel_judges_what_only_it_can_judge(python: Any, node: OddNode) ->
     assert out.split() == [str(number) for number in expected]
 
 
-def test_direct_transfers_keep_their_rules(
-    run: Any, tmp_path_factory: Any, tmp_path: Path, pages: Pages
-) -> None:
-    """On a file system that knows O_DIRECT: aligned calls are forwarded, others judged by the kernel."""
+def test_direct_transfers_keep_their_rules(run: Any, tmp_path: Path, pages: Pages) -> None:
+    """Aligned calls are forwarded; others are judged by the kernel."""
     with OddNode(tmp_path / "direct.sock") as node:
         pages.assign([node.node])
         out = run(
@@ -300,7 +300,7 @@ def test_direct_transfers_keep_their_rules(
 def test_signals_neither_break_nor_hang_a_call(
     run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
 ) -> None:
-    """A handler that writes and opens interrupts exchanges: nothing is lost, or waits for itself."""
+    """A handler that does I/O interrupts exchanges: nothing is lost, or waits for itself."""
     node.before = lambda operation, *_: time.sleep(0.002)
     run(compiled("signals.c"))
     assert (root / "signals.data").read_bytes() == b"".join(b"%4d" % k for k in range(200))
@@ -322,9 +322,10 @@ def test_children_of_every_kind_find_their_own_way(
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'parent ')\n"
         "os.set_inheritable(fd, True)\n"
-        "if os.fork() == 0: os.write(fd, b'child '); os.execlp('sh', 'sh', '-c', f'printf exec >&{fd}')\n"
+        "sh = lambda text: ['sh', '-c', f'printf \"{text}\" >&{fd}']\n"
+        "if os.fork() == 0: os.write(fd, b'child '); os.execvp('sh', sh('exec'))\n"
         "os.wait()\n"
-        "os.posix_spawnp('sh', ['sh', '-c', f'printf \" spawned\" >&{fd}'], os.environ); os.wait()\n"
+        "os.posix_spawnp('sh', sh(' spawned'), os.environ); os.wait()\n"
         "subprocess.run(['dd', 'status=none'], input=b' piped', stdout=fd, check=True)\n"
         "os.write(fd, b' end')\n"
     )

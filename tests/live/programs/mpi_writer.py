@@ -1,4 +1,4 @@
-"""Ranks write interleaved blocks of one file through MPI-IO, alone and collectively, and read back."""
+"""Ranks write blocks of one file through MPI-IO, alone and collectively, and read them back."""
 
 import sys
 
