@@ -128,7 +128,10 @@ static bool status_of(int fd, struct stat* status) {
 void penstock_opened(int fd) {
   const penstock_control* page = penstock_active();
   int cancellable;
-  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || !penstock_enter(&cancellable)) return;
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_stranger() ||
+      !penstock_enter(&cancellable)) {
+    return;
+  }
   const int error = errno;
   struct stat status;
   char path[PATH_MAX];

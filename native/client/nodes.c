@@ -183,7 +183,7 @@ static penstock_connection* take(int place, bool* fresh) {
   penstock_connection* connection = at->idle;
   *fresh = connection == NULL;
   if (connection != NULL) at->idle = connection->next;
-  else if ((connection = new_connection()) == NULL) return NULL;
+  else if (penstock_is_stranger() || (connection = new_connection()) == NULL) return NULL;
   connection->place = place;
   connection->generation = at->generation;
   return connection;
