@@ -4,8 +4,8 @@
 
 Rank r owns every block k with k % ranks == r. A block's contents follow from its number and its
 generation. The ledger, a mapped file outside the managed root, has two numbers a block: the
-generation that is being written, and the last one that was acknowledged. A writer that finds a ledger goes on
-where its killed predecessor stopped. It ends at the end of its input.
+generation that is being written, and the last one that was acknowledged. A writer that finds a
+ledger goes on where its killed predecessor stopped. It ends at the end of its input.
 """
 
 import mmap

@@ -22,12 +22,14 @@ class RealNode:
         self.node = wire.Node(number=number, id=1000 + number, address=str(address))
         command = [sys.executable, "-m", "penstock.cli", "ionode", "--with-parent"]
         command += ["--socket", str(address), "--control", str(self.control)]
-        command += ["--number", str(number), "--id", str(self.node.id), *options]
+        command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=os.environ | environment
         )
         assert self.process.stdout is not None
-        assert self.process.stdout.readline(), "the I/O node did not start"
+        line = self.process.stdout.readline()
+        assert line, "the I/O node did not start"
+        self.port: int | None = msgspec.json.decode(line).get("tcp_port")
 
     def __enter__(self) -> "RealNode":
         return self
@@ -35,6 +37,13 @@ class RealNode:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate(timeout=PATIENCE)
+
+    @property
+    def remote(self) -> wire.Node:
+        """Where clients on other hosts find it."""
+        return msgspec.structs.replace(
+            self.node, transport="tcp", address="127.0.0.1", port=self.port
+        )
 
     def ask(self, message: wire.Message) -> wire.Message:
         """Send one control message, and return the answer."""
