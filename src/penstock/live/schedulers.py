@@ -63,10 +63,10 @@ class Scheduler(Protocol):
     def add(self, request: Request) -> None:
         """Take a request in."""
 
-    def take(self, now: int) -> Batch:
+    def take(self, now: int, /) -> Batch:
         """Return what to serve now; nothing before `ready_at`."""
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return when `take` has something although nothing arrives; None if there is nothing."""
 
 
@@ -77,7 +77,7 @@ def _bytes(requests: Iterable[Request]) -> int:
 def _extend(
     batch: Batch, queue: Batch, limit: int, touches: Callable[[Request], bool]
 ) -> Request | None:
-    """Return the oldest request that touches the batch, if it fits into it, taken from the queue."""
+    """Take the oldest request that touches the batch from the queue, if it fits in."""
     first = batch[0]
     found = [
         request
@@ -115,11 +115,11 @@ class Fifo:
         """Take a request in."""
         self.queue.append(request)
 
-    def take(self, now: int) -> Batch:
+    def take(self, _now: int, /) -> Batch:
         """Return the oldest."""
         return [self.queue.pop(0)] if self.queue else []
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return now, if there is anything."""
         return now if self.queue else None
 
@@ -127,7 +127,7 @@ class Fifo:
 class TimeOrder(Fifo):
     """The oldest request, with what is contiguous to it, before and after."""
 
-    def take(self, now: int) -> Batch:
+    def take(self, _now: int, /) -> Batch:
         """Return the oldest and its neighbours."""
         if not self.queue:
             return []
@@ -149,7 +149,7 @@ class Twins(Fifo):
         self.queue = [request for request in self.queue if request not in batch]
         return batch
 
-    def take(self, now: int) -> Batch:
+    def take(self, now: int, /) -> Batch:
         """Return the oldest of the window's queue, and its neighbours in it."""
         ready = self.ready_at(now)
         if ready is None or ready > now:
@@ -158,7 +158,7 @@ class Twins(Fifo):
         queue = number % self.settings.servers
         return self._take_of([r for r in self.queue if self._queue_of(r) == queue])
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return when the first window comes whose queue has something."""
         if not self.queue:
             return None
@@ -169,7 +169,7 @@ class Twins(Fifo):
 class TwinsBusy(Twins):
     """As twins, but serves the queue whose window comes next instead of sleeping."""
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return now, if there is anything."""
         return now if self.queue else None
 
@@ -182,14 +182,14 @@ class TwinsPriority(Twins):
         window = request.arrived // self.settings.window
         return window * self.settings.servers + self._queue_of(request)
 
-    def take(self, now: int) -> Batch:
+    def take(self, _now: int, /) -> Batch:
         """Return the first of the list, and its neighbours of the same priority."""
         if not self.queue:
             return []
         first = min(map(self.priority, self.queue))
         return self._take_of([r for r in self.queue if self.priority(r) == first])
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return now, if there is anything."""
         return now if self.queue else None
 
@@ -233,7 +233,7 @@ class _Files:
         )
         file.queue.append(request)
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return now, if there is anything."""
         return now if self.files else None
 
@@ -249,7 +249,7 @@ class Hbrr(_Files):
 
     growth: ClassVar[int] = 1
 
-    def take(self, now: int) -> Batch:
+    def take(self, _now: int, /) -> Batch:
         """Return the next of the file whose turn it is."""
         if not self.files:
             return []
@@ -279,7 +279,7 @@ class Aioli(_Files):
             shift += 1
         return shift
 
-    def take(self, now: int) -> Batch:
+    def take(self, _now: int, /) -> Batch:
         """Return the next of the file that is due, until it got what it was offered."""
         if not self.files:
             return []
@@ -305,7 +305,7 @@ class Aioli(_Files):
 class Sjf(_Files):
     """The file with the fewest waiting bytes; first, what has waited too long."""
 
-    def take(self, now: int) -> Batch:
+    def take(self, now: int, /) -> Batch:
         """Return the next of the shortest file, or of the oldest request if it is overdue."""
         if not self.files:
             return []
@@ -348,7 +348,7 @@ class FairQueue:
     def __init__(self, name: str, settings: Settings) -> None:
         if name not in KINDS:
             raise unknown("scheduler", name, KINDS)
-        self._make = lambda: KINDS[name](settings)
+        self._kind, self._settings = KINDS[name], settings
         self._groups: dict[int, _Group] = {}
         self._weights: dict[int, float] = {}
         self._backlogged: list[int] = []
@@ -360,7 +360,7 @@ class FairQueue:
         self._added += 1
         request.number = self._added
         if request.group not in self._groups:
-            self._groups[request.group] = _Group(self._make())
+            self._groups[request.group] = _Group(self._kind(self._settings))
         group = self._groups[request.group]
         if not group.waiting:
             group.start = max(self._virtual_time, group.finish)
@@ -371,7 +371,7 @@ class FairQueue:
     def _line_up(self, group: int) -> None:
         insort(self._backlogged, group, key=lambda group: self._groups[group].start)
 
-    def take(self, now: int) -> Batch:
+    def take(self, now: int, /) -> Batch:
         """Return what the ready group with the least start tag has to serve."""
         for number in self._backlogged:
             group = self._groups[number]
@@ -391,7 +391,7 @@ class FairQueue:
             self._virtual_time = max(group.finish for group in self._groups.values())
         return batch
 
-    def ready_at(self, now: int) -> int | None:
+    def ready_at(self, now: int, /) -> int | None:
         """Return when `take` has something although nothing arrives; None if there is nothing."""
         ready = [self._groups[number].scheduler.ready_at(now) for number in self._backlogged]
         return min((time for time in ready if time is not None), default=None)
