@@ -387,8 +387,9 @@ class FairQueue:
         self._backlogged.remove(number)
         if group.waiting:
             self._line_up(number)
-        if not self._backlogged:  # a busy period ends: everybody begins anew, together
-            self._virtual_time = max(group.finish for group in self._groups.values())
+        if not self._backlogged:  # a busy period ends: nobody owes anybody anything
+            self._virtual_time = 0.0
+            self._groups.clear()
         return batch
 
     def ready_at(self, now: int, /) -> int | None:
