@@ -4,9 +4,11 @@ The equations of the fair queue, and what is true of every scheduler, are in
 native/ionode/schedulers_test.cpp.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -366,6 +368,18 @@ def test_groups_asleep_save_nothing_up(implementation: Implementation) -> None:
     assert [len(queue.take(0)) for _ in range(11)] == [1] * 10 + [0]
     groups = [queue.take(100)[0] >= 20 for _ in range(10)]
     assert all(a != b for a, b in pairwise(groups))
+
+
+def test_the_example_in_the_documentation_runs() -> None:
+    page = Path(__file__).parents[2] / "docs" / "schedulers.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    exec(example, {})
+
+
+def test_the_documentation_has_every_scheduler() -> None:
+    page = Path(__file__).parents[2] / "docs" / "schedulers.md"
+    titles = ", ".join(re.findall(r"^## (.*)", page.read_text(), re.M)).split(", ")
+    assert [title for title in titles if title in _schedulers.names()] == _schedulers.names()
 
 
 def test_wrong_settings_are_refused() -> None:
