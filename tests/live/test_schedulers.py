@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.live import _schedulers, schedulers
-from penstock.live.schedulers import FairQueue, Request, Settings
+from penstock.live.fair_queue import FairQueue
+from penstock.live.schedulers import Request, Settings
 
 GRAIN = 30  # bytes: small multiples meet, overlap and coincide often
 
@@ -330,6 +331,22 @@ def test_aioli_lets_no_stream_of_small_files_starve_a_large_one(
         if queue.take(0) == [0]:
             break
     assert k == 8
+
+
+@IMPLEMENTATIONS
+@pytest.mark.parametrize("name", ["hbrr", "aioli", "sjf", "mlf"])
+def test_a_stream_ahead_of_the_sweep_does_not_starve_those_behind_it(
+    implementation: Implementation, name: str
+) -> None:
+    added = [write(k, offset=1000 + 20 * k, bytes=10) for k in range(2)]
+    queue = queue_of(implementation, name, Settings(aggregation=0), added)
+    assert queue.take(0) == [0]
+    queue.add(write(2, offset=0, bytes=10))
+    served = []
+    for k in range(3, 3 + 100):
+        queue.add(write(k, offset=1000 + 20 * k, bytes=10))
+        served += queue.take(0)
+    assert served.index(2) + 2 == schedulers.BATCHES_OF_A_SWEEP  # counted from 1, after the first
 
 
 @IMPLEMENTATIONS
