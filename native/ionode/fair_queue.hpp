@@ -30,6 +30,8 @@ class FairQueue final : public Scheduler {
     request.number = ++added_;
     Group& group = group_of(request.group);
     if (group.waiting == 0) {
+      if (group.busy_period != busy_period_) group.finish = 0.0;
+      group.busy_period = busy_period_;
       group.start = std::max(virtual_time_, group.finish);
       line_up(group);
     }
@@ -70,10 +72,11 @@ class FairQueue final : public Scheduler {
               [](const Request* a, const Request* b) { return a->number < b->number; });
     backlogged_.clear();
     size_ = 0;
+    begin_anew();
     return all;
   }
 
-  // From its next batch on; a group that nobody weighed has weight 1.
+  // From its next batch on. A group that nobody weighed has weight 1; giving it forgets the group.
   void weigh(std::uint64_t group, double weight) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max()) {
       throw std::invalid_argument("a weight must be a number above zero");
@@ -98,6 +101,7 @@ class FairQueue final : public Scheduler {
     double weight = 1.0;
     double start = 0.0;
     double finish = 0.0;
+    std::uint64_t busy_period = 0;  // in which its finish tag counts
   };
 
   Group& group_of(std::uint64_t id) {
@@ -119,7 +123,9 @@ class FairQueue final : public Scheduler {
   // looked for when groups have doubled, so that coming and going costs nothing.
   void sweep() {
     std::erase_if(groups_, [this](const auto& entry) {
-      return entry.second.waiting == 0 && entry.second.finish <= virtual_time_;
+      const Group& group = entry.second;
+      const bool passed = group.busy_period != busy_period_ || group.finish <= virtual_time_;
+      return group.waiting == 0 && passed;
     });
     sweep_at_ = std::max<std::size_t>(64, 2 * groups_.size());
     last_ = nullptr;
@@ -138,7 +144,6 @@ class FairQueue final : public Scheduler {
     const std::uint64_t cost = CALL + batch.bytes();
     virtual_time_ = std::max(virtual_time_, group.start);
     group.finish = virtual_time_ + static_cast<double>(cost) / group.weight;
-    latest_finish_ = std::max(latest_finish_, group.finish);
     group.start = group.finish;
     group.waiting -= batch.size();
     size_ -= batch.size();
@@ -146,8 +151,13 @@ class FairQueue final : public Scheduler {
       backlogged_.erase(backlogged_.begin() + static_cast<std::ptrdiff_t>(position));
       if (group.waiting > 0) line_up(group);
     }
-    // A busy period ends: everybody begins anew, together.
-    if (size_ == 0) virtual_time_ = latest_finish_;
+    if (size_ == 0) begin_anew();
+  }
+
+  // A busy period ends, and nobody owes anybody anything. Tags are small again, and so exact.
+  void begin_anew() {
+    ++busy_period_;
+    virtual_time_ = 0.0;
   }
 
   Settings settings_;
@@ -161,7 +171,7 @@ class FairQueue final : public Scheduler {
   std::size_t size_ = 0;
   std::uint64_t added_ = 0;
   double virtual_time_ = 0.0;
-  double latest_finish_ = 0.0;
+  std::uint64_t busy_period_ = 0;
 };
 
 }  // namespace penstock

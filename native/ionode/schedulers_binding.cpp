@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "fair_queue.hpp"
+#include "stripe_map.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -67,6 +68,13 @@ class Owning {
   std::unordered_map<const Request*, std::unique_ptr<Request>> requests_;
 };
 
+// The storage target of a byte by Lustre's layout attribute, if it is one.
+std::optional<std::uint32_t> lustre_server(const nb::bytes& layout, std::uint64_t offset) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(layout.c_str());
+  const auto map = StripeMap::from_lustre({bytes, layout.size()});
+  return map ? std::optional(map->server(offset)) : std::nullopt;
+}
+
 }  // namespace
 }  // namespace penstock
 
@@ -75,6 +83,7 @@ NB_MODULE(_schedulers, m) {
   using penstock::Settings;
   m.doc() = "The I/O nodes' request schedulers; penstock.live.schedulers has their twins.";
   m.def("names", &penstock::scheduler_names);
+  m.def("lustre_server", &penstock::lustre_server, "layout"_a, "offset"_a);
   nb::class_<Owning>(m, "Scheduler")
       .def(
           "__init__",

@@ -9,7 +9,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-PROGRAMS = {"engine": "engine_test", "allocation": "knapsack_test"}
+PROGRAMS = {
+    "engine": "engine_test",
+    "allocation": "knapsack_test",
+    "ionode": "schedulers_test",
+}
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "../scheduler.hpp"
+#include "arrivals.hpp"
 
 namespace penstock {
 
@@ -20,15 +20,21 @@ inline FileKey key_of(const Request& request) { return {request.file, request.ki
 
 class FileQueue {
  public:
+  // A stream that keeps ahead of the sweep would hold those behind it up for as long as it lasts:
+  // so every so many batches the sweep goes on from the oldest request.
+  static constexpr std::uint64_t BATCHES_OF_A_SWEEP = 64;
+
   void add(Request& request) {
     if (requests_.empty()) opened_ = request.number;
     requests_.insert(&request);
+    arrivals_.insert(&request);
     bytes_ += request.bytes;
   }
 
   // The next in the sweep, with those that continue it as long as all stay within `limit` bytes.
-  // Behind the last one the sweep begins anew, so that nobody in front of it waits for ever.
+  // Behind the last one the sweep begins anew.
   Batch take(std::uint64_t limit) {
+    if (++taken_ % BATCHES_OF_A_SWEEP == 0) return take_from(**arrivals_.begin(), limit);
     auto next = requests_.lower_bound(Place{position_, 0});
     if (next == requests_.end()) next = requests_.begin();
     return take_from(next, limit);
@@ -43,7 +49,7 @@ class FileQueue {
   std::uint64_t opened() const { return opened_; }  // the number of the request that it began with
 
   void drain_into(std::vector<Request*>& all) const {
-    all.insert(all.end(), requests_.begin(), requests_.end());
+    all.insert(all.end(), arrivals_.begin(), arrivals_.end());
   }
 
  private:
@@ -68,6 +74,7 @@ class FileQueue {
     do {
       Request& request = **next;
       requests_.erase(next);
+      arrivals_.erase(&request);
       batch.push_back(&request);
       total += request.bytes;
       position_ = request.end();
@@ -81,6 +88,8 @@ class FileQueue {
   }
 
   Requests requests_;
+  std::set<Request*, ByNumber> arrivals_;
+  std::uint64_t taken_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t opened_ = 0;

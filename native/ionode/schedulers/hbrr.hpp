@@ -4,7 +4,7 @@
 // got its quantum, then it is the next one's turn. Settings: `quantum`, bytes of one file in a row,
 // where the request that reaches it is the last; `aggregation`. Files come in the order in which
 // they became busy. Starves nobody: the round comes to every file, and a file's sweep to every
-// offset.
+// request, the oldest after 64 batches at the latest.
 
 #pragma once
 
@@ -12,7 +12,6 @@
 #include <list>
 #include <map>
 
-#include "arrivals.hpp"
 #include "file_queue.hpp"
 
 namespace penstock {

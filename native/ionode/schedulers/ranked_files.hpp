@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "arrivals.hpp"
 #include "file_queue.hpp"
 
 namespace penstock {
