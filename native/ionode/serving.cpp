@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "node.hpp"
 
@@ -259,6 +260,7 @@ void Node::reply_with_payload(Lock& lock, Connection& connection) {
     return;
   }
   connection.since = now();
+  connection.unread = INT_MAX;
   connection.stalled = true;
   stalled_.push_back(&connection);
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &connection}};
