@@ -42,13 +42,14 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
 }
 
 std::shared_ptr<Node> make(std::uint32_t number, std::uint64_t id, bool all_users,
-                           std::uint32_t connections, std::uint32_t handles,
+                           std::uint32_t connections, std::uint32_t handles, double patience,
                            const nb::dict& settings) {
   NodeOptions options;
   options.id = id;
   options.all_users = all_users;
   options.limits.connections = connections;
   options.limits.handles = handles;
+  options.patience = static_cast<Time>(patience * 1e9);
   options.settings.io_node = number;
   change(options.settings, options.stripe_size, settings);
   return std::make_shared<Node>(options);
@@ -100,7 +101,8 @@ NB_MODULE(_ionode, m) {
   m.def("scheduler_names", &penstock::scheduler_names);
   nb::class_<Node>(m, "Node")
       .def(nb::new_(&penstock::make), "number"_a, "id"_a, nb::kw_only(), "all_users"_a = false,
-           "connections"_a = 4096, "handles"_a = 4096, "settings"_a = nb::dict())
+           "connections"_a = 4096, "handles"_a = 4096, "patience"_a = 30.0,
+           "settings"_a = nb::dict())
       .def("listen_unix", &Node::listen_unix, "path"_a)
       .def(
           "listen_tcp",

@@ -107,6 +107,7 @@ struct Connection {
   penstock_reply reply{};
   std::size_t to_send = 0;  // bytes of reply and payload
   std::size_t sent = 0;
+  int unread = 0;  // bytes that the peer had not taken from the kernel when last looked at
 
   bool quiet() const { return phase == Phase::idle && !sending; }
 };

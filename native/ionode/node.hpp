@@ -56,6 +56,7 @@ struct NodeOptions {
   Limits limits;
   Settings settings;
   std::uint64_t stripe_size = 1 << 20;
+  Time patience = 30'000'000'000;  // with a peer that does not read what it asked for
 };
 
 class Node : public std::enable_shared_from_this<Node> {

@@ -17,6 +17,14 @@
 
 namespace penstock {
 
+// A moving average of nanoseconds. One call during which the thread lost its processor does not
+// make a file slow, so that a call counts for no more than this.
+inline std::uint32_t average(std::uint32_t before, std::uint64_t nanoseconds) {
+  constexpr std::uint64_t most = 100'000;
+  const std::uint64_t counted = nanoseconds < most ? nanoseconds : most;
+  return static_cast<std::uint32_t>((7 * std::uint64_t{before} + counted) / 8);
+}
+
 // On whose behalf calls are made.
 struct Identity {
   uid_t uid = 0;
@@ -78,13 +86,10 @@ class OpenFile {
   std::uint64_t number() const { return number_; }
   const Identity& identity() const { return *identity_; }
 
-  // Nanoseconds that a call takes, as a moving average: long calls are not made by the thread that
-  // polls. Threads may overwrite each other's value.
+  // Long calls are not made by the thread that polls. Threads may overwrite each other's value.
   std::uint32_t usual_time() const { return usual_time_.load(std::memory_order_relaxed); }
   void took(std::uint64_t nanoseconds) {
-    const std::uint64_t bounded = nanoseconds < 1'000'000'000 ? nanoseconds : 1'000'000'000;
-    usual_time_.store(static_cast<std::uint32_t>((7 * std::uint64_t{usual_time()} + bounded) / 8),
-                      std::memory_order_relaxed);
+    usual_time_.store(average(usual_time(), nanoseconds), std::memory_order_relaxed);
   }
 
  private:

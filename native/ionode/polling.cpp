@@ -1,9 +1,11 @@
 // The I/O node's polling half: connections come and go, frames are read and queued. One thread at a
 // time is in here, and it alone reads from connections and closes them.
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -18,7 +20,6 @@ namespace penstock {
 namespace {
 
 constexpr Time patience_with_strangers = 10'000'000'000;
-constexpr Time patience_with_readers = 30'000'000'000;
 constexpr int events_at_once = 64;
 constexpr std::uint32_t interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
@@ -108,7 +109,7 @@ Time Node::poll_deadline(Time now) const {
     until = std::min(until, strangers_.front()->since + patience_with_strangers);
   }
   for (const Connection* connection : stalled_) {
-    until = std::min(until, connection->since + patience_with_readers);
+    until = std::min(until, connection->since + options_.patience);
   }
   return until;
 }
@@ -302,6 +303,7 @@ void Node::arrive(Connection& connection, Outcome outcome, Time before, Time now
       break;
     case Outcome::progress:
       connection.since = now;
+      connection.unread = INT_MAX;
       break;
     case Outcome::sent:
       end_stall(connection);
@@ -470,7 +472,16 @@ void Node::expire(Time now) {
   }
   std::vector<Connection*> late;
   for (Connection* connection : stalled_) {
-    if (connection->since + patience_with_readers <= now) late.push_back(connection);
+    if (connection->since + options_.patience > now) continue;
+    // A slow reader empties the socket's buffer long before there is room to send more.
+    int unread = 0;
+    ::ioctl(connection->descriptor, SIOCOUTQ, &unread);
+    if (unread < connection->unread) {
+      connection->since = now;
+    } else {
+      late.push_back(connection);
+    }
+    connection->unread = unread;
   }
   for (Connection* connection : late) {
     ++counts_.refused;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 
 #include "node.hpp"
 
@@ -104,8 +105,7 @@ void Node::serve_chore(Lock& lock, Exchange& exchange) {
       lock.lock();
     }
     --in_service_;
-    const Time took = std::min<Time>(now() - began, 1'000'000'000);
-    usual_chore_ = static_cast<std::uint32_t>((7 * Time{usual_chore_} + took) / 8);
+    usual_chore_ = average(usual_chore_, now() - began);
   }
   account(exchange);
   reply(lock, exchange);
@@ -259,6 +259,7 @@ void Node::reply_with_payload(Lock& lock, Connection& connection) {
     return;
   }
   connection.since = now();
+  connection.unread = INT_MAX;
   connection.stalled = true;
   stalled_.push_back(&connection);
   epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &connection}};

@@ -24,7 +24,7 @@ class Reply:
     node: int
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """The I/O node closed the connection."""
 
 
@@ -40,11 +40,14 @@ class Client:
         window: int = 1 << 20,
         token: bytes = bytes(32),
         hello: bool = True,
+        buffer: int = 0,
     ) -> None:
         self.tcp = isinstance(address, tuple)
         family = socket.AF_INET if self.tcp else socket.AF_UNIX
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE)
+        if buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.connect(address if self.tcp else str(address))
         self.number = 0
         self.job, self.session, self.token = job, session, token
@@ -103,10 +106,11 @@ class Client:
         while len(parts) < length:
             try:
                 part = self.socket.recv(length - len(parts))
-            except ConnectionResetError as error:
-                raise Gone from error
+            except ConnectionResetError:
+                part = b""
             if not part:
-                raise Gone
+                self.close()
+                raise GoneError
             parts += part
         return bytes(parts)
 
@@ -120,7 +124,8 @@ class Client:
         try:
             self.send(operation, **fields)  # type: ignore[arg-type]
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise Gone from error
+            self.close()
+            raise GoneError from error
         return self.reply()
 
     def open(self, path: Path, flags: int = os.O_RDWR, *, opened: int | None = None) -> int:

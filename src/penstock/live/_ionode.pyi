@@ -12,6 +12,7 @@ class Node:
         all_users: bool = False,
         connections: int = 4096,
         handles: int = 4096,
+        patience: float = 30.0,
         settings: Mapping[str, Any] = ...,
     ) -> None: ...
     def listen_unix(self, path: str) -> None: ...
