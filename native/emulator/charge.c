@@ -24,7 +24,7 @@
 #define SECOND UINT64_C(1000000000)
 #define UNIT_BITS 6    // 64 ns
 #define STREAM_BITS 16
-// A thread that woke up later than this was stopped, and not just late.
+// A thread later than this was stopped, or its disk cannot keep up.
 #define MOST_LATENESS (SECOND / 10)
 
 static penstock_emulation* _Atomic emulation;
@@ -188,24 +188,31 @@ uint64_t penstock_charge_sync(struct penstock_file file, uint64_t arrival) {
     const uint64_t until = occupy(&target->busy, since(e, arrival), e->sync_cost);
     if (until > latest) latest = until;
   }
-  return clock_of(e, latest);
+  return latest > 0 ? clock_of(e, latest) : arrival;
 }
 
-void penstock_wait_until(uint64_t finish) {
-  if (now() >= finish) return;
-  const int error = errno;
+static void sleep_until(uint64_t time) {
   if (!precise) {
     prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul);
     precise = true;
   }
-  const struct timespec until = {(time_t)(finish / SECOND), (long)(finish % SECOND)};
+  const struct timespec until = {(time_t)(time / SECOND), (long)(time % SECOND)};
   // By number: no point of cancellation, so that what was done is also reported.
   while (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0 &&
          errno == EINTR) {
   }
-  // How late the kernel woke us is not the emulated machine's fault: the thread's next request
-  // counts from when it would have come.
-  const uint64_t late = now() - finish;
+}
+
+void penstock_wait_until(uint64_t finish) {
+  const int error = errno;
+  uint64_t time = now();
+  if (time < finish) {
+    sleep_until(finish);
+    time = now();
+  }
+  // That the kernel woke us late, or that the real disk was slow for once, is not the emulated
+  // machine's fault: the thread's next request counts from when it would have come.
+  const uint64_t late = time - finish;
   lateness = late < MOST_LATENESS ? late : 0;
   errno = error;
 }

@@ -1,14 +1,17 @@
 """The emulated parallel file system shows what real ones are known for, with real processes.
 
-Time is emulated by sleeping, so ratios of times hold on a busy machine too.
+Time is emulated by sleeping, so ratios of times hold on a busy machine too: what is left of its
+noise only adds time, and the shortest of a few runs is taken.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -44,7 +47,7 @@ class Writer:
     at: int = 0
     size: int = MIB
     step: int = 0
-    count: int = 40
+    count: int = 25
     io_node: int | None = None
     client: str | None = None
 
@@ -100,6 +103,9 @@ class Machine:
 
     def seconds(self, *writers: Writer) -> float:
         """Let them write at once; return the time from the first's begin to the last's end."""
+        return min(self._seconds(writers) for _ in range(3))
+
+    def _seconds(self, writers: Sequence[Writer]) -> float:
         with ExitStack() as stack:
             processes = [stack.enter_context(self.started(writer)) for writer in writers]
             for process in processes:
@@ -124,42 +130,50 @@ class Machine:
         return result.stdout
 
 
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A directory without a disk's own delays, where there is one."""
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place) as directory:
+        yield Path(directory)
+
+
 def output(process: subprocess.Popen[str]) -> IO[str]:
     return cast(IO[str], process.stdout)
 
 
-def test_one_writer_of_large_requests_reaches_the_rate(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, rate=200 * MIB, latency=0.0))
-    bandwidth = machine.bandwidth(Writer(file=machine.root / "f", count=100))
+def test_one_writer_of_large_requests_reaches_the_rate(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, rate=200 * MIB, latency=0.0))
+    bandwidth = machine.bandwidth(Writer(file=machine.root / "f", count=40))
     assert 0.95 <= bandwidth / (200 * MIB) <= 1.02
 
 
-def test_two_jobs_halve_each_other(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, switch=0.0))
-    one, two = (Writer(file=machine.root / name, count=60) for name in "ab")
+def test_two_jobs_halve_each_other(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, switch=0.0))
+    one, two = (Writer(file=machine.root / name, count=25) for name in "ab")
     assert machine.seconds(one, two) / machine.seconds(one) == pytest.approx(2.0, rel=0.1)
 
 
-def test_jobs_on_different_targets_leave_each_other_alone(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=2))
-    one, two = (Writer(file=machine.file_on(k, f"f{k}"), count=60) for k in range(2))
+def test_jobs_on_different_targets_leave_each_other_alone(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=2))
+    one, two = (Writer(file=machine.file_on(k, f"f{k}"), count=25) for k in range(2))
     assert machine.seconds(one, two) / machine.seconds(one) == pytest.approx(1.0, rel=0.1)
 
 
-def test_interleaved_streams_cost_more_than_one(tmp_path: Path) -> None:
+def test_interleaved_streams_cost_more_than_one(memory: Path) -> None:
     """Each request of two streams in turn pays the switch: (5 + 0.5 + 2) / (5 + 0.5) ms."""
-    machine = Machine(tmp_path, Emulation(targets=1))
-    one, two = (Writer(file=machine.root / name, count=60) for name in "ab")
+    machine = Machine(memory, Emulation(targets=1))
+    one, two = (Writer(file=machine.root / name, count=25) for name in "ab")
     alone = machine.bandwidth(one)
     assert alone / machine.bandwidth(one, two) == pytest.approx(7.5 / 5.5, rel=0.1)
 
 
 def test_a_shared_file_with_small_strided_requests_is_slower_than_a_file_a_process(
-    tmp_path: Path,
+    memory: Path,
 ) -> None:
     """Strided requests of four processes meet on one target and switch; files keep to their own."""
-    machine = Machine(tmp_path, Emulation(targets=4, count=4, switch=1e-3))
-    size, count = 64 * KIB, 64
+    machine = Machine(memory, Emulation(targets=4, count=4, switch=1e-3))
+    size, count = 64 * KIB, 48
     strided = [
         Writer(file=machine.root / "shared", at=k * size, step=4 * size, size=size, count=count)
         for k in range(4)
@@ -168,16 +182,16 @@ def test_a_shared_file_with_small_strided_requests_is_slower_than_a_file_a_proce
     assert machine.bandwidth(*own) > 3 * machine.bandwidth(*strided)
 
 
-def test_bandwidth_rises_with_io_nodes_until_the_targets_are_busy(tmp_path: Path) -> None:
+def test_bandwidth_rises_with_io_nodes_until_the_targets_are_busy(memory: Path) -> None:
     """b(n) = min(n links, all targets): here 100, 200, 300, 300 MiB/s."""
     emulation = Emulation(
         targets=3, count=3, rate=100 * MIB, latency=0.0, switch=0.0, io_node_link=100 * MIB
     )
-    machine = Machine(tmp_path, emulation)
+    machine = Machine(memory, emulation)
     curve = [
         machine.bandwidth(
             *(
-                Writer(file=machine.file_on(k % 3, f"{n}.{k}"), size=3 * MIB, count=10, io_node=k)
+                Writer(file=machine.file_on(k % 3, f"{n}.{k}"), size=3 * MIB, count=5, io_node=k)
                 for k in range(n)
             )
         )
@@ -187,27 +201,27 @@ def test_bandwidth_rises_with_io_nodes_until_the_targets_are_busy(tmp_path: Path
     assert all(more > 0.95 * fewer for fewer, more in pairwise(curve))
 
 
-def test_processes_of_one_client_share_its_link(tmp_path: Path) -> None:
+def test_processes_of_one_client_share_its_link(memory: Path) -> None:
     emulation = Emulation(targets=4, count=4, latency=0.0, switch=0.0, client_link=100 * MIB)
-    machine = Machine(tmp_path, emulation)
-    same = [Writer(file=machine.root / n, size=4 * MIB, count=10, client="one") for n in "ab"]
-    each = [Writer(file=machine.root / n, size=4 * MIB, count=10, client=n) for n in "ab"]
+    machine = Machine(memory, emulation)
+    same = [Writer(file=machine.root / n, size=4 * MIB, count=5, client="one") for n in "ab"]
+    each = [Writer(file=machine.root / n, size=4 * MIB, count=5, client=n) for n in "ab"]
     assert machine.bandwidth(*same) / (100 * MIB) == pytest.approx(1.0, rel=0.1)
     assert machine.bandwidth(*each) / (100 * MIB) == pytest.approx(2.0, rel=0.1)
 
 
 @pytest.mark.parametrize("percent", [2, 16, 11])
-def test_the_degradations_of_paper_packs_are_calibrated(tmp_path: Path, percent: int) -> None:
+def test_the_degradations_of_paper_packs_are_calibrated(memory: Path, percent: int) -> None:
     """d = 1 - bandwidth of several jobs together / bandwidth of one (section 2), to 3 points."""
     emulation = Emulation.parse(f"degradation-{percent},targets=1,rate=400MiB/s,latency=200us")
-    machine = Machine(tmp_path, emulation)
-    jobs = [Writer(file=machine.root / name, count=150) for name in "ab"]
+    machine = Machine(memory, emulation)
+    jobs = [Writer(file=machine.root / name, count=60) for name in "ab"]
     degradation = 1 - machine.bandwidth(*jobs) / machine.bandwidth(jobs[0])
     assert degradation == pytest.approx(percent / 100, abs=0.03)
 
 
-def test_a_killed_process_leaves_the_targets_usable(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, rate=100 * MIB))
+def test_a_killed_process_leaves_the_targets_usable(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, rate=100 * MIB))
     writer = Writer(file=machine.root / "f", count=20)
     alone = machine.seconds(writer)
     endless = Writer(file=machine.root / "g", step=1, count=10**9)
@@ -225,32 +239,30 @@ def test_a_killed_process_leaves_the_targets_usable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])
-def test_stripes_go_round_the_targets_of_a_file(tmp_path: Path, count: int) -> None:
+def test_stripes_go_round_the_targets_of_a_file(memory: Path, count: int) -> None:
     emulation = Emulation(
         targets=4, count=count, stripe=64 * KIB, rate=1e12, latency=0.0, switch=0.0
     )
-    machine = Machine(tmp_path, emulation)
+    machine = Machine(memory, emulation)
     file = machine.root / "f"
     file.touch()
-    requests = [(0, 10), (64 * KIB - 1, 2), (100_000, 1_000_000), (5 * MIB, 64 * KIB)]
+    requests = [(0, 10), (64 * KIB - 1, 2), (100_000, 400_000), (5 * MIB, 64 * KIB)]
     machine.run(
         "import os; fd = os.open('f', os.O_WRONLY)\n"
         f"for at, n in {requests}: os.pwrite(fd, bytes(n), at)"
     )
     expected = [[0, 0] for _ in range(4)]
     for at, size in requests:
-        touched = set()
-        for byte in range(at, at + size):
-            target = (emulation.first_target(file) + byte // (64 * KIB) % count) % 4
-            expected[target][1] += 1
-            touched.add(target)
-        for target in touched:
-            expected[target][0] += 1
+        targets = Counter(byte // (64 * KIB) % count for byte in range(at, at + size))
+        for k, part in targets.items():
+            served = expected[(emulation.first_target(file) + k) % 4]
+            served[0] += 1
+            served[1] += part
     assert [[t.requests, t.bytes] for t in emulator.served(machine.shared)] == expected
 
 
-def test_every_call_that_moves_data_is_charged(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, latency=0.0, switch=0.0))
+def test_every_call_that_moves_data_is_charged(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, latency=0.0, switch=0.0))
     machine.run(
         "import os\n"
         "fd, d = os.open('f', os.O_RDWR | os.O_CREAT), bytes(1000)\n"
@@ -268,16 +280,16 @@ def test_every_call_that_moves_data_is_charged(tmp_path: Path) -> None:
     assert target.requests == 12
 
 
-def test_a_vectored_call_is_one_request(tmp_path: Path) -> None:
+def test_a_vectored_call_is_one_request(memory: Path) -> None:
     """What an I/O node aggregates pays the latency once."""
-    machine = Machine(tmp_path, Emulation(targets=1))
+    machine = Machine(memory, Emulation(targets=1))
     machine.run("import os; os.pwritev(os.open('f', os.O_WRONLY | os.O_CREAT), 16 * [b'x' * 4096], 0)")
     (target,) = emulator.served(machine.shared)
     assert (target.requests, target.bytes, target.switches) == (1, 16 * 4096, 0)
 
 
-def test_what_continues_is_no_switch_and_what_jumps_is_one(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, latency=0.0, switch=1e-6))
+def test_what_continues_is_no_switch_and_what_jumps_is_one(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, latency=0.0, switch=1e-6))
     machine.run(
         "import os; fd = os.open('f', os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
         "for _ in range(10): os.write(fd, bytes(1000))\n"
@@ -286,8 +298,8 @@ def test_what_continues_is_no_switch_and_what_jumps_is_one(tmp_path: Path) -> No
     assert emulator.served(machine.shared)[0].switches == 1
 
 
-def test_fsync_costs_what_it_is_said_to(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=2, count=2, sync=0.02))
+def test_fsync_costs_what_it_is_said_to(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=2, count=2, sync=0.02))
     took = machine.run(
         "import os, time; fd = os.open('f', os.O_WRONLY | os.O_CREAT); began = time.monotonic()\n"
         "for _ in range(10): os.fsync(fd); os.fdatasync(fd)\n"
@@ -296,9 +308,9 @@ def test_fsync_costs_what_it_is_said_to(tmp_path: Path) -> None:
     assert float(took) == pytest.approx(0.4, rel=0.1)
 
 
-def test_files_elsewhere_cost_nothing(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, rate=float(MIB)))
-    (tmp_path / "root-too").mkdir()
+def test_files_elsewhere_cost_nothing(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, rate=float(MIB)))
+    (memory / "root-too").mkdir()
     machine.run(
         "import os\n"
         "for name in ('../elsewhere', '../root-too/f'):\n"
@@ -309,8 +321,8 @@ def test_files_elsewhere_cost_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["missing", "short", "version", "another boot"])
-def test_without_a_sound_file_programs_pass_through(tmp_path: Path, fault: str) -> None:
-    machine = Machine(tmp_path, Emulation(targets=1, rate=1.0))
+def test_without_a_sound_file_programs_pass_through(memory: Path, fault: str) -> None:
+    machine = Machine(memory, Emulation(targets=1, rate=1.0))
     content = bytearray(machine.shared.read_bytes())
     if fault == "missing":
         machine.shared.unlink()
@@ -374,7 +386,9 @@ def test_every_part_of_a_machine_can_be_specified() -> None:
 
 
 @pytest.mark.parametrize("library", [emulator.below, emulator.above])
-def test_it_needs_the_c_library_alone_and_no_symbol_newer_than_glibc_2_17(library) -> None:
+def test_it_needs_the_c_library_alone_and_no_symbol_newer_than_glibc_2_17(
+    library: Callable[[], Path],
+) -> None:
     """A symbol that an older system does not have is fatal to every program there."""
     table = subprocess.run(
         ["objdump", "-Tp", library()], capture_output=True, text=True, check=True
