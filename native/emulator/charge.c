@@ -25,7 +25,7 @@
 #define UNIT_BITS 6    // 64 ns
 #define STREAM_BITS 16
 // A thread later than this was stopped, or its disk cannot keep up.
-#define MOST_LATENESS (SECOND / 10)
+#define MOST_LATENESS SECOND
 
 static penstock_emulation* _Atomic emulation;
 static penstock_busy* link_word;
