@@ -1,0 +1,27 @@
+// What a call on the emulated file system costs, and the wait for it.
+
+#ifndef PENSTOCK_CHARGE_H
+#define PENSTOCK_CHARGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// One of a call's files.
+struct penstock_file {
+  bool charged;  // a regular file under the emulated root
+  uint64_t inode;
+};
+struct penstock_file penstock_look_at(int fd);
+
+// The time from which a call that begins now is charged.
+uint64_t penstock_arrive(void);
+
+// Returns when the request has been served, which is also what it returns. It may change errno.
+uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes);
+
+// The same for an fsync.
+void penstock_flush(struct penstock_file file, uint64_t arrival);
+
+#endif
