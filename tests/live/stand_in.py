@@ -10,11 +10,7 @@ import msgspec
 
 from penstock.live import wire
 
-QUIET = dict.fromkeys(
-    ("connections", "sessions", "files", "queued", "requests", "reads", "writes", "syncs")
-    + ("read_bytes", "write_bytes", "batches", "aggregated", "errors", "refused", "dropped"),
-    0,
-)
+COUNTS = [field.name for field in msgspec.structs.fields(wire.Measured) if field.type is int]
 TOLD = wire.Settings | wire.Weigh | wire.Measure | wire.Drain | wire.Stop
 
 
@@ -45,7 +41,7 @@ def answer(connection: socket.socket, told: argparse.Namespace) -> None:
             message = msgspec.json.decode(line, type=TOLD)
             reply: wire.Message = wire.Done()
             if isinstance(message, wire.Measure):
-                counts = {"node": told.id, "number": told.number, **QUIET}
+                counts = dict.fromkeys(COUNTS, 0) | {"node": told.id, "number": told.number}
                 reply = wire.Measured(scheduler="none", **counts)
             if isinstance(message, wire.Settings) and message.scheduler == "wrong":
                 reply = wire.Failed(error="unknown scheduler 'wrong'")

@@ -9,7 +9,6 @@ import click
 
 from penstock.errors import InputError
 from penstock.live import launcher
-from penstock.model import units
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +42,8 @@ def volume(text: str | None, flag: str) -> int:
     """Return bytes given in words; 0 where nothing is given."""
     if text is None:
         return 0
+    from penstock.model import units  # noqa: PLC0415 - NumPy comes with it, and jobs start often
+
     try:
         return round(units.volume(text))
     except InputError as error:

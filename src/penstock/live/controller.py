@@ -1,7 +1,8 @@
 """The controller of a deployment: keeps its I/O nodes, its running jobs, and who has which.
 
 `python -m penstock.live.controller` reads a Deployment from standard input, and writes Done or
-Failed to standard output once all I/O nodes serve, or cannot.
+Failed to standard output once all I/O nodes serve, or cannot. Its argument is the descriptor of the
+deployment's lock, which it inherits and holds.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from penstock.live.assignments import Assignments
 from penstock.live.deployment import Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.jobs import Job, Jobs
-from penstock.live.state import State, holding
+from penstock.live.state import State, sign
 from penstock.live.surroundings import Surroundings
 
 _TO_CONTROLLER = wire.Begin | wire.Counted | wire.Ended | wire.Remap | wire.Ask | wire.Stop
@@ -258,22 +259,19 @@ def main() -> None:
             return
     elif os.fork():
         os._exit(0)
+    sign(int(sys.argv[1]), os.getpid())
     ready = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     os.chdir("/")
     os.umask(0o077)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     state = State(Path(deployment.state))
+    if left := state.clean():
+        log.warning("ended %d I/O nodes that an earlier controller left behind", left)
     try:
-        with holding(state.lock):
-            if left := state.clean():
-                log.warning("ended %d I/O nodes that an earlier controller left behind", left)
-            try:
-                asyncio.run(_run(deployment, ready))
-            finally:
-                state.clean()
-    except BlockingIOError:
-        _report(ready, wire.Failed(error=f"already up in {state.folder}"))
+        asyncio.run(_run(deployment, ready))
+    finally:
+        state.clean()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
 """The command that is an I/O node."""
 
 
+DRAINS_WITHIN, ANSWERS_WITHIN = 10.0, 2.0
+"""Seconds that an I/O node may take to finish what it began, and to answer."""
+
+
 class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A controller and its I/O nodes on this host."""
 
@@ -24,6 +28,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     settings: wire.Settings = wire.Settings()
     stripe: int = 0  # bytes after which a file's next I/O node follows; 0: a process has one
     attached: bool = False  # ends with the process that started it
+    serves_within: float = 15.0  # seconds until an I/O node serves
     io_node: tuple[str, ...] = IO_NODE
 
 

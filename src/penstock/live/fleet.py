@@ -12,16 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.live import channel, wire
-from penstock.live.deployment import Deployment
+from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
 from penstock.live.state import State, sign
 
-SERVES_WITHIN = 15.0
-"""Seconds that an I/O node may take until it serves."""
-ANSWERS_WITHIN = 2.0
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
 """An I/O node that died more often than this, in so many seconds, stays down."""
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
-DRAINS_WITHIN = 10.0
 
 log = logging.getLogger("penstock.controller")
 
@@ -119,14 +115,13 @@ class Fleet:
 
     async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
+        seconds = self._deployment.serves_within
         try:
-            async with asyncio.timeout(SERVES_WITHIN):
+            async with asyncio.timeout(seconds):
                 told = await process.stdout.readline()
         except TimeoutError:
             await _kill(process)
-            raise StartError(
-                f"I/O node {number} does not serve after {SERVES_WITHIN:g} s"
-            ) from None
+            raise StartError(f"I/O node {number} does not serve after {seconds:g} s") from None
         if not told:
             await _kill(process)
             raise StartError(f"I/O node {number} ended with status {process.returncode}")

@@ -13,11 +13,11 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.channel import Channel
-from penstock.live.deployment import Deployment
-from penstock.live.fleet import ANSWERS_WITHIN, DRAINS_WITHIN, SERVES_WITHIN
+from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
 from penstock.live.state import GRACE, State, end, gone, holder, holding
 
-STARTS_WITHIN = SERVES_WITHIN + 10.0
+CLEANS_WITHIN = 10.0
+"""Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
 STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
 
 
@@ -32,11 +32,20 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
     """
     state = State(Path(deployment.state))
     state.create()
-    if state.is_up():
-        raise InputError(f"already up in {state.folder}; 'penstock down' ends what is there")
+    try:
+        with holding(state.lock) as lock:
+            return _up(deployment, state, lock)
+    except BlockingIOError:
+        raise InputError(
+            f"already up in {state.folder}; 'penstock down' ends what is there"
+        ) from None
+
+
+def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[bytes] | None":
     with state.log.open("ab") as log:
         controller = subprocess.Popen(
-            [sys.executable, "-P", "-m", "penstock.live.controller"],
+            [sys.executable, "-P", "-m", "penstock.live.controller", str(lock)],
+            pass_fds=[lock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -49,12 +58,12 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
         with suppress(BrokenPipeError), controller.stdin as told:
             told.write(msgspec.json.encode(deployment))
         with controller.stdout as answer:
-            _await_ready(state, answer.fileno())
+            _await_ready(state, answer.fileno(), deployment.serves_within + CLEANS_WITHIN)
     except BaseException:
         end(state.lock, grace=STOPS_WITHIN)
         controller.kill()
         controller.wait()
-        _clean(state)
+        state.clean()
         raise
     if deployment.attached:
         return controller
@@ -62,14 +71,12 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
     return None
 
 
-def _await_ready(state: State, descriptor: int) -> None:
-    text, until = b"", time.monotonic() + STARTS_WITHIN
+def _await_ready(state: State, descriptor: int, seconds: float) -> None:
+    text, until = b"", time.monotonic() + seconds
     while not text.endswith(b"\n"):
         left = until - time.monotonic()
         if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            raise LaunchError(
-                f"the controller is not ready after {STARTS_WITHIN:g} s; {_log(state)}"
-            )
+            raise LaunchError(f"the controller is not ready after {seconds:g} s; {_log(state)}")
         more = os.read(descriptor, 65536)
         if not more:
             raise LaunchError(f"the controller ended before it was ready; {_log(state)}")

@@ -117,11 +117,14 @@ class State:
 
 @contextmanager
 def holding(path: Path) -> Iterator[int]:
-    """Hold a lock until the block ends or the process does; BlockingIOError: another has it."""
+    """Hold a lock until the block ends; BlockingIOError: another has it.
+
+    A process that inherits the descriptor holds the lock too, for as long as it lives.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        sign(descriptor, os.getpid())
+        sign(descriptor, 0)  # whose number was there is gone
         yield descriptor
     finally:
         os.close(descriptor)
