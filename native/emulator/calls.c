@@ -1,0 +1,111 @@
+// The calls that take time on a parallel file system. Each does what the next one does, and returns
+// when the emulated machine would have done it. Buffers of the C library's streams end in calls
+// inside of it, which are not seen here.
+
+#define _GNU_SOURCE
+// The C library's inline checks would define some of these names before us.
+#undef _FORTIFY_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "charge.h"
+#include "real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+// Where a call without an offset began: it has moved the position, also of a file that is appended to.
+static uint64_t began_at(int fd, ssize_t moved) {
+  const long end = syscall(SYS_lseek, fd, 0L, SEEK_CUR);
+  return end > moved ? (uint64_t)(end - moved) : 0;
+}
+
+// The real call's own time is part of the emulated one: it began when we were called.
+#define DATA(name, parameters, arguments, offset)                                \
+  EXPORT ssize_t name parameters {                                               \
+    const struct penstock_real* real = penstock_real();                          \
+    const struct penstock_file file = penstock_look_at(fd);                      \
+    if (!file.charged) return real->name arguments;                              \
+    const uint64_t arrival = penstock_arrive();                                  \
+    const ssize_t moved = real->name arguments;                                  \
+    if (moved <= 0) return moved;                                                \
+    const int error = errno;                                                     \
+    const int64_t given = offset;                                                \
+    const uint64_t at = given < 0 ? began_at(fd, moved) : (uint64_t)given;       \
+    penstock_wait_until(penstock_charge(file, arrival, at, (uint64_t)moved));    \
+    errno = error;                                                               \
+    return moved;                                                                \
+  }
+#define POSITION (-1)
+DATA(read, (int fd, void* data, size_t n), (fd, data, n), POSITION)
+DATA(pread, (int fd, void* data, size_t n, off_t from), (fd, data, n, from), from)
+DATA(pread64, (int fd, void* data, size_t n, off64_t from), (fd, data, n, from), from)
+DATA(readv, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
+DATA(preadv, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
+DATA(preadv64, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
+DATA(preadv2, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
+DATA(preadv64v2, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+DATA(write, (int fd, const void* data, size_t n), (fd, data, n), POSITION)
+DATA(pwrite, (int fd, const void* data, size_t n, off_t from), (fd, data, n, from), from)
+DATA(pwrite64, (int fd, const void* data, size_t n, off64_t from), (fd, data, n, from), from)
+DATA(writev, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
+DATA(pwritev, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
+DATA(pwritev64, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
+DATA(pwritev2, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
+DATA(pwritev64v2, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+
+// What the compiler calls instead where it checks arguments.
+EXPORT ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room) {
+  if (bytes > room) abort();
+  return read(fd, data, bytes);
+}
+EXPORT ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room) {
+  if (bytes > room) abort();
+  return pread(fd, data, bytes, at);
+}
+EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
+  if (bytes > room) abort();
+  return pread64(fd, data, bytes, at);
+}
+
+// A copy inside the kernel reads one file and writes the other, either of which may be ours.
+static uint64_t charge_side(struct penstock_file file, int fd, uint64_t arrival, const off64_t* end,
+                            ssize_t moved) {
+  if (!file.charged) return 0;
+  const uint64_t at = end != NULL ? (uint64_t)(*end - moved) : began_at(fd, moved);
+  return penstock_charge(file, arrival, at, (uint64_t)moved);
+}
+
+#define COPY(name, parameters, arguments, from, to)                                \
+  EXPORT ssize_t name parameters {                                                 \
+    const struct penstock_real* real = penstock_real();                            \
+    const struct penstock_file source = penstock_look_at(in);                      \
+    const struct penstock_file sink = penstock_look_at(out);                       \
+    if (!source.charged && !sink.charged) return real->name arguments;             \
+    const uint64_t arrival = penstock_arrive();                                    \
+    const ssize_t moved = real->name arguments;                                    \
+    if (moved <= 0) return moved;                                                  \
+    const int error = errno;                                                       \
+    const uint64_t read = charge_side(source, in, arrival, from, moved);           \
+    const uint64_t written = charge_side(sink, out, arrival, to, moved);           \
+    penstock_wait_until(read > written ? read : written);                          \
+    errno = error;                                                                 \
+    return moved;                                                                  \
+  }
+COPY(copy_file_range, (int in, off64_t* from, int out, off64_t* to, size_t n, unsigned flags),
+     (in, from, out, to, n, flags), from, to)
+COPY(sendfile, (int out, int in, off_t* from, size_t n), (out, in, from, n), from, NULL)
+COPY(sendfile64, (int out, int in, off64_t* from, size_t n), (out, in, from, n), from, NULL)
+
+#define SYNC(name)                                                  \
+  EXPORT int name(int fd) {                                         \
+    const struct penstock_file file = penstock_look_at(fd);         \
+    if (!file.charged) return penstock_real()->name(fd);            \
+    const uint64_t arrival = penstock_arrive();                     \
+    const int result = penstock_real()->name(fd);                   \
+    if (result == 0) penstock_wait_until(penstock_charge_sync(file, arrival)); \
+    return result;                                                  \
+  }
+SYNC(fsync)
+SYNC(fdatasync)
