@@ -283,7 +283,9 @@ def test_every_call_that_moves_data_is_charged(memory: Path) -> None:
 def test_a_vectored_call_is_one_request(memory: Path) -> None:
     """What an I/O node aggregates pays the latency once."""
     machine = Machine(memory, Emulation(targets=1))
-    machine.run("import os; os.pwritev(os.open('f', os.O_WRONLY | os.O_CREAT), 16 * [b'x' * 4096], 0)")
+    machine.run(
+        "import os; os.pwritev(os.open('f', os.O_WRONLY | os.O_CREAT), 16 * [b'x' * 4096], 0)"
+    )
     (target,) = emulator.served(machine.shared)
     assert (target.requests, target.bytes, target.switches) == (1, 16 * 4096, 0)
 

@@ -11,7 +11,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError, unknown
 from penstock.live import launcher, wire
-from penstock.live.deployment import Deployment, managed
+from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
 from penstock.model import units
@@ -83,11 +83,12 @@ def up(
     """
     state = State(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
+    directories = managed(roots)
     deployment = Deployment(
         state=str(state.folder),
-        roots=managed(roots),
+        roots=directories,
         io_nodes=io_nodes,
-        emulate=emulate,
+        emulate=emulated(emulate, directories),
         settings=_settings([*settings, *given]),
         stripe=deployed.volume(stripe, "--stripe"),
     )

@@ -232,8 +232,8 @@ class Talk:
 
 
 async def _run(deployment: Deployment, ready: int) -> None:
-    controller = Controller(deployment)
     try:
+        controller = Controller(deployment)
         server = await controller.start()
     except (StartError, InputError) as error:
         log.error("%s", error)

@@ -32,6 +32,18 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     io_node: tuple[str, ...] = IO_NODE
 
 
+def emulated(spec: str | None, roots: list[str]) -> str | None:
+    """Return what to emulate as the controller wants it: checked, a file's name absolute."""
+    if spec is None:
+        return None
+    if len(roots) != 1:
+        raise InputError("--emulate is of one directory; give one --root")
+    from penstock.live.emulator import Emulation  # noqa: PLC0415 - NumPy comes with its units
+
+    Emulation.parse(spec)
+    return str(Path(spec).resolve()) if spec.endswith(".toml") else spec
+
+
 def managed(roots: tuple[Path, ...]) -> list[str]:
     """Return the managed directories as the controller wants them: checked and resolved."""
     if not roots:
