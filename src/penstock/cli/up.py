@@ -99,8 +99,8 @@ def up(
         told = {"state": str(state.folder), "roots": deployment.roots}
         emit_json(told | {"io_nodes": found.io_nodes})
         return
-    emulated = " on an emulated file system" if emulate else ""
-    click.echo(f"{io_nodes} I/O nodes serve {', '.join(deployment.roots)}{emulated}")
+    beneath = " on an emulated file system" if emulate else ""
+    click.echo(f"{io_nodes} I/O nodes serve {', '.join(deployment.roots)}{beneath}")
     where = f"--state {state.folder} " if folder else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 
