@@ -7,8 +7,10 @@
 #ifndef PENSTOCK_PAGE_H
 #define PENSTOCK_PAGE_H
 
-#include <stdatomic.h>
 #include <stdint.h>
+#ifndef __cplusplus
+#include <stdatomic.h>
+#endif
 
 #define PENSTOCK_PAGE_VERSION 2u
 #define PENSTOCK_CONTROL_MAGIC UINT64_C(0x4c52544354534e50)   // "PNSTCTRL"
@@ -20,6 +22,9 @@
 #define PENSTOCK_JOB_BYTES 64
 #define PENSTOCK_TOKEN_BYTES 32
 #define PENSTOCK_ADDRESS_BYTES 108
+
+// C++ before 2023 has no _Atomic; the I/O node needs the sizes alone.
+#ifndef __cplusplus
 
 typedef struct {
   uint32_t length;
@@ -115,5 +120,7 @@ typedef struct {
   uint32_t version;
   uint32_t reserved;
 } penstock_welcome;
+
+#endif
 
 #endif

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock {
@@ -24,22 +25,64 @@ struct Request {
   Time arrived = 0;
   std::uint64_t file = 0;  // equal for requests that one call may serve: same inode, user and flags
   std::uint64_t offset = 0;
-  std::uint32_t bytes = 0;
+  std::uint32_t bytes = 0;   // none of a sync
   std::uint32_t server = 0;  // the storage target of its first byte, by the stripe map
   std::uint64_t group = 0;   // whose share it counts against
   Kind kind = Kind::write;
+  std::uint64_t number = 0;  // given by FairQueue::add: the order of arrival, also where clocks tie
 
   std::uint64_t end() const { return offset + bytes; }
 };
 
 // Requests that one vectored call serves: the same file and kind, each beginning where the one
-// before it ends. Syncs are always alone.
-using Batch = std::vector<Request*>;
+// before it ends. Syncs are always alone. One alone needs no memory of its own, for most are.
+class Batch {
+ public:
+  Batch() = default;
+  explicit Batch(Request& alone) : alone_(&alone) {}
+  Batch(Batch&& other) noexcept
+      : alone_(std::exchange(other.alone_, nullptr)), many_(std::exchange(other.many_, {})) {}
+  Batch& operator=(Batch&& other) noexcept {
+    alone_ = std::exchange(other.alone_, nullptr);
+    many_ = std::exchange(other.many_, {});
+    return *this;
+  }
+
+  void push_back(Request* request) {
+    if (empty()) {
+      alone_ = request;
+      return;
+    }
+    if (many_.empty()) many_.push_back(alone_);
+    many_.push_back(request);
+  }
+
+  std::size_t size() const { return many_.empty() ? (alone_ == nullptr ? 0 : 1) : many_.size(); }
+  bool empty() const { return alone_ == nullptr; }
+  Request* const* begin() const { return many_.empty() ? &alone_ : many_.data(); }
+  Request* const* end() const { return begin() + size(); }
+  Request* operator[](std::size_t k) const { return begin()[k]; }
+  Request* front() const { return *begin(); }
+  Request* back() const { return end()[-1]; }
+
+  std::uint64_t bytes() const {
+    std::uint64_t total = 0;
+    for (const Request* request : *this) total += request->bytes;
+    return total;
+  }
+
+ private:
+  Request* alone_ = nullptr;
+  std::vector<Request*> many_;
+};
+
+// As many as one vectored call takes (IOV_MAX of Linux).
+inline constexpr std::size_t LARGEST_BATCH = 1024;
 
 struct Settings {
   std::string scheduler = "fifo";
   std::uint64_t window = 1'000'000;         // twins: nanoseconds for one server
-  std::uint64_t quantum = 64 << 10;         // hbrr, aioli: bytes of one file in a row
+  std::uint64_t quantum = 64 << 10;         // hbrr, aioli, mlf: bytes of one file in a row
   std::uint64_t aggregation = 4 << 20;      // bytes that one batch holds at most
   std::uint32_t servers = 1;                // storage targets
   std::uint32_t io_node = 0;                // this I/O node's number, for twins' translation
@@ -65,8 +108,10 @@ class Scheduler {
   virtual std::vector<Request*> drain() = 0;
 };
 
-// The scheduler of that name, or std::invalid_argument.
-std::unique_ptr<Scheduler> make_scheduler(const Settings& settings);
+class FairQueue;
+
+// The fair queue over schedulers of that name (fair_queue.hpp), or std::invalid_argument.
+std::unique_ptr<FairQueue> make_scheduler(const Settings& settings);
 
 // In the order in which they are listed to people.
 const std::vector<std::string>& scheduler_names();

@@ -25,6 +25,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
     "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
+    "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""

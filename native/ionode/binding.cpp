@@ -1,0 +1,118 @@
+// Python's door to an I/O node: Python controls, the node's threads never need the interpreter.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "node.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace penstock {
+namespace {
+
+// Fields that the settings name; others stay as they are.
+void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& given) {
+  for (const auto& [key, value] : given) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "scheduler") {
+      settings.scheduler = nb::cast<std::string>(value);
+    } else if (name == "window") {
+      settings.window = static_cast<std::uint64_t>(nb::cast<double>(value) * 1e9);
+    } else if (name == "quantum") {
+      settings.quantum = nb::cast<std::uint64_t>(value);
+    } else if (name == "aggregation") {
+      settings.aggregation = nb::cast<std::uint64_t>(value);
+    } else if (name == "servers") {
+      settings.servers = nb::cast<std::uint32_t>(value);
+    } else if (name == "stripe_size") {
+      stripe_size = nb::cast<std::uint64_t>(value);
+    } else if (name == "depth") {
+      settings.depth = nb::cast<std::uint32_t>(value);
+    } else {
+      throw nb::value_error(("an I/O node has no setting '" + name + "'").c_str());
+    }
+  }
+  if (settings.servers == 0 || stripe_size == 0 || settings.depth == 0 || settings.window == 0) {
+    throw nb::value_error("servers, stripe size, depth and window are above zero");
+  }
+}
+
+std::shared_ptr<Node> make(std::uint32_t number, std::uint64_t id, bool all_users,
+                           std::uint32_t connections, std::uint32_t handles,
+                           const nb::dict& settings) {
+  NodeOptions options;
+  options.id = id;
+  options.all_users = all_users;
+  options.limits.connections = connections;
+  options.limits.handles = handles;
+  options.settings.io_node = number;
+  change(options.settings, options.stripe_size, settings);
+  return std::make_shared<Node>(options);
+}
+
+void configure(Node& node, const nb::dict& given) {
+  Settings settings = node.settings();
+  std::uint64_t stripe_size = node.stripe_size();
+  change(settings, stripe_size, given);
+  node.configure(settings, stripe_size);
+}
+
+nb::dict measure(Node& node) {
+  const Measurement measured = node.measure();
+  nb::dict fields;
+  fields["scheduler"] = measured.scheduler;
+  fields["connections"] = measured.connections;
+  fields["sessions"] = measured.sessions;
+  fields["files"] = measured.files;
+  fields["queued"] = measured.queued;
+  const Counts& counts = measured.counts;
+  fields["requests"] = counts.requests;
+  fields["reads"] = counts.reads;
+  fields["writes"] = counts.writes;
+  fields["syncs"] = counts.syncs;
+  fields["read_bytes"] = counts.read_bytes;
+  fields["write_bytes"] = counts.write_bytes;
+  fields["batches"] = counts.batches;
+  fields["aggregated"] = counts.aggregated;
+  fields["errors"] = counts.errors;
+  fields["refused"] = counts.refused;
+  fields["dropped"] = counts.dropped;
+  nb::dict groups;
+  for (const auto& [job, bytes] : measured.groups) {
+    // A client may call itself anything.
+    const auto length = static_cast<Py_ssize_t>(job.size());
+    groups[nb::steal(PyUnicode_DecodeUTF8(job.data(), length, "replace"))] = bytes;
+  }
+  fields["groups"] = groups;
+  return fields;
+}
+
+}  // namespace
+}  // namespace penstock
+
+NB_MODULE(_ionode, m) {
+  using penstock::Node;
+  m.doc() = "The forwarding data plane; use it through penstock.live.ionode.";
+  m.def("scheduler_names", &penstock::scheduler_names);
+  nb::class_<Node>(m, "Node")
+      .def(nb::new_(&penstock::make), "number"_a, "id"_a, nb::kw_only(), "all_users"_a = false,
+           "connections"_a = 4096, "handles"_a = 4096, "settings"_a = nb::dict())
+      .def("listen_unix", &Node::listen_unix, "path"_a)
+      .def(
+          "listen_tcp",
+          [](Node& node, const std::string& host, std::uint16_t port, const nb::bytes& token,
+             const std::vector<std::string>& roots) {
+            return node.listen_tcp(host, port, {token.c_str(), token.size()}, roots);
+          },
+          "host"_a, "port"_a, "token"_a, "roots"_a)
+      .def("start", &Node::start)
+      .def("configure", &penstock::configure, "settings"_a)
+      .def("weigh", &Node::weigh, "weights"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("measure", &penstock::measure)
+      .def("drain", &Node::drain, "seconds"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("stop", &Node::stop, "seconds"_a = 5.0, nb::call_guard<nb::gil_scoped_release>());
+}

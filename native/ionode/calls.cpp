@@ -1,0 +1,197 @@
+#include "calls.hpp"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdio>
+
+namespace penstock {
+namespace {
+
+// IOV_MAX of every Linux.
+constexpr std::size_t most_vectors = 1024;
+
+template <class Call>
+std::int64_t retried(Call call) {
+  for (;;) {
+    const std::int64_t result = call();
+    if (result >= 0) return result;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+Exchange& exchange_of(Request* request) { return static_cast<Exchange&>(*request); }
+
+std::int64_t transfer(const Exchange& first, const iovec* vectors, std::size_t count) {
+  const int descriptor = first.open_file->descriptor();
+  const int n = static_cast<int>(count);
+  const auto offset = static_cast<off_t>(first.offset);
+  const int flags = static_cast<int>(first.flags);
+  if (first.kind == Kind::write) {
+    return retried([&] { return ::pwritev2(descriptor, vectors, n, offset, flags); });
+  }
+  return retried([&] { return ::preadv2(descriptor, vectors, n, offset, flags); });
+}
+
+void serve_alone(Exchange& exchange) {
+  if (exchange.kind == Kind::sync) {
+    const int descriptor = exchange.open_file->descriptor();
+    const bool data = exchange.operation == PENSTOCK_FDATASYNC;
+    exchange.result = retried([&] { return data ? ::fdatasync(descriptor) : ::fsync(descriptor); });
+    return;
+  }
+  const iovec vector{exchange.data, exchange.bytes};
+  exchange.result = transfer(exchange, &vector, 1);
+}
+
+// Gives each request its part of what one call moved, in order.
+void divide(std::int64_t moved, const Batch& batch) {
+  for (Request* request : batch) {
+    const std::int64_t part = std::min<std::int64_t>(moved, request->bytes);
+    exchange_of(request).result = part;
+    moved -= part;
+  }
+}
+
+bool serve_together(const Batch& batch) {
+  std::array<iovec, most_vectors> vectors;
+  if (batch.size() > vectors.size()) return false;
+  for (std::size_t k = 0; k < batch.size(); ++k) {
+    vectors[k] = {exchange_of(batch[k]).data, batch[k]->bytes};
+  }
+  const std::int64_t moved = transfer(exchange_of(batch[0]), vectors.data(), batch.size());
+  if (moved < 0) return false;
+  // Where the call came to a halt in the middle, the next request may still have room, or an error
+  // of its own: nobody is told of zero bytes that a call of their own would not have given.
+  divide(moved, batch);
+  std::uint64_t done = 0;
+  for (Request* request : batch) {
+    if (done >= static_cast<std::uint64_t>(moved) && request->bytes > 0) {
+      serve_alone(exchange_of(request));
+    }
+    done += request->bytes;
+  }
+  return true;
+}
+
+std::int64_t reopen(int passed, std::uint32_t flags) {
+  const int had = ::fcntl(passed, F_GETFL);
+  if (had < 0) return -errno;
+  if ((had & O_PATH) != 0) return -EBADF;
+  // A descriptor that was given away for reading is no permission to write.
+  const int mode = static_cast<int>(flags) & O_ACCMODE;
+  if ((had & O_ACCMODE) != O_RDWR && (had & O_ACCMODE) != mode) return -EACCES;
+  std::array<char, 64> path;
+  std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", passed);
+  return retried(
+      [&] { return ::open(path.data(), static_cast<int>(flags) | O_CLOEXEC | O_NOCTTY); });
+}
+
+std::int64_t open_below(const Root& root, const std::string& path, std::uint32_t flags) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  return retried([&] {
+    return ::syscall(SYS_openat2, root.descriptor, path.c_str(), &how, sizeof how);
+  });
+}
+
+struct Opened {
+  std::int64_t descriptor;
+  struct stat is;
+};
+
+Opened open_passed(const Exchange& exchange) {
+  struct stat was{};
+  Opened opened{-EIO, {}};
+  if (::fstat(exchange.descriptor, &was) != 0) return {-errno, {}};
+  // Asked before opening: opening a device or a pipe does things.
+  if (!S_ISREG(was.st_mode)) return {-EINVAL, {}};
+  opened.descriptor = reopen(exchange.descriptor, exchange.flags);
+  if (opened.descriptor < 0) return opened;
+  const int descriptor = static_cast<int>(opened.descriptor);
+  if (::fstat(descriptor, &opened.is) != 0 || opened.is.st_dev != was.st_dev ||
+      opened.is.st_ino != was.st_ino || !S_ISREG(opened.is.st_mode)) {
+    ::close(descriptor);
+    return {-ESTALE, {}};
+  }
+  return opened;
+}
+
+Opened open_named(const Exchange& exchange, const std::vector<Root>& roots) {
+  if (exchange.handle >= roots.size()) return {-ENOENT, {}};
+  Opened opened{open_below(roots[exchange.handle], exchange.path, exchange.flags), {}};
+  if (opened.descriptor < 0) return opened;
+  const int descriptor = static_cast<int>(opened.descriptor);
+  if (::fstat(descriptor, &opened.is) != 0 || !S_ISREG(opened.is.st_mode) ||
+      opened.is.st_ino != exchange.offset) {
+    ::close(descriptor);
+    return {-ESTALE, {}};
+  }
+  ::fcntl(descriptor, F_SETFL, static_cast<int>(exchange.flags));  // without O_NONBLOCK again
+  return opened;
+}
+
+}  // namespace
+
+std::shared_ptr<OpenFile> open_file(Exchange& exchange, const Opening& opening) {
+  const bool passed = exchange.descriptor >= 0;
+  const Opened opened = passed ? open_passed(exchange) : open_named(exchange, *opening.roots);
+  if (passed) {
+    ::close(exchange.descriptor);
+    exchange.descriptor = -1;
+  }
+  exchange.result = std::min<std::int64_t>(opened.descriptor, 0);
+  if (opened.descriptor < 0) return nullptr;
+  const Identity& who = *opening.identity;
+  return std::make_shared<OpenFile>(
+      static_cast<int>(opened.descriptor),
+      FileNumbers::Key{opened.is.st_dev, opened.is.st_ino, who.uid, who.gid, exchange.flags},
+      opening.numbers, opening.identity);
+}
+
+void serve(const Batch& batch) {
+  if (batch.size() > 1 && serve_together(batch)) return;
+  for (Request* request : batch) serve_alone(exchange_of(request));
+}
+
+// The C library would set the identity of all threads; these set the calling thread's alone.
+bool assume(const Identity& identity) {
+  thread_local const Identity* assumed = nullptr;
+  thread_local Identity held;
+  const auto same = [&] {
+    return assumed != nullptr && held.uid == identity.uid && held.gid == identity.gid &&
+           held.groups == identity.groups;
+  };
+  if (same()) return true;
+  assumed = nullptr;
+  if (::syscall(SYS_setgroups, identity.groups.size(), identity.groups.data()) != 0) return false;
+  ::syscall(SYS_setfsgid, identity.gid);
+  ::syscall(SYS_setfsuid, identity.uid);
+  // These two report no error, but return what was in force before.
+  if (static_cast<gid_t>(::syscall(SYS_setfsgid, -1)) != identity.gid) return false;
+  if (static_cast<uid_t>(::syscall(SYS_setfsuid, -1)) != identity.uid) return false;
+  held = identity;
+  assumed = &held;
+  return true;
+}
+
+bool drop_privileges() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return false;
+  for (const unsigned capability :
+       {CAP_FSETID, CAP_SYS_RESOURCE, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER}) {
+    auto& set = sets[CAP_TO_INDEX(capability)];
+    set.effective &= ~CAP_TO_MASK(capability);
+    set.permitted &= ~CAP_TO_MASK(capability);
+    set.inheritable &= ~CAP_TO_MASK(capability);
+  }
+  return ::syscall(SYS_capset, &header, sets.data()) == 0;
+}
+
+}  // namespace penstock

@@ -1,0 +1,40 @@
+#include "connection.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace penstock {
+
+Mapping map_window(int descriptor, std::uint32_t bytes) {
+  if (bytes == 0 || bytes > PENSTOCK_LARGEST) return {};
+  // Only memory files have seals, so nothing of somebody else's making is asked any further.
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
+  struct stat is{};
+  if (::fstat(descriptor, &is) != 0 || is.st_size < static_cast<off_t>(bytes)) return {};
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (address == MAP_FAILED) return {};
+  return {address, bytes};
+}
+
+Mapping Payloads::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      Mapping payload = std::move(free_.back());
+      free_.pop_back();
+      return payload;
+    }
+  }
+  void* address = ::mmap(nullptr, PENSTOCK_LARGEST, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return {};
+  return {address, PENSTOCK_LARGEST};
+}
+
+void Payloads::give_back(Mapping payload) {
+  const std::lock_guard lock(mutex_);
+  if (payload && free_.size() < kept) free_.push_back(std::move(payload));
+}
+
+}  // namespace penstock

@@ -1,0 +1,114 @@
+// A client's connection to the I/O node: its socket, its window, its one request.
+
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "exchange.hpp"
+#include "sessions.hpp"
+
+namespace penstock {
+
+// Memory of a fixed place; unmapped with its owner.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(void* address, std::size_t bytes)
+      : address_(static_cast<std::byte*>(address)), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept
+      : address_(std::exchange(other.address_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(address_, other.address_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping() {
+    if (address_ != nullptr) ::munmap(address_, bytes_);
+  }
+
+  std::byte* data() const { return address_; }
+  explicit operator bool() const { return address_ != nullptr; }
+
+ private:
+  std::byte* address_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// The window that a client shares, or an empty mapping if it is not one to rely on: a file that can
+// shrink would end the I/O node with SIGBUS.
+Mapping map_window(int descriptor, std::uint32_t bytes);
+
+// Memory for the data of requests over TCP, PENSTOCK_LARGEST bytes each, used again and again.
+class Payloads {
+ public:
+  Mapping take();
+  void give_back(Mapping payload);
+
+ private:
+  static constexpr std::size_t kept = 16;
+  std::mutex mutex_;
+  std::vector<Mapping> free_;
+};
+
+enum class Phase : std::uint8_t {
+  idle,      // no request, or not all of one: the socket is the poller's to read
+  busy,      // queued or in service
+  replying,  // data of a READ is on its way through TCP
+};
+
+struct Connection {
+  Connection(int descriptor, Transport transport, std::shared_ptr<const Identity> identity)
+      : descriptor(descriptor),
+        transport(transport),
+        parser(transport),
+        identity(std::move(identity)) {
+    exchange.connection = this;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    ::close(descriptor);
+    for (const int one : passed) ::close(one);
+    if (exchange.descriptor >= 0) ::close(exchange.descriptor);
+  }
+
+  const int descriptor;
+  const Transport transport;
+  Parser parser;
+  std::vector<int> passed;  // descriptors that came with a frame not yet complete
+  bool lost = false;        // one could not be received
+  const std::shared_ptr<const Identity> identity;
+  Mapping window;
+  Session* session = nullptr;
+  Group* group = nullptr;
+  Exchange exchange;
+
+  std::atomic<Phase> phase{Phase::idle};
+  std::atomic<bool> hung_up{false};
+  // The node's lock guards what follows.
+  bool sending = false;   // a thread other than the poller uses the socket
+  bool doomed = false;    // to be closed as soon as it is idle
+  bool closing = false;   // is in the poller's list of those to be closed
+  Time since = 0;         // of a stranger: accepted; of a stalled reply: last progress
+
+  // Over TCP.
+  Mapping payload;
+  std::uint64_t payload_held = 0;  // bytes that count against its job
+  bool parked = false;             // waits for its job's requests to free memory
+  std::atomic<bool> stalled{false};
+  std::atomic<bool> input_waits{false};  // came while a reply was on its way
+  penstock_reply reply{};
+  std::size_t to_send = 0;  // bytes of reply and payload
+  std::size_t sent = 0;
+
+  bool quiet() const { return phase == Phase::idle && !sending; }
+};
+
+}  // namespace penstock

@@ -1,0 +1,332 @@
+#include "node.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+namespace penstock {
+namespace {
+
+constexpr auto relief_interval = std::chrono::milliseconds(2);
+constexpr Time relief_after = 2'000'000;
+constexpr std::uint64_t long_bytes = 64 << 10;
+constexpr std::uint32_t long_time = 30'000;
+constexpr std::uint32_t requests_between_polls = 16;
+constexpr int backlog = 1024;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::uint64_t boot_id() {
+  std::uint64_t id = 0;
+  if (std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    unsigned long first = 0;
+    unsigned second = 0;
+    unsigned third = 0;
+    if (std::fscanf(file, "%8lx-%4x-%4x", &first, &second, &third) == 3) {
+      id = first << 32 | second << 16 | third;
+    }
+    std::fclose(file);
+  }
+  return id;
+}
+
+auto until(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+}  // namespace
+
+Time now() {
+  timespec at{};
+  ::clock_gettime(CLOCK_MONOTONIC, &at);
+  return static_cast<Time>(at.tv_sec) * 1'000'000'000 + static_cast<Time>(at.tv_nsec);
+}
+
+Node::Node(const NodeOptions& options)
+    : options_(options),
+      boot_(boot_id()),
+      own_uid_(::geteuid()),
+      own_identity_(std::make_shared<Identity>(Identity{::geteuid(), ::getegid(), {}})),
+      settings_(options.settings),
+      stripe_size_(options.stripe_size),
+      scheduler_(make_scheduler(options.settings)),
+      sessions_(options.limits) {
+  // A file size limit or a client that went away is an error number, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  poke_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  reserve_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (epoll_ < 0 || poke_ < 0 || reserve_ < 0) fail("I/O node");
+  epoll_event event{EPOLLIN, {.ptr = nullptr}};
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, poke_, &event) != 0) fail("I/O node");
+}
+
+Node::~Node() {
+  for (const auto& [listener, transport] : listeners_) ::close(listener);
+  for (const Root& root : roots_) ::close(root.descriptor);
+  for (const int descriptor : {epoll_, poke_, reserve_}) {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+}
+
+void Node::listen_unix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    fail(path);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) fail(path);
+  if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      // Who may connect is decided by the peer's identity, not by the socket's mode.
+      (options_.all_users && ::chmod(path.c_str(), 0666) != 0) ||
+      ::listen(listener, backlog) != 0) {
+    const int error = errno;
+    ::close(listener);
+    errno = error;
+    fail(path);
+  }
+  const std::lock_guard lock(mutex_);
+  listeners_[listener] = Transport::local;
+}
+
+std::uint16_t Node::listen_tcp(const std::string& host, std::uint16_t port,
+                               const std::string& token, const std::vector<std::string>& roots) {
+  if (options_.all_users) throw std::invalid_argument("over TCP an I/O node serves its own user only");
+  if (token.size() != PENSTOCK_TOKEN_BYTES) throw std::invalid_argument("a token has 32 bytes");
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    throw std::invalid_argument("'" + host + "' is not a numeric address");
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> held(found, &::freeaddrinfo);
+  for (const std::string& path : roots) {
+    const int root = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) fail(path);
+    roots_.push_back({path, root});
+  }
+  const int listener =
+      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) fail(host);
+  const int yes = 1;
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(listener, found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener, backlog) != 0 ||
+      ::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+    const int error = errno;
+    ::close(listener);
+    errno = error;
+    fail(host);
+  }
+  token_ = token;
+  const std::lock_guard lock(mutex_);
+  listeners_[listener] = Transport::tcp;
+  // Both kinds of address have the port at the same place.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&bound)->sin_port);
+}
+
+void Node::start() {
+  const std::lock_guard lock(mutex_);
+  if (started_) throw std::logic_error("the I/O node was started before");
+  for (const auto& [listener, transport] : listeners_) {
+    // The low bit tells a listener from a connection.
+    epoll_event event{EPOLLIN, {.u64 = static_cast<std::uint64_t>(listener) << 1 | 1}};
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener, &event) != 0) fail("I/O node");
+  }
+  started_ = true;
+  spawn();
+}
+
+// With the lock held.
+void Node::spawn() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  // Signals are for the thread that controls the node.
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([self = shared_from_this()] { self->work(); }).detach();
+    ++threads_;
+  } catch (const std::system_error&) {
+    // No thread to be had: those there are serve on.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Node::work() {
+  const bool safe = !options_.all_users || drop_privileges();
+  Lock lock(mutex_);
+  while (safe && !stopping_) {
+    summoned_ = false;
+    const bool overdue = !polling_ && served_since_poll_ >= requests_between_polls;
+    if (!overdue && in_service_ < settings_.depth && serve_next(lock)) continue;
+    if (!polling_) {
+      poll(lock);
+    } else {
+      follow(lock);
+    }
+  }
+  --threads_;
+  changed_.notify_all();
+}
+
+// Waits until there is something to do.
+void Node::follow(Lock& lock) {
+  // The poller may sleep longer than what a scheduler holds back is to wait.
+  if (in_service_ < settings_.depth && scheduler_->ready_at(now()) < poll_until_) poke();
+  if (!watching_) {
+    watch(lock);
+    return;
+  }
+  ++idle_;
+  followers_.wait(lock, [this] { return summoned_ || stopping_; });
+  --idle_;
+}
+
+// Takes over polling if the poller does not come back from a request that should have been short.
+void Node::watch(Lock& lock) {
+  watching_ = true;
+  std::uint64_t seen = polls_ - 1;
+  while (!summoned_ && !stopping_) {
+    if (!polling_ && now() - unattended_since_ >= relief_after) break;
+    if (polling_ && polls_ == seen) {
+      relief_asleep_ = true;
+      relief_.wait(lock);
+      relief_asleep_ = false;
+    } else {
+      seen = polls_;
+      relief_.wait_for(lock, relief_interval);
+    }
+  }
+  watching_ = false;
+}
+
+// Before a long request: somebody else is to poll, and to serve what else there is.
+void Node::hand_over() {
+  if (polling_ || summoned_) return;
+  if (idle_ > 0) {
+    summoned_ = true;
+    followers_.notify_one();
+  } else if (watching_) {
+    summoned_ = true;
+    relief_.notify_one();
+  } else if (threads_ <= settings_.depth) {
+    summoned_ = true;
+    spawn();
+  }
+}
+
+// Before a short request: somebody is to look whether it really is.
+void Node::expect_relief() {
+  if (polling_) return;
+  if (relief_asleep_) {
+    relief_.notify_one();
+  } else if (!watching_ && !summoned_) {
+    hand_over();
+  }
+}
+
+bool Node::long_to_serve(const Batch& batch) const {
+  if (batch.empty() || batch.size() > 8) return true;
+  const auto& first = static_cast<const Exchange&>(*batch[0]);
+  return batch.bytes() >= long_bytes || first.kind == Kind::sync ||
+         first.open_file->usual_time() >= long_time;
+}
+
+void Node::poke() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(poke_, &one, sizeof one);
+}
+
+void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
+  auto next = make_scheduler(settings);
+  const std::lock_guard lock(mutex_);
+  const std::vector<Request*> queued = scheduler_->drain();
+  scheduler_ = std::move(next);
+  settings_ = settings;
+  stripe_size_ = stripe_size;
+  for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
+  for (Request* request : queued) {
+    request->server = server_of(request->offset);
+    scheduler_->add(*request);
+  }
+  poke();
+}
+
+void Node::weigh(const std::map<std::string, double>& weights) {
+  const std::lock_guard lock(mutex_);
+  weights_ = weights;
+  for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
+}
+
+void Node::weigh_group(const Group& group) {
+  const auto found = weights_.find(group.job);
+  const double weight = found == weights_.end() ? 1.0 : found->second;
+  scheduler_->weigh(group.id, weight);
+}
+
+Measurement Node::measure() {
+  const std::lock_guard lock(mutex_);
+  Measurement measured{counts_,          settings_.scheduler, connections_.size(),
+                       sessions_.size(), sessions_.files(),   scheduler_->size(),
+                       {}};
+  for (const auto& [key, group] : sessions_.groups()) measured.groups[group->job] += group->bytes;
+  return measured;
+}
+
+bool Node::drain(double seconds) {
+  Lock lock(mutex_);
+  draining_ = true;
+  for (const auto& [listener, transport] : listeners_) ::close(listener);
+  listeners_.clear();
+  poke();
+  return changed_.wait_until(lock, until(seconds), [this] {
+    return connections_.empty() && left_files_.empty() && in_service_ == 0;
+  });
+}
+
+bool Node::stop(double seconds) {
+  Lock lock(mutex_);
+  stopping_ = true;
+  followers_.notify_all();
+  relief_.notify_all();
+  poke();
+  return changed_.wait_until(lock, until(seconds), [this] { return threads_ == 0; });
+}
+
+Settings Node::settings() {
+  const std::lock_guard lock(mutex_);
+  return settings_;
+}
+
+std::uint64_t Node::stripe_size() {
+  const std::lock_guard lock(mutex_);
+  return stripe_size_;
+}
+
+std::uint32_t Node::server_of(std::uint64_t offset) const {
+  return static_cast<std::uint32_t>(offset / stripe_size_ % settings_.servers);
+}
+
+}  // namespace penstock

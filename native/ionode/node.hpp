@@ -1,0 +1,201 @@
+// An I/O node: threads that take turns at one epoll, read requests, and serve what the scheduler
+// gives them.
+//
+// One thread polls. It serves short requests itself, without waking anybody, and hands polling over
+// before a long one. One of the idle threads, the relief, looks after two milliseconds whether a
+// request that should have been short keeps the poller away. An idle node wakes up for nothing.
+
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "calls.hpp"
+#include "connection.hpp"
+#include "fair_queue.hpp"
+#include "sessions.hpp"
+
+namespace penstock {
+
+struct Counts {
+  std::uint64_t requests = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t syncs = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t write_bytes = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t aggregated = 0;
+  std::uint64_t errors = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t dropped = 0;
+};
+
+struct Measurement {
+  Counts counts;
+  std::string scheduler;
+  std::size_t connections = 0;
+  std::size_t sessions = 0;
+  std::size_t files = 0;
+  std::size_t queued = 0;
+  std::map<std::string, std::uint64_t> groups;
+};
+
+struct NodeOptions {
+  std::uint64_t id = 0;
+  bool all_users = false;
+  Limits limits;
+  Settings settings;
+  std::uint64_t stripe_size = 1 << 20;
+};
+
+class Node : public std::enable_shared_from_this<Node> {
+ public:
+  explicit Node(const NodeOptions& options);
+  ~Node();
+
+  void listen_unix(const std::string& path);
+  // On a numeric address; returns the port.
+  std::uint16_t listen_tcp(const std::string& host, std::uint16_t port, const std::string& token,
+                           const std::vector<std::string>& roots);
+  void start();
+  void configure(const Settings& settings, std::uint64_t stripe_size);
+  void weigh(const std::map<std::string, double>& weights);
+  Measurement measure();
+
+  // Accepts nobody, lets go of clients as they fall idle; whether all are gone in time.
+  bool drain(double seconds);
+  // Whether all threads ended in time; calls that never return keep theirs.
+  bool stop(double seconds);
+
+  Settings settings();
+  std::uint64_t stripe_size();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Outcome : std::uint8_t {
+    frame,
+    wrong,
+    gone,
+    early,     // input while a reply with data is on its way
+    progress,  // of a stalled reply
+    sent,      // the rest of a stalled reply
+  };
+
+  // Threads: node.cpp.
+  void spawn();
+  void work();
+  void follow(Lock& lock);
+  void watch(Lock& lock);
+  void hand_over();
+  void expect_relief();
+  bool long_to_serve(const Batch& batch) const;
+  void poke();
+
+  // Serving: serving.cpp.
+  bool serve_next(Lock& lock);
+  void serve_batch(Lock& lock, const Batch& batch);
+  void serve_for(const Batch& batch);
+  void serve_chore(Lock& lock, Exchange& exchange);
+  void open(Lock& lock, Exchange& exchange);
+  void close_file(Lock& lock, Exchange& exchange);
+  bool client_gone(const Exchange& exchange, Time now) const;
+  void account(const Exchange& exchange);
+  void reply(Lock& lock, Exchange& exchange);
+  void drop(Exchange& exchange);
+  void reply_with_payload(Lock& lock, Connection& connection);
+  bool send_rest(Connection& connection);
+  void finish_reply(Connection& connection);
+  void release(Connection& connection);
+  void close_left_files(Lock& lock);
+
+  // Polling: polling.cpp.
+  void poll(Lock& lock);
+  Time poll_deadline(Time now) const;
+  void accept_clients(int listener);
+  void welcome(int listener, int descriptor);
+  void input(Connection& connection, std::uint32_t events);
+  void read(Connection& connection);
+  static ssize_t receive(Connection& connection, unsigned& descriptors);
+  Parser::Step place_payload(Connection& connection);
+  void arrive(Connection& connection, Outcome outcome, Time before, Time now);
+  void begin(Connection& connection, Time before, Time now);
+  bool greet(Connection& connection);
+  void begin_open(Connection& connection);
+  void begin_transfer(Connection& connection);
+  void end_stall(Connection& connection);
+  void doom(Connection& connection);
+  void close_doomed(Lock& lock);
+  void expire(Time now);
+
+  std::uint32_t server_of(std::uint64_t offset) const;
+  void weigh_group(const Group& group);
+
+  // Set before the threads start.
+  const NodeOptions options_;
+  std::uint64_t boot_ = 0;
+  uid_t own_uid_;
+  std::string token_;
+  std::vector<Root> roots_;
+  std::shared_ptr<const Identity> own_identity_;
+  std::shared_ptr<FileNumbers> numbers_ = std::make_shared<FileNumbers>();
+  Payloads payloads_;
+  int epoll_ = -1;
+  int poke_ = -1;
+  int reserve_ = -1;  // given up for a moment when descriptors have run out
+
+  std::mutex mutex_;
+  std::condition_variable followers_;
+  std::condition_variable relief_;
+  std::condition_variable changed_;  // connections or threads went
+  Settings settings_;
+  std::uint64_t stripe_size_;
+  std::map<std::string, double> weights_;
+  std::unique_ptr<FairQueue> scheduler_;
+  std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call
+  std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended
+  Sessions sessions_;
+  Counts counts_;
+  std::map<int, Transport> listeners_;
+  std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
+  std::list<Connection*> strangers_;  // in order of arrival
+  std::list<Connection*> stalled_;
+  std::vector<Connection*> doomed_;
+  std::vector<Connection*> resumed_;  // to be read from although epoll says nothing
+  std::list<Connection*> parked_;
+
+  bool started_ = false;
+  bool draining_ = false;
+  bool stopping_ = false;
+  std::uint32_t threads_ = 0;
+  std::uint32_t in_service_ = 0;
+  std::uint32_t idle_ = 0;
+  bool polling_ = false;
+  bool summoned_ = false;      // a follower is on its way
+  bool watching_ = false;      // there is a relief
+  bool relief_asleep_ = false;
+  Time unattended_since_ = 0;
+  Time poll_until_ = 0;
+  std::uint64_t polls_ = 0;
+  std::uint32_t served_since_poll_ = 0;
+  std::uint32_t usual_chore_ = 0;  // nanoseconds, moving average
+
+  struct Arrival {
+    Connection* connection;
+    Outcome outcome;
+  };
+  std::vector<Arrival> arrivals_;  // the poller's
+};
+
+Time now();
+
+}  // namespace penstock

@@ -1,0 +1,99 @@
+// A file that the I/O node has open for a session, and the numbers by which requests to the same
+// inode find each other.
+
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+namespace penstock {
+
+// On whose behalf calls are made.
+struct Identity {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;
+};
+
+// One number for all descriptors with which one call may serve requests of several processes. A
+// number is never used for another file.
+class FileNumbers {
+ public:
+  using Key = std::tuple<dev_t, ino_t, uid_t, gid_t, std::uint32_t>;
+
+  std::uint64_t acquire(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    auto& [number, users] = known_[key];
+    if (users++ == 0) number = ++last_;
+    return number;
+  }
+
+  void release(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find(key);
+    if (--found->second.second == 0) known_.erase(found);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, std::pair<std::uint64_t, std::uint64_t>> known_;
+  std::uint64_t last_ = 0;
+};
+
+class OpenFile {
+ public:
+  OpenFile(int descriptor, const FileNumbers::Key& key, std::shared_ptr<FileNumbers> numbers,
+           std::shared_ptr<const Identity> identity)
+      : descriptor_(descriptor),
+        key_(key),
+        numbers_(std::move(numbers)),
+        number_(numbers_->acquire(key)),
+        identity_(std::move(identity)) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    close();
+    numbers_->release(key_);
+  }
+
+  // 0, or the error number, negated. For the last who holds the file.
+  std::int64_t close() {
+    if (descriptor_ < 0) return 0;
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    // Linux has closed the descriptor even if a signal came in between.
+    return closed == 0 || errno == EINTR ? 0 : -errno;
+  }
+
+  int descriptor() const { return descriptor_; }
+  std::uint64_t number() const { return number_; }
+  const Identity& identity() const { return *identity_; }
+
+  // Nanoseconds that a call takes, as a moving average: long calls are not made by the thread that
+  // polls. Threads may overwrite each other's value.
+  std::uint32_t usual_time() const { return usual_time_.load(std::memory_order_relaxed); }
+  void took(std::uint64_t nanoseconds) {
+    const std::uint64_t bounded = nanoseconds < 1'000'000'000 ? nanoseconds : 1'000'000'000;
+    usual_time_.store(static_cast<std::uint32_t>((7 * std::uint64_t{usual_time()} + bounded) / 8),
+                      std::memory_order_relaxed);
+  }
+
+ private:
+  int descriptor_;
+  FileNumbers::Key key_;
+  std::shared_ptr<FileNumbers> numbers_;
+  std::uint64_t number_;
+  std::shared_ptr<const Identity> identity_;
+  std::atomic<std::uint32_t> usual_time_{0};
+};
+
+}  // namespace penstock

@@ -1,0 +1,163 @@
+// Frames of the wire format out of a stream of bytes, without any socket: docs/wire.md.
+//
+// A parser holds one request at a time. Asked for more by one byte than that request can have, the
+// stream shows a second request that came before the first was answered, which is an error.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <span>
+#include <sys/uio.h>
+#include <vector>
+
+#include "wire.h"
+
+namespace penstock {
+
+static_assert(sizeof(penstock_request) == 32 && sizeof(penstock_reply) == 32);
+static_assert(sizeof(penstock_introduction) == 120);
+
+enum class Transport : std::uint8_t { local, tcp };  // `unix` is a macro to some compilers
+
+inline constexpr std::uint32_t open_flags = O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME;
+inline constexpr std::uint32_t call_flags = RWF_DSYNC | RWF_SYNC;
+
+class Parser {
+ public:
+  enum class Step : std::uint8_t {
+    more,     // the frame is not complete
+    payload,  // over TCP: call place() with memory for the frame's `bytes`
+    frame,    // complete; call next() when it is answered
+    wrong,
+  };
+
+  explicit Parser(Transport transport, std::uint32_t window = 0)
+      : head_(transport == Transport::local ? local_head : tcp_head),
+        transport_(transport),
+        largest_(transport == Transport::tcp ? PENSTOCK_LARGEST : window) {}
+
+  // Where the next bytes belong. Never empty before the frame is complete or wrong.
+  std::span<std::byte> space() {
+    if (payload_ == nullptr) return std::span(head_).subspan(have_);
+    return std::span(payload_ + have_payload_, request_.bytes - have_payload_);
+  }
+
+  // One byte behind the payload, for what comes too early; null while the head has room for it.
+  std::byte* spare() { return payload_ == nullptr ? nullptr : &spare_; }
+
+  // So many bytes came, with so many descriptors.
+  Step arrived(std::size_t bytes, unsigned descriptors = 0) {
+    descriptors_ += descriptors;
+    if (payload_ != nullptr) {
+      have_payload_ += bytes;
+      if (have_payload_ > request_.bytes) return Step::wrong;
+      return have_payload_ == request_.bytes ? Step::frame : Step::more;
+    }
+    have_ += bytes;
+    if (have_ < sizeof request_) return Step::more;
+    if (!begun_) {
+      std::memcpy(&request_, head_.data(), sizeof request_);
+      if (!sound()) return Step::wrong;
+      begun_ = true;
+    }
+    return body();
+  }
+
+  // Memory for the payload of a WRITE, or for what a READ is to bring.
+  Step place(std::byte* memory) {
+    if (request_.operation == PENSTOCK_READ) {
+      data_ = memory;
+      return have_ == sizeof request_ ? Step::frame : Step::wrong;
+    }
+    payload_ = data_ = memory;
+    have_payload_ = std::min<std::size_t>(have_ - sizeof request_, request_.bytes);
+    std::memcpy(memory, head_.data() + sizeof request_, have_payload_);
+    return have_payload_ == request_.bytes ? Step::frame : Step::more;
+  }
+
+  const penstock_request& request() const { return request_; }
+  // What follows the request, where it is kept in the head: an introduction, or a path.
+  std::span<const std::byte> follows() const { return {head_.data() + sizeof request_, follow_}; }
+  std::byte* data() const { return data_; }
+  bool introduced() const { return introduced_; }
+
+  // HELLO was accepted, with a window of so many bytes.
+  void introduce(std::uint32_t window) {
+    introduced_ = true;
+    if (transport_ == Transport::local) largest_ = window;
+  }
+
+  void next() {
+    have_ = have_payload_ = follow_ = 0;
+    descriptors_ = 0;
+    payload_ = data_ = nullptr;
+    begun_ = false;
+  }
+
+ private:
+  static constexpr std::size_t local_head =
+      sizeof(penstock_request) + sizeof(penstock_introduction) + 1;
+  static constexpr std::size_t tcp_head = sizeof(penstock_request) + PENSTOCK_PATH_BYTES + 1;
+
+  // What can be said of a request by its head alone. What only the call itself can tell (a handle
+  // that is none, flags that no call has) is answered with an error number instead.
+  bool sound() {
+    if (request_.magic != PENSTOCK_WIRE_MAGIC) return false;
+    if (introduced_ == (request_.operation == PENSTOCK_HELLO)) return false;
+    follow_ = 0;
+    switch (request_.operation) {
+      case PENSTOCK_HELLO:
+        follow_ = sizeof(penstock_introduction);
+        return request_.bytes == follow_;
+      case PENSTOCK_OPEN:
+        if (transport_ == Transport::local) return request_.bytes == 0;
+        follow_ = request_.bytes;
+        return follow_ > 0 && follow_ <= PENSTOCK_PATH_BYTES;
+      case PENSTOCK_WRITE:
+      case PENSTOCK_READ:
+        return request_.bytes <= largest_;
+      case PENSTOCK_FSYNC:
+      case PENSTOCK_FDATASYNC:
+      case PENSTOCK_CLOSE:
+        return request_.bytes == 0;
+      default:
+        return false;
+    }
+  }
+
+  Step body() {
+    const bool data = request_.operation == PENSTOCK_WRITE || request_.operation == PENSTOCK_READ;
+    if (data && transport_ == Transport::tcp) {
+      const std::size_t most =
+          sizeof request_ + (request_.operation == PENSTOCK_WRITE ? request_.bytes : 0);
+      if (have_ > most) return Step::wrong;
+      if (request_.bytes == 0) return Step::frame;
+      return Step::payload;
+    }
+    if (have_ < sizeof request_ + follow_) return Step::more;
+    if (have_ > sizeof request_ + follow_) return Step::wrong;
+    const bool brings = transport_ == Transport::local && (request_.operation == PENSTOCK_HELLO ||
+                                                           request_.operation == PENSTOCK_OPEN);
+    return descriptors_ == (brings ? 1u : 0u) ? Step::frame : Step::wrong;
+  }
+
+  std::vector<std::byte> head_;
+  Transport transport_;
+  bool introduced_ = false;
+  bool begun_ = false;
+  std::byte spare_{};
+  unsigned descriptors_ = 0;
+  std::uint32_t largest_;
+  std::size_t have_ = 0;
+  std::size_t have_payload_ = 0;
+  std::size_t follow_ = 0;
+  std::byte* payload_ = nullptr;
+  std::byte* data_ = nullptr;
+  penstock_request request_{};
+};
+
+}  // namespace penstock

@@ -1,0 +1,319 @@
+// The I/O node's serving half: what the scheduler gives is called, accounted for and answered.
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+
+#include "node.hpp"
+
+namespace penstock {
+namespace {
+
+// A request that waited longer is not begun before its client was seen to be there: what a killed
+// process asked for must not overwrite what its successor wrote meanwhile.
+constexpr Time doubtful_after = 20'000'000;
+constexpr std::uint32_t long_chore = 30'000;
+
+}  // namespace
+
+// With the lock held; false if there is nothing to serve now.
+bool Node::serve_next(Lock& lock) {
+  if (!chores_.empty()) {
+    Exchange& exchange = *chores_.front();
+    chores_.pop_front();
+    ++served_since_poll_;
+    serve_chore(lock, exchange);
+    return true;
+  }
+  if (!left_files_.empty()) {
+    close_left_files(lock);
+    return true;
+  }
+  const Batch batch = scheduler_->take(now());
+  if (batch.empty()) return false;
+  served_since_poll_ += static_cast<std::uint32_t>(batch.size());
+  serve_batch(lock, batch);
+  return true;
+}
+
+void Node::serve_batch(Lock& lock, const Batch& batch) {
+  const bool is_long = long_to_serve(batch);
+  is_long ? hand_over() : expect_relief();
+  ++in_service_;
+  lock.unlock();
+
+  const Time began = now();
+  const auto gone = [&](const Request* request) {
+    return client_gone(static_cast<const Exchange&>(*request), began);
+  };
+  Batch dropped;
+  if (std::any_of(batch.begin(), batch.end(), gone)) {
+    for (Request* request : batch) {
+      // What is left is no longer contiguous: each alone.
+      if (gone(request)) {
+        dropped.push_back(request);
+      } else {
+        serve_for(Batch(*request));
+      }
+    }
+  } else {
+    serve_for(batch);
+  }
+  static_cast<Exchange&>(*batch[0]).open_file->took(now() - began);
+
+  lock.lock();
+  --in_service_;
+  ++counts_.batches;
+  if (batch.size() > 1) counts_.aggregated += batch.size();
+  for (Request* request : batch) {
+    auto& exchange = static_cast<Exchange&>(*request);
+    if (std::find(dropped.begin(), dropped.end(), request) != dropped.end()) {
+      drop(exchange);
+      continue;
+    }
+    account(exchange);
+    reply(lock, exchange);
+  }
+  if (draining_) changed_.notify_all();
+}
+
+void Node::serve_for(const Batch& batch) {
+  const auto& first = static_cast<const Exchange&>(*batch[0]);
+  if (options_.all_users && !assume(first.open_file->identity())) {
+    for (Request* request : batch) static_cast<Exchange&>(*request).result = -EPERM;
+    return;
+  }
+  serve(batch);
+}
+
+void Node::serve_chore(Lock& lock, Exchange& exchange) {
+  if (!exchange.answered) {
+    usual_chore_ >= long_chore ? hand_over() : expect_relief();
+    ++in_service_;
+    const Time began = now();
+    if (exchange.operation == PENSTOCK_OPEN) {
+      open(lock, exchange);
+    } else if (exchange.operation == PENSTOCK_CLOSE) {
+      close_file(lock, exchange);
+    } else {  // a transfer of no bytes, which is nothing to schedule
+      lock.unlock();
+      serve_for(Batch(exchange));
+      lock.lock();
+    }
+    --in_service_;
+    const Time took = std::min<Time>(now() - began, 1'000'000'000);
+    usual_chore_ = static_cast<std::uint32_t>((7 * Time{usual_chore_} + took) / 8);
+  }
+  account(exchange);
+  reply(lock, exchange);
+  if (draining_) changed_.notify_all();
+}
+
+void Node::open(Lock& lock, Exchange& exchange) {
+  Connection& connection = *exchange.connection;
+  const bool full = connection.session->full(sessions_.limits());
+  lock.unlock();
+  std::shared_ptr<OpenFile> file;
+  if (full) {
+    exchange.result = -EMFILE;
+  } else if (options_.all_users && !assume(*connection.identity)) {
+    exchange.result = -EPERM;
+  } else {
+    file = open_file(exchange, {numbers_, connection.identity, &roots_});
+  }
+  if (exchange.descriptor >= 0) ::close(std::exchange(exchange.descriptor, -1));
+  lock.lock();
+  if (file == nullptr) return;
+  // Other connections of the session may have opened files meanwhile.
+  if (connection.session->full(sessions_.limits())) {
+    exchange.result = -EMFILE;
+    left_files_.push_back(std::move(file));
+    return;
+  }
+  exchange.result = connection.session->add(std::move(file));
+}
+
+void Node::close_file(Lock& lock, Exchange& exchange) {
+  std::shared_ptr<OpenFile> file = exchange.connection->session->remove(exchange.handle);
+  if (file == nullptr) {
+    exchange.result = -EBADF;
+    return;
+  }
+  lock.unlock();
+  exchange.result = 0;
+  // Calls under way on it keep the file; the last of them closes it.
+  if (file.use_count() == 1 && (!options_.all_users || assume(file->identity()))) {
+    exchange.result = file->close();
+  }
+  file.reset();
+  lock.lock();
+}
+
+// Files of sessions that ended.
+void Node::close_left_files(Lock& lock) {
+  const std::vector<std::shared_ptr<OpenFile>> files = std::move(left_files_);
+  left_files_.clear();
+  hand_over();
+  ++in_service_;
+  lock.unlock();
+  for (const auto& file : files) {
+    if (options_.all_users) assume(file->identity());
+    if (file.use_count() == 1) file->close();
+  }
+  lock.lock();
+  --in_service_;
+  if (draining_) changed_.notify_all();
+}
+
+bool Node::client_gone(const Exchange& exchange, Time now) const {
+  const Connection& connection = *exchange.connection;
+  if (connection.hung_up.load(std::memory_order_relaxed)) return true;
+  if (now - exchange.doubtful_since < doubtful_after) return false;
+  pollfd asked{connection.descriptor, POLLRDHUP, 0};
+  return ::poll(&asked, 1, 0) > 0 && (asked.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
+
+void Node::account(const Exchange& exchange) {
+  ++counts_.requests;
+  if (exchange.result < 0) {
+    ++counts_.errors;
+    return;
+  }
+  const auto moved = static_cast<std::uint64_t>(exchange.result);
+  switch (exchange.operation) {
+    case PENSTOCK_READ:
+      ++counts_.reads;
+      counts_.read_bytes += moved;
+      break;
+    case PENSTOCK_WRITE:
+      ++counts_.writes;
+      counts_.write_bytes += moved;
+      break;
+    case PENSTOCK_FSYNC:
+    case PENSTOCK_FDATASYNC:
+      ++counts_.syncs;
+      return;
+    default:
+      return;
+  }
+  exchange.connection->group->bytes += moved;
+}
+
+void Node::drop(Exchange& exchange) {
+  Connection& connection = *exchange.connection;
+  ++counts_.dropped;
+  release(connection);
+  connection.phase = Phase::idle;
+  connection.hung_up = true;
+  doom(connection);
+}
+
+// The exchange is over: its connection takes the next request before the reply is on its way, for
+// that request may come before this thread is back from sending.
+void Node::reply(Lock& lock, Exchange& exchange) {
+  Connection& connection = *exchange.connection;
+  connection.reply = {PENSTOCK_WIRE_MAGIC, exchange.frame, exchange.result, 0, 0};
+  if (exchange.operation == PENSTOCK_HELLO) {
+    connection.reply.boot = boot_;
+    connection.reply.node = options_.id;
+  }
+  const bool data = connection.transport == Transport::tcp &&
+                    exchange.operation == PENSTOCK_READ && exchange.result > 0;
+  connection.sending = true;
+  if (data) {
+    reply_with_payload(lock, connection);
+    return;
+  }
+  const penstock_reply reply = connection.reply;
+  std::shared_ptr<OpenFile> file = std::move(exchange.open_file);
+  release(connection);
+  connection.parser.next();
+  connection.phase.store(Phase::idle, std::memory_order_release);
+  lock.unlock();
+  if (file.use_count() == 1 && options_.all_users) assume(file->identity());
+  file.reset();
+  // A client that does not read its replies has had more than one request.
+  const bool sent = ::send(connection.descriptor, &reply, sizeof reply,
+                           MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
+  lock.lock();
+  connection.sending = false;
+  if (!sent || connection.doomed) doom(connection);
+  if (draining_ && polling_) poke();
+}
+
+void Node::reply_with_payload(Lock& lock, Connection& connection) {
+  connection.exchange.open_file.reset();
+  connection.sent = 0;
+  connection.to_send = sizeof connection.reply + static_cast<std::size_t>(connection.reply.result);
+  connection.phase = Phase::replying;
+  lock.unlock();
+  const bool alive = send_rest(connection);
+  lock.lock();
+  connection.sending = false;
+  if (!alive || connection.sent == connection.to_send) {
+    finish_reply(connection);
+    if (!alive || connection.doomed) doom(connection);
+    return;
+  }
+  connection.since = now();
+  connection.stalled = true;
+  stalled_.push_back(&connection);
+  epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &connection}};
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor, &event);
+  if (polling_) poke();  // for its deadline
+}
+
+// Sends what the socket takes; false if the peer is gone.
+bool Node::send_rest(Connection& connection) {
+  while (connection.sent < connection.to_send) {
+    std::array<iovec, 2> parts{};
+    std::size_t count = 0;
+    const std::size_t head = sizeof connection.reply;
+    if (connection.sent < head) {
+      parts[count++] = {reinterpret_cast<std::byte*>(&connection.reply) + connection.sent,
+                        head - connection.sent};
+    }
+    const std::size_t data = std::max(connection.sent, head) - head;
+    parts[count++] = {connection.payload.data() + data, connection.to_send - head - data};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(connection.descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
+    connection.sent += static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+// With the lock held: the data of a READ has gone out, or never will.
+void Node::finish_reply(Connection& connection) {
+  release(connection);
+  connection.parser.next();
+  connection.phase.store(Phase::idle, std::memory_order_release);
+  if (connection.input_waits.exchange(false)) {
+    resumed_.push_back(&connection);
+    if (polling_) poke();
+  }
+}
+
+// Memory that a request over TCP used.
+void Node::release(Connection& connection) {
+  connection.exchange.open_file.reset();
+  if (connection.payload_held == 0) return;
+  connection.group->payload -= std::exchange(connection.payload_held, 0);
+  payloads_.give_back(std::move(connection.payload));
+  connection.payload = {};
+  if (parked_.empty()) return;
+  for (Connection* parked : parked_) {
+    parked->parked = false;
+    resumed_.push_back(parked);
+  }
+  parked_.clear();
+  if (polling_) poke();
+}
+
+}  // namespace penstock
