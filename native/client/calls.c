@@ -12,8 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "files.h"
+#include "forward.h"
+#include "nodes.h"
+#include "process.h"
 #include "real.h"
-#include "state.h"
+#include "streams.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -28,7 +32,7 @@ static mode_t mode_of(int flags, va_list rest) {
     const mode_t mode = mode_of(flags, rest); \
     va_end(rest);                           \
     const int fd = penstock_real()->name arguments; \
-    penstock_opened(fd, flags);             \
+    penstock_opened(fd);             \
     return fd;                              \
   }
 OPEN(open, (const char* path, int flags, ...), (path, flags, mode))
@@ -38,12 +42,12 @@ OPEN(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mod
 
 EXPORT int creat(const char* path, mode_t mode) {
   const int fd = penstock_real()->creat(path, mode);
-  penstock_opened(fd, O_WRONLY);
+  penstock_opened(fd);
   return fd;
 }
 EXPORT int creat64(const char* path, mode_t mode) {
   const int fd = penstock_real()->creat64(path, mode);
-  penstock_opened(fd, O_WRONLY);
+  penstock_opened(fd);
   return fd;
 }
 
@@ -66,40 +70,69 @@ EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_
 }
 
 EXPORT int close(int fd) {
-  // Before the call: another thread may get the same number from the kernel at once after it.
-  penstock_closed(fd);
-  return penstock_real()->close(fd);
+  if (penstock_is_own(fd)) {
+    errno = EBADF;
+    return -1;
+  }
+  penstock_file* file = penstock_closing(fd);
+  const int result = penstock_real()->close(fd);
+  if (file == NULL) return result;
+  const int error = errno;
+  const int theirs = penstock_release(file);
+  errno = theirs != 0 && result == 0 ? theirs : error;
+  return theirs != 0 ? -1 : result;
 }
-EXPORT int close_range(unsigned first, unsigned last, int flags) {
-  if ((flags & 4 /* CLOSE_RANGE_CLOEXEC */) == 0) penstock_closed_from(first, last);
+
+static int close_between(unsigned first, unsigned last, int flags) {
+  if (first > last) return 0;
   if (penstock_real()->close_range != NULL) return penstock_real()->close_range(first, last, flags);
   return (int)syscall(SYS_close_range, first, last, flags);
 }
+
+// Our own connections stay: programs close what they do not know, and would not know why we are gone.
+EXPORT int close_range(unsigned first, unsigned last, int flags) {
+  if (first > last) return close_between(first, last, flags);
+  if ((flags & 4 /* CLOSE_RANGE_CLOEXEC */) == 0) penstock_closed(first, last);
+  int result = 0;
+  for (unsigned fd = first; fd <= last && fd < PENSTOCK_DESCRIPTORS; ++fd) {
+    if (!penstock_is_own((int)fd)) continue;
+    if (fd > first && close_between(first, fd - 1, flags) != 0) result = -1;
+    first = fd + 1;
+  }
+  return first > last ? result : close_between(first, last, flags) != 0 ? -1 : result;
+}
 EXPORT void closefrom(int first) {
-  penstock_closed_from(first < 0 ? 0u : (unsigned)first, UINT_MAX);
-  penstock_real()->closefrom(first);
+  const unsigned from = first < 0 ? 0u : (unsigned)first;
+  if (close_range(from, UINT_MAX, 0) == 0 || errno != ENOSYS) return;
+  for (int fd = (int)from; fd < PENSTOCK_DESCRIPTORS; ++fd) close(fd);
 }
-EXPORT int dup(int from) {
-  const int fd = penstock_real()->dup(from);
-  penstock_copied(from, fd);
-  return fd;
+
+static void take_number(int from, int to) {
+  if (from != to && penstock_is_own(to) && !penstock_is_stranger()) penstock_give_up_number(to);
 }
+static int copied(int from, int to) {
+  penstock_copied(from, to);
+  if (to == 1) penstock_streams_redirected();
+  return to;
+}
+EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
 EXPORT int dup2(int from, int to) {
-  const int fd = penstock_real()->dup2(from, to);
-  penstock_copied(from, fd);
-  return fd;
+  take_number(from, to);
+  return copied(from, penstock_real()->dup2(from, to));
 }
 EXPORT int dup3(int from, int to, int flags) {
-  const int fd = penstock_real()->dup3(from, to, flags);
-  penstock_copied(from, fd);
-  return fd;
+  take_number(from, to);
+  return copied(from, penstock_real()->dup3(from, to, flags));
 }
 
 static int after_fcntl(int fd, int command, const void* argument, int result) {
   switch (command) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
-      penstock_copied(fd, result);
+      copied(fd, result);
+      break;
+    case F_SETFL:
+      if (result == 0) penstock_flagged(fd, (int)(intptr_t)argument);
       break;
     case F_SETLK:
     case F_SETLKW:
@@ -130,42 +163,51 @@ EXPORT int flock(int fd, int operation) {
   return result;
 }
 
+// A negative offset is an error, which the kernel shall have the pleasure to report.
+static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }
+
 static size_t length(const struct iovec* pieces, int count) {
   size_t bytes = 0;
   for (int k = 0; pieces != NULL && k < count; ++k) bytes += pieces[k].iov_len;
   return bytes;
 }
 
-// A data call: straight to the next one unless the file is ours.
-#define DATA(name, kind, bytes, parameters, arguments)               \
-  EXPORT ssize_t name parameters {                                   \
-    const struct penstock_real* real = penstock_real();              \
-    if (!penstock_managed(fd)) return real->name arguments;          \
-    penstock_begin(bytes);                                           \
-    const ssize_t result = real->name arguments;                     \
-    const int error = errno;                                         \
-    penstock_end(kind, result);                                      \
-    errno = error;                                                   \
-    return result;                                                   \
+// A data call: straight to the next one unless the file is ours; to an I/O node if there is one.
+#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)                 \
+  EXPORT ssize_t name parameters {                                                                \
+    const struct penstock_real* real = penstock_real();                                           \
+    if (!penstock_managed(fd)) return real->name arguments;                                       \
+    penstock_begin(bytes);                                                                        \
+    ssize_t result;                                                                               \
+    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};          \
+    if (!penstock_forward(&call, &result)) result = real->name arguments;                         \
+    const int error = errno;                                                                      \
+    penstock_end(kind, result);                                                                   \
+    errno = error;                                                                                \
+    return result;                                                                                \
   }
-#define READ(name, ...) DATA(name, PENSTOCK_READ, __VA_ARGS__)
-#define WRITE(name, ...) DATA(name, PENSTOCK_WRITE, __VA_ARGS__)
-READ(read, n, (int fd, void* data, size_t n), (fd, data, n))
-READ(pread, n, (int fd, void* data, size_t n, off_t at), (fd, data, n, at))
-READ(pread64, n, (int fd, void* data, size_t n, off64_t at), (fd, data, n, at))
-READ(readv, length(v, n), (int fd, const struct iovec* v, int n), (fd, v, n))
-READ(preadv, length(v, n), (int fd, const struct iovec* v, int n, off_t at), (fd, v, n, at))
-READ(preadv64, length(v, n), (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
-READ(preadv2, length(v, n), (int fd, const struct iovec* v, int n, off_t at, int f), (fd, v, n, at, f))
-READ(preadv64v2, length(v, n), (int fd, const struct iovec* v, int n, off64_t at, int f), (fd, v, n, at, f))
-WRITE(write, n, (int fd, const void* data, size_t n), (fd, data, n))
-WRITE(pwrite, n, (int fd, const void* data, size_t n, off_t at), (fd, data, n, at))
-WRITE(pwrite64, n, (int fd, const void* data, size_t n, off64_t at), (fd, data, n, at))
-WRITE(writev, length(v, n), (int fd, const struct iovec* v, int n), (fd, v, n))
-WRITE(pwritev, length(v, n), (int fd, const struct iovec* v, int n, off_t at), (fd, v, n, at))
-WRITE(pwritev64, length(v, n), (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
-WRITE(pwritev2, length(v, n), (int fd, const struct iovec* v, int n, off_t at, int f), (fd, v, n, at, f))
-WRITE(pwritev64v2, length(v, n), (int fd, const struct iovec* v, int n, off64_t at, int f), (fd, v, n, at, f))
+#define FLAT(name, kind, where, parameters, arguments) \
+  DATA(name, kind, n, (&(struct iovec){(void*)data, n}), 1, where, 0, parameters, arguments)
+#define VECTOR(name, kind, where, how, parameters, arguments) \
+  DATA(name, kind, length(v, n), v, n, where, how, parameters, arguments)
+#define READ(name, where, ...) FLAT(name, PENSTOCK_READS, where, __VA_ARGS__)
+#define WRITE(name, where, ...) FLAT(name, PENSTOCK_WRITES, where, __VA_ARGS__)
+#define HERE PENSTOCK_AT_POSITION
+READ(read, HERE, (int fd, void* data, size_t n), (fd, data, n))
+READ(pread, at_or_nowhere(at), (int fd, void* data, size_t n, off_t at), (fd, data, n, at))
+READ(pread64, at_or_nowhere(at), (int fd, void* data, size_t n, off64_t at), (fd, data, n, at))
+WRITE(write, HERE, (int fd, const void* data, size_t n), (fd, data, n))
+WRITE(pwrite, at_or_nowhere(at), (int fd, const void* data, size_t n, off_t at), (fd, data, n, at))
+WRITE(pwrite64, at_or_nowhere(at), (int fd, const void* data, size_t n, off64_t at), (fd, data, n, at))
+#define VECTORS(r, w, where, how, parameters, arguments)           \
+  VECTOR(r, PENSTOCK_READS, where, how, parameters, arguments)     \
+  VECTOR(w, PENSTOCK_WRITES, where, how, parameters, arguments)
+VECTORS(readv, writev, HERE, 0, (int fd, const struct iovec* v, int n), (fd, v, n))
+VECTORS(preadv, pwritev, at_or_nowhere(at), 0, (int fd, const struct iovec* v, int n, off_t at), (fd, v, n, at))
+VECTORS(preadv64, pwritev64, at_or_nowhere(at), 0, (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
+// Of these alone -1 is the position of the descriptor.
+VECTORS(preadv2, pwritev2, at, f, (int fd, const struct iovec* v, int n, off_t at, int f), (fd, v, n, at, f))
+VECTORS(preadv64v2, pwritev64v2, at, f, (int fd, const struct iovec* v, int n, off64_t at, int f), (fd, v, n, at, f))
 
 // These move data inside the kernel: they wait like others, are counted, and left to it.
 #define LEFT(name, parameters, arguments)                                             \
@@ -184,16 +226,34 @@ LEFT(copy_file_range, (int in, off64_t* from, int out, off64_t* to, size_t n, un
 LEFT(sendfile, (int out, int in, off_t* from, size_t n), (out, in, from, n))
 LEFT(sendfile64, (int out, int in, off64_t* from, size_t n), (out, in, from, n))
 
-#define SYNC(name)                                             \
-  EXPORT int name(int fd) {                                    \
-    const int result = penstock_real()->name(fd);              \
-    if (penstock_managed(fd)) {                                \
-      const int error = errno;                                 \
-      penstock_begin(0);                                       \
-      penstock_end(PENSTOCK_SYNC, result);                     \
-      errno = error;                                           \
-    }                                                          \
-    return result;                                             \
+// The I/O nodes that wrote are asked first, then the kernel for what we wrote ourselves.
+#define SYNC(name, data_only)                                            \
+  EXPORT int name(int fd) {                                              \
+    if (!penstock_managed(fd)) return penstock_real()->name(fd);         \
+    penstock_begin(0);                                                   \
+    const int theirs = penstock_forward_sync(fd, data_only);             \
+    int result = penstock_real()->name(fd);                              \
+    int error = errno;                                                   \
+    if (result == 0 && theirs != 0) {                                    \
+      result = -1;                                                       \
+      error = theirs;                                                    \
+    }                                                                    \
+    penstock_end(PENSTOCK_SYNCS, result);                                \
+    errno = error;                                                       \
+    return result;                                                       \
   }
-SYNC(fsync)
-SYNC(fdatasync)
+SYNC(fsync, false)
+SYNC(fdatasync, true)
+
+#define LIMIT(name, parameters, arguments)                 \
+  EXPORT int name parameters {                             \
+    const int result = penstock_real()->name arguments;    \
+    const int error = errno;                               \
+    penstock_limited();                                    \
+    errno = error;                                         \
+    return result;                                         \
+  }
+LIMIT(setrlimit, (__rlimit_resource_t of, const struct rlimit* limit), ((int)of, limit))
+LIMIT(setrlimit64, (__rlimit_resource_t of, const struct rlimit64* limit), ((int)of, limit))
+LIMIT(prlimit, (pid_t pid, enum __rlimit_resource of, const struct rlimit* limit, struct rlimit* old), (pid, (int)of, limit, old))
+LIMIT(prlimit64, (pid_t pid, enum __rlimit_resource of, const struct rlimit64* limit, struct rlimit64* old), (pid, (int)of, limit, old))

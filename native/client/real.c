@@ -24,3 +24,5 @@ const struct penstock_real* penstock_real(void) {
   }
   return &table;
 }
+
+bool penstock_defined(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol) != NULL; }

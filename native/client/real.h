@@ -4,11 +4,13 @@
 #ifndef PENSTOCK_REAL_H
 #define PENSTOCK_REAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct flock;
+#include <stdio.h>
+#include <sys/resource.h>
 
 // X(result, name, arguments)
 #define PENSTOCK_CALLS(X)                                                                  \
@@ -47,7 +49,17 @@ struct flock;
   X(ssize_t, sendfile, (int, int, off_t*, size_t))                                         \
   X(ssize_t, sendfile64, (int, int, off64_t*, size_t))                                     \
   X(int, fsync, (int))                                                                     \
-  X(int, fdatasync, (int))
+  X(int, fdatasync, (int))                                                                 \
+  X(FILE*, fopen, (const char*, const char*))                                              \
+  X(FILE*, fopen64, (const char*, const char*))                                            \
+  X(FILE*, fdopen, (int, const char*))                                                     \
+  X(FILE*, freopen, (const char*, const char*, FILE*))                                     \
+  X(FILE*, freopen64, (const char*, const char*, FILE*))                                   \
+  X(int, fclose, (FILE*))                                                                  \
+  X(int, setrlimit, (int, const struct rlimit*))                                           \
+  X(int, setrlimit64, (int, const struct rlimit64*))                                       \
+  X(int, prlimit, (pid_t, int, const struct rlimit*, struct rlimit*))                      \
+  X(int, prlimit64, (pid_t, int, const struct rlimit64*, struct rlimit64*))
 
 struct penstock_real {
 #define PENSTOCK_MEMBER(result, name, arguments) result(*name) arguments;
@@ -57,5 +69,8 @@ struct penstock_real {
 
 // The table, filled on first use: constructors of other libraries may call us before our own.
 const struct penstock_real* penstock_real(void);
+
+// Does any library of this process define the symbol?
+bool penstock_defined(const char* symbol);
 
 #endif

@@ -1,9 +1,7 @@
 #define _GNU_SOURCE
-#include "state.h"
+#include "process.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -18,17 +16,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "files.h"
+#include "forward.h"
+#include "nodes.h"
 #include "real.h"
+#include "streams.h"
 
-// Descriptors beyond are simply direct and not counted.
-#define MOST_DESCRIPTORS 65536
-
-static _Atomic uint8_t managed[MOST_DESCRIPTORS];
 static const penstock_control* _Atomic control;
 static penstock_counters* counters;
 static __thread penstock_slot* mine;
+static __thread bool inside;
+static __thread bool forks_unprepared;
 static _Atomic int locked;
 static _Atomic pid_t self;
+static _Atomic uint64_t ordinal;  // plus one; 0: not yet asked for
 
 static uint64_t at(clockid_t clock) {
   struct timespec t;
@@ -36,11 +37,27 @@ static uint64_t at(clockid_t clock) {
   return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t now(void) { return at(CLOCK_MONOTONIC); }
+uint64_t penstock_now(void) { return at(CLOCK_MONOTONIC); }
 
-static const penstock_control* active(void) {
+const penstock_control* penstock_active(void) {
   const penstock_control* page = atomic_load_explicit(&control, memory_order_acquire);
   return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
+}
+
+bool penstock_is_stranger(void) {
+  return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+}
+
+bool penstock_enter(int* cancellable) {
+  if (inside || penstock_is_stranger()) return false;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancellable);
+  inside = true;
+  return true;
+}
+
+void penstock_leave(int cancellable) {
+  inside = false;
+  pthread_setcancelstate(cancellable, NULL);
 }
 
 static penstock_slot* claim(void) {
@@ -58,82 +75,29 @@ static void add(_Atomic uint64_t* counter, uint64_t amount) {
   atomic_store_explicit(counter, before + amount, memory_order_relaxed);
 }
 
-// A child of vfork shares our memory until it execs: what it does to its own descriptors must not
-// be written into our table. A child of fork has been told by `forked`.
-static bool is_vfork_child(void) {
-  return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
+void penstock_count_open(void) { add(&my_slot()->opens, 1); }
+
+void penstock_count_failed_open(void) { add(&my_slot()->failed_open, 1); }
+
+void penstock_count_forwarded(enum penstock_kind kind, size_t bytes) {
+  penstock_slot* slot = my_slot();
+  add(kind == PENSTOCK_WRITES ? &slot->forwarded_writes : &slot->forwarded_reads, 1);
+  add(kind == PENSTOCK_WRITES ? &slot->forwarded_write_bytes : &slot->forwarded_read_bytes, bytes);
 }
 
-bool penstock_managed(int fd) {
-  return fd >= 0 && fd < MOST_DESCRIPTORS &&
-         atomic_load_explicit(&managed[fd], memory_order_relaxed) != 0;
-}
-
-static bool under(const penstock_root* root, const char* path, size_t length) {
-  return root->length <= length && memcmp(root->path, path, root->length) == 0 &&
-         (length == root->length || path[root->length] == '/');
-}
-
-static bool lies_under_a_root(const penstock_control* page, int fd) {
-  char link[32] = "/proc/self/fd/";
-  char digits[12];
-  size_t n = 0;
-  for (int rest = fd; rest > 0 || n == 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
-  size_t at = strlen(link);
-  while (n > 0) link[at++] = digits[--n];
-  link[at] = '\0';
-  char path[PATH_MAX];
-  const long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
-  if (length <= 0 || length == (long)sizeof path) return false;
-  for (uint32_t r = 0; r < page->roots && r < PENSTOCK_ROOTS; ++r) {
-    if (under(&page->root[r], path, (size_t)length)) return true;
+uint64_t penstock_ordinal(void) {
+  uint64_t known = atomic_load_explicit(&ordinal, memory_order_relaxed);
+  if (known == 0) {
+    const uint64_t next = 1 + atomic_fetch_add_explicit(&counters->clients, 1, memory_order_relaxed);
+    if (atomic_compare_exchange_strong(&ordinal, &known, next)) known = next;
   }
-  return false;
-}
-
-static bool is_regular(int fd) {
-  // By number: the C library's fstat has another version in every release.
-  struct stat status;
-#if defined(SYS_fstat)
-  if (syscall(SYS_fstat, fd, &status) != 0) return false;
-#else
-  if (syscall(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH) != 0) return false;
-#endif
-  return S_ISREG(status.st_mode);
-}
-
-void penstock_opened(int fd, int flags) {
-  const penstock_control* page = active();
-  if (fd < 0 || fd >= MOST_DESCRIPTORS || page == NULL || is_vfork_child()) return;
-  const int error = errno;
-  const bool ours = (flags & O_PATH) == 0 && is_regular(fd) && lies_under_a_root(page, fd);
-  atomic_store_explicit(&managed[fd], ours, memory_order_relaxed);
-  if (ours) add(&my_slot()->opens, 1);
-  errno = error;
-}
-
-void penstock_copied(int from, int to) {
-  if (to < 0 || to >= MOST_DESCRIPTORS || is_vfork_child()) return;
-  atomic_store_explicit(&managed[to], penstock_managed(from), memory_order_relaxed);
-}
-
-void penstock_closed(int fd) {
-  if (penstock_managed(fd) && !is_vfork_child()) {
-    atomic_store_explicit(&managed[fd], 0, memory_order_relaxed);
-  }
-}
-
-void penstock_closed_from(unsigned first, unsigned last) {
-  if (is_vfork_child()) return;
-  for (unsigned fd = first; fd <= last && fd < MOST_DESCRIPTORS; ++fd) {
-    atomic_store_explicit(&managed[fd], 0, memory_order_relaxed);
-  }
+  return known - 1;
 }
 
 void penstock_locked(void) { atomic_store_explicit(&locked, 1, memory_order_relaxed); }
 
 static void wait_at_the_gate(const penstock_control* page) {
-  const uint64_t began = now();
+  const uint64_t began = penstock_now();
   const uint64_t most = began + page->longest_wait;
   uint64_t time = began;
   while (time < most) {
@@ -144,7 +108,7 @@ static void wait_at_the_gate(const penstock_control* page) {
     const struct timespec timeout = {(time_t)(left / UINT64_C(1000000000)),
                                      (long)(left % UINT64_C(1000000000))};
     syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0);
-    time = now();
+    time = penstock_now();
   }
   penstock_slot* slot = my_slot();
   add(&slot->waits, 1);
@@ -153,11 +117,11 @@ static void wait_at_the_gate(const penstock_control* page) {
 }
 
 void penstock_begin(size_t bytes) {
-  const penstock_control* page = active();
+  const penstock_control* page = penstock_active();
   if (page == NULL) return;
   if (atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0 &&
       bytes > page->never_waits && !atomic_load_explicit(&locked, memory_order_relaxed) &&
-      !is_vfork_child()) {
+      !penstock_is_stranger()) {
     const int error = errno;
     wait_at_the_gate(page);
     errno = error;
@@ -166,23 +130,24 @@ void penstock_begin(size_t bytes) {
 }
 
 void penstock_end(enum penstock_kind kind, ssize_t result) {
-  if (active() == NULL) return;
+  if (penstock_active() == NULL) return;
   penstock_slot* slot = my_slot();
   const uint64_t moved = result > 0 ? (uint64_t)result : 0;
   switch (kind) {
-    case PENSTOCK_READ:
+    case PENSTOCK_READS:
       add(&slot->reads, 1);
       add(&slot->read_bytes, moved);
       break;
-    case PENSTOCK_WRITE:
+    case PENSTOCK_WRITES:
       add(&slot->writes, 1);
       add(&slot->write_bytes, moved);
       break;
-    case PENSTOCK_SYNC:
+    case PENSTOCK_SYNCS:
       add(&slot->syncs, 1);
       break;
     case PENSTOCK_LEFT:
       add(&slot->left_to_kernel, 1);
+      add(&slot->left_bytes, moved);
       break;
   }
   // A few milliseconds will do to tell phases apart, and cost less than the exact time.
@@ -190,29 +155,28 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
-static void forked(void) {
-  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
-  mine = NULL;  // the parent's
+static void fork_begins(void) {
+  forks_unprepared = inside;
+  if (forks_unprepared) return;
+  penstock_files_fork(true);
+  penstock_nodes_fork(true);
 }
 
-// Descriptors that were open before this program began: a shell's redirections, a parent's files.
-static void learn_open_descriptors(void) {
-  const int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;
-  _Alignas(8) char entries[4096];
-  long bytes;
-  while ((bytes = syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0) {
-    for (long at = 0; at < bytes;) {
-      uint16_t length;
-      memcpy(&length, entries + at + 16, sizeof length);
-      const char* name = entries + at + 19;
-      int fd = 0;
-      for (const char* c = name; *c >= '0' && *c <= '9'; ++c) fd = 10 * fd + (*c - '0');
-      if (*name >= '0' && *name <= '9' && fd != directory) penstock_opened(fd, 0);
-      at += length;
-    }
-  }
-  syscall(SYS_close, directory);
+static void fork_ended(void) {
+  if (forks_unprepared) return;
+  penstock_nodes_fork(false);
+  penstock_files_fork(false);
+}
+
+static void forked(void) {
+  // A handler that forked amid our work left us half done: that child passes through for good.
+  if (forks_unprepared) atomic_store_explicit(&control, NULL, memory_order_relaxed);
+  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+  atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
+  mine = NULL;  // the parent's
+  penstock_nodes_forked();
+  penstock_files_forked();
+  fork_ended();
 }
 
 static void* map(int fd, size_t bytes, int protection) {
@@ -276,14 +240,16 @@ static void attach(const char* agent) {
 __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
-  forked();
+  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
   const char* disabled = getenv("PENSTOCK_DISABLE");
   const char* agent = getenv("PENSTOCK_AGENT");
   if (agent != NULL && (disabled == NULL || strcmp(disabled, "1") != 0)) {
     attach(agent);
-    if (active() != NULL) {
-      pthread_atfork(NULL, NULL, forked);
-      learn_open_descriptors();
+    if (penstock_active() != NULL) {
+      pthread_atfork(fork_begins, fork_ended, forked);
+      penstock_limited();
+      penstock_learn_descriptors();
+      penstock_streams_start();
     }
   }
   errno = error;

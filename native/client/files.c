@@ -1,0 +1,250 @@
+#define _GNU_SOURCE
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "nodes.h"
+#include "process.h"
+
+_Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
+
+static _Atomic uint8_t own[PENSTOCK_DESCRIPTORS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of `unused`
+static penstock_file* unused;
+static _Atomic int highest = -1;  // of the descriptors that ever were managed
+
+#define SLAB 16  // files that memory is taken for at once
+
+static void forget_handles(penstock_file* file) {
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    atomic_store_explicit(&file->handle[k].key, 0, memory_order_relaxed);
+    atomic_store_explicit(&file->handle[k].written, false, memory_order_relaxed);
+  }
+}
+
+static penstock_file* new_file(void) {
+  pthread_mutex_lock(&lock);
+  if (unused == NULL) {
+    // Not by malloc: programs bring their own, which may itself open files.
+    penstock_file* slab = mmap(NULL, SLAB * sizeof *slab, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int k = 0; slab != MAP_FAILED && k < SLAB; ++k) {
+      slab[k].next = unused;
+      unused = &slab[k];
+    }
+  }
+  penstock_file* file = unused;
+  if (file != NULL) unused = file->next;
+  pthread_mutex_unlock(&lock);
+  return file;
+}
+
+static void recycle(penstock_file* file) {
+  pthread_mutex_lock(&lock);
+  file->next = unused;
+  unused = file;
+  pthread_mutex_unlock(&lock);
+}
+
+int penstock_release(penstock_file* file) {
+  if (atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) return 0;
+  int cancellable;
+  if (!penstock_enter(&cancellable)) return 0;  // better a little lost memory than a hanging handler
+  const int error = penstock_close_everywhere(file);
+  recycle(file);
+  penstock_leave(cancellable);
+  return error;
+}
+
+penstock_file* penstock_hold(int fd) {
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS) return NULL;
+  for (;;) {
+    penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_acquire);
+    if (file == NULL) return NULL;
+    uint32_t references = atomic_load_explicit(&file->references, memory_order_relaxed);
+    // One without references is on its way out, and the table is about to say so.
+    while (references != 0) {
+      if (!atomic_compare_exchange_weak(&file->references, &references, references + 1)) continue;
+      if (atomic_load_explicit(&penstock_files[fd], memory_order_acquire) == file) return file;
+      penstock_release(file);
+      break;
+    }
+  }
+}
+
+static void set(int fd, penstock_file* file) {
+  int top = atomic_load_explicit(&highest, memory_order_relaxed);
+  while (file != NULL && fd > top && !atomic_compare_exchange_weak(&highest, &top, fd)) continue;
+  penstock_file* before = atomic_exchange_explicit(&penstock_files[fd], file, memory_order_acq_rel);
+  if (before != NULL) penstock_release(before);
+}
+
+static void link_of(int fd, char link[32]) {
+  strcpy(link, "/proc/self/fd/");
+  char digits[12];
+  size_t n = 0;
+  for (int rest = fd; rest > 0 || n == 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
+  size_t at = strlen(link);
+  while (n > 0) link[at++] = digits[--n];
+  link[at] = '\0';
+}
+
+static bool under(const penstock_root* root, const char* path, size_t length) {
+  return root->length <= length && memcmp(root->path, path, root->length) == 0 &&
+         (length == root->length || path[root->length] == '/');
+}
+
+int penstock_path(const penstock_control* page, int fd, char* path, const char** below) {
+  char link[32];
+  link_of(fd, link);
+  const long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
+  if (length <= 0 || length >= PATH_MAX - 1) return -1;
+  path[length] = '\0';
+  for (uint32_t r = 0; r < page->roots && r < PENSTOCK_ROOTS; ++r) {
+    if (!under(&page->root[r], path, (size_t)length)) continue;
+    if (below != NULL) *below = path + page->root[r].length + (path[page->root[r].length] == '/');
+    return (int)r;
+  }
+  return -1;
+}
+
+static bool status_of(int fd, struct stat* status) {
+  // By number: the C library's fstat has another version in every release.
+#if defined(SYS_fstat)
+  return syscall(SYS_fstat, fd, status) == 0;
+#else
+  return syscall(SYS_newfstatat, fd, "", status, AT_EMPTY_PATH) == 0;
+#endif
+}
+
+static void learn(int fd, bool shared) {
+  const penstock_control* page = penstock_active();
+  int cancellable;
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || !penstock_enter(&cancellable)) return;
+  const int error = errno;
+  struct stat status;
+  char path[PATH_MAX];
+  const long flags = syscall(SYS_fcntl, fd, F_GETFL);
+  penstock_file* file = NULL;
+  if (flags >= 0 && (flags & O_PATH) == 0 && status_of(fd, &status) && S_ISREG(status.st_mode) &&
+      penstock_path(page, fd, path, NULL) >= 0 && (file = new_file()) != NULL) {
+    forget_handles(file);
+    file->access = (uint32_t)flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME);
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    atomic_store_explicit(&file->direct, false, memory_order_relaxed);
+    atomic_store_explicit(&file->lost, false, memory_order_relaxed);
+    atomic_store_explicit(&file->shared, shared, memory_order_relaxed);
+    atomic_store_explicit(&file->appending, (flags & O_APPEND) != 0, memory_order_relaxed);
+    atomic_store_explicit(&file->references, 1, memory_order_release);
+    penstock_count_open();
+  }
+  penstock_leave(cancellable);
+  set(fd, file);
+  errno = error;
+}
+
+void penstock_opened(int fd) { learn(fd, false); }
+
+void penstock_copied(int from, int to) {
+  if (to < 0 || to >= PENSTOCK_DESCRIPTORS || from == to || penstock_is_stranger()) return;
+  set(to, penstock_hold(from));
+}
+
+void penstock_flagged(int fd, int flags) {
+  penstock_file* file = penstock_hold(fd);
+  if (file == NULL) return;
+  atomic_store_explicit(&file->appending, (flags & O_APPEND) != 0, memory_order_relaxed);
+  // The I/O node opened it with other flags than it has now.
+  if (((uint32_t)flags & O_DIRECT) != (file->access & O_DIRECT)) {
+    atomic_store_explicit(&file->direct, true, memory_order_relaxed);
+  }
+  penstock_release(file);
+}
+
+penstock_file* penstock_closing(int fd) {
+  if (!penstock_managed(fd) || penstock_is_stranger()) return NULL;
+  return atomic_exchange_explicit(&penstock_files[fd], NULL, memory_order_acq_rel);
+}
+
+int penstock_closed_unseen(int fd, penstock_file* held) {
+  penstock_file* expected = held;
+  if (atomic_compare_exchange_strong(&penstock_files[fd], &expected, NULL)) penstock_release(held);
+  return penstock_release(held);
+}
+
+void penstock_closed(unsigned first, unsigned last) {
+  const int top = atomic_load_explicit(&highest, memory_order_relaxed);
+  for (int fd = (int)first; first < PENSTOCK_DESCRIPTORS && fd <= top && (unsigned)fd <= last; ++fd) {
+    penstock_file* file = penstock_closing(fd);
+    if (file != NULL) penstock_release(file);
+  }
+}
+
+void penstock_files_fork(bool begins) {
+  if (begins) pthread_mutex_lock(&lock);
+  else pthread_mutex_unlock(&lock);
+}
+
+// The child has the parent's files, but not its sessions, nor its other threads' calls.
+void penstock_files_forked(void) {
+  const int top = atomic_load_explicit(&highest, memory_order_relaxed);
+  for (int fd = 0; fd <= top; ++fd) {
+    penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
+    if (file != NULL) atomic_store_explicit(&file->references, 0, memory_order_relaxed);
+  }
+  for (int fd = 0; fd <= top; ++fd) {
+    penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
+    if (file == NULL) continue;
+    atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
+    atomic_store_explicit(&file->shared, true, memory_order_relaxed);
+    forget_handles(file);
+  }
+}
+
+void penstock_learn_descriptors(void) {
+  const int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  _Alignas(8) char entries[4096];
+  long bytes;
+  while ((bytes = syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0) {
+    for (long at = 0; at < bytes;) {
+      uint16_t length;
+      memcpy(&length, entries + at + 16, sizeof length);
+      const char* name = entries + at + 19;
+      int fd = 0;
+      for (const char* c = name; *c >= '0' && *c <= '9'; ++c) fd = 10 * fd + (*c - '0');
+      if (*name >= '0' && *name <= '9' && fd != directory) learn(fd, true);
+      at += length;
+    }
+  }
+  syscall(SYS_close, directory);
+}
+
+bool penstock_is_own(int fd) {
+  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS && atomic_load_explicit(&own[fd], memory_order_relaxed) != 0;
+}
+
+void penstock_set_own(int fd, bool is) { atomic_store_explicit(&own[fd], is, memory_order_relaxed); }
+
+int penstock_keep(int fd) {
+  if (fd < 0) return -1;
+  // Far up, where neither a program's next descriptor nor its habit of closing the first few is.
+  struct rlimit limit;
+  long most = PENSTOCK_DESCRIPTORS;
+  if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_cur < (rlim_t)most) most = (long)limit.rlim_cur;
+  const long kept = syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most - most / 4);
+  syscall(SYS_close, fd);
+  if (kept >= PENSTOCK_DESCRIPTORS) syscall(SYS_close, kept);
+  if (kept < 0 || kept >= PENSTOCK_DESCRIPTORS) return -1;
+  penstock_set_own((int)kept, true);
+  return (int)kept;
+}

@@ -1,0 +1,81 @@
+// Which descriptors are managed files, and what is known of each.
+
+#ifndef PENSTOCK_FILES_H
+#define PENSTOCK_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "page.h"
+
+// Descriptors beyond are simply direct and not counted.
+#define PENSTOCK_DESCRIPTORS 65536
+
+// What one I/O node knows of a file. `key` is its handle with the generation of our session there:
+// with another one the handle is gone.
+typedef struct {
+  _Atomic uint64_t key;  // 0: not opened there
+  _Atomic bool written;  // acknowledged writes since the last sync
+} penstock_handle;
+
+// A managed file: one for all copies of a descriptor. Memory of a file is only ever used for files,
+// so that a late reader of the table never touches anything else.
+typedef struct penstock_file {
+  _Atomic uint32_t references;  // descriptors, and calls under way
+  uint32_t access;              // of open: access mode and the flags that an I/O node keeps
+  uint64_t device;
+  uint64_t inode;
+  _Atomic bool direct;    // an I/O node could not open it
+  _Atomic bool appending;
+  _Atomic bool shared;    // with other processes, which may change its flags unseen
+  _Atomic bool lost;      // acknowledged writes went down with their I/O node's host
+  struct penstock_file* next;  // while it is unused
+  penstock_handle handle[PENSTOCK_MAP_NODES];
+} penstock_file;
+
+extern _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
+
+static inline bool penstock_managed(int fd) {
+  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS &&
+         atomic_load_explicit(&penstock_files[fd], memory_order_relaxed) != NULL;
+}
+
+// A descriptor was opened, copied, or given other flags.
+void penstock_opened(int fd);
+void penstock_copied(int from, int to);
+void penstock_flagged(int fd, int flags);
+
+// A descriptor is about to be closed: its file, to be released after the call. The table is told
+// before it, because another thread may get the same number at once after it.
+penstock_file* penstock_closing(int fd);
+
+// A held file's descriptor may have been closed past us: then the table is told, and in any case the
+// hold is released.
+int penstock_closed_unseen(int fd, penstock_file* held);
+
+// All descriptors of a range have been, or will be, closed.
+void penstock_closed(unsigned first, unsigned last);
+
+// For a call that goes on for a while. Whoever releases a file last waits until its I/O nodes have
+// closed it: the first error there, or 0.
+penstock_file* penstock_hold(int fd);
+int penstock_release(penstock_file* file);
+
+// The managed root that a descriptor's file lies below, and its path from there; -1: none.
+int penstock_path(const penstock_control* page, int fd, char* path, const char** below);
+
+// Descriptors that were open before this program began: a shell's redirections, a parent's files.
+void penstock_learn_descriptors(void);
+
+// Around fork: nobody is in the middle of changing the list of unused files.
+void penstock_files_fork(bool begins);
+void penstock_files_forked(void);
+
+// The library's own descriptors, which programs neither see nor close.
+bool penstock_is_own(int fd);
+void penstock_set_own(int fd, bool own);
+int penstock_keep(int fd);  // moves it out of the program's way; -1 if there is no room
+
+#endif

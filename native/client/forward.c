@@ -1,0 +1,183 @@
+#define _GNU_SOURCE
+#include "forward.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "nodes.h"
+#include "process.h"
+#include "real.h"
+
+#define MOST_BYTES 0x7ffff000u  // that one call moves, as in the kernel
+#define KEPT_FLAGS (2 | 4)      // RWF_DSYNC, RWF_SYNC
+#define BLOCK 4096u             // what every O_DIRECT transfer may be aligned to
+
+static _Atomic uint64_t largest_file = UINT64_MAX;
+
+void penstock_limited(void) {
+  struct rlimit limit;
+  if (syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0) {
+    atomic_store_explicit(&largest_file, (uint64_t)limit.rlim_cur, memory_order_relaxed);
+  }
+}
+
+// The kernel answers EFAULT for memory that is not there; we would crash.
+static bool is_mapped(const void* data, size_t bytes) {
+  unsigned char present[64];
+  uintptr_t from = (uintptr_t)data & ~(uintptr_t)4095;
+  const uintptr_t end = (uintptr_t)data + bytes;
+  if (end < (uintptr_t)data) return false;
+  while (from < end) {
+    const size_t step = end - from < sizeof present * 4096 ? end - from : sizeof present * 4096;
+    if (syscall(SYS_mincore, from, step, present) != 0) return false;
+    from += sizeof present * 4096;
+  }
+  return true;
+}
+
+// The bytes of a call that an I/O node can do exactly as the kernel would; 0: leave it to the kernel.
+static size_t forwardable(const penstock_call* call, const penstock_file* file) {
+  if ((call->flags & ~KEPT_FLAGS) != 0 || call->count <= 0 || call->count > IOV_MAX) return 0;
+  const bool aligned_only = (file->access & O_DIRECT) != 0;
+  size_t bytes = 0;
+  for (int k = 0; k < call->count; ++k) {
+    const struct iovec piece = call->pieces[k];
+    if (aligned_only && (((uintptr_t)piece.iov_base | piece.iov_len) & (BLOCK - 1)) != 0) return 0;
+    if (piece.iov_len > MOST_BYTES - bytes) return 0;
+    bytes += piece.iov_len;
+    if (!is_mapped(piece.iov_base, piece.iov_len)) return 0;
+  }
+  return bytes;
+}
+
+static bool appends(int fd, const penstock_file* file) {
+  if (!atomic_load_explicit(&file->shared, memory_order_relaxed)) {
+    return atomic_load_explicit(&file->appending, memory_order_relaxed);
+  }
+  return (syscall(SYS_fcntl, fd, F_GETFL) & O_APPEND) != 0;
+}
+
+// What is left of a call when an I/O node cannot do it.
+static ssize_t directly(const penstock_call* call, size_t skip, size_t bytes, uint64_t offset) {
+  struct iovec rest[IOV_MAX > 64 ? 64 : IOV_MAX];
+  int count = 0;
+  const struct iovec* piece = call->pieces;
+  for (; bytes > 0 && count < (int)(sizeof rest / sizeof *rest); ++piece) {
+    if (skip >= piece->iov_len) {
+      skip -= piece->iov_len;
+      continue;
+    }
+    const size_t here = piece->iov_len - skip < bytes ? piece->iov_len - skip : bytes;
+    rest[count++] = (struct iovec){(char*)piece->iov_base + skip, here};
+    bytes -= here;
+    skip = 0;
+  }
+  const struct penstock_real* real = penstock_real();
+  if (call->flags != 0) {
+    return call->write ? real->pwritev64v2(call->fd, rest, count, (off64_t)offset, call->flags)
+                       : real->preadv64v2(call->fd, rest, count, (off64_t)offset, call->flags);
+  }
+  return call->write ? real->pwritev64(call->fd, rest, count, (off64_t)offset)
+                     : real->preadv64(call->fd, rest, count, (off64_t)offset);
+}
+
+// One request's worth of a call: bytes moved, or -errno. `by_node` tells who did it.
+static int64_t step(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t done,
+                    size_t* bytes, uint64_t offset, bool* by_node) {
+  penstock_connection* connection = penstock_connect(page, file, offset, bytes);
+  int64_t result = PENSTOCK_GONE;
+  if (connection != NULL) {
+    const int64_t handle = penstock_handle_of(connection, file, call->fd);
+    if (handle >= 0) {
+      result = (call->write ? penstock_send_data : penstock_receive_data)(
+          connection, file, (uint32_t)handle, call->pieces, done, *bytes, offset, (uint32_t)call->flags);
+    } else if (handle != PENSTOCK_GONE) {
+      atomic_store_explicit(&file->direct, true, memory_order_relaxed);
+    }
+    penstock_disconnect(connection);
+  }
+  *by_node = result != PENSTOCK_GONE;
+  if (*by_node) return result;
+  penstock_count_failed_open();
+  const ssize_t moved = directly(call, done, *bytes, offset);
+  return moved < 0 ? -errno : moved;
+}
+
+// The whole of a call. Like the kernel's, it stops at the first part that is short or fails.
+static ssize_t move(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t bytes,
+                    uint64_t offset) {
+  size_t done = 0, forwarded = 0;
+  bool any = false;
+  int64_t result = 0;
+  while (done < bytes) {
+    bool by_node;
+    size_t part = bytes - done;
+    result = step(page, call, file, done, &part, offset + done, &by_node);
+    any |= by_node;
+    if (by_node && result > 0) forwarded += (size_t)result;
+    if (result > 0) done += (size_t)result;
+    if (result < (int64_t)part) break;
+  }
+  if (any) penstock_count_forwarded(call->write ? PENSTOCK_WRITES : PENSTOCK_READS, forwarded);
+  if (done > 0 || result >= 0) return (ssize_t)done;
+  errno = (int)-result;
+  return -1;
+}
+
+static bool forward(const penstock_control* page, const penstock_call* call, penstock_file* file, ssize_t* result) {
+  const size_t bytes = forwardable(call, file);
+  if (bytes == 0 || (call->write && appends(call->fd, file))) return false;
+  const bool positioned = call->offset == PENSTOCK_AT_POSITION;
+  int64_t offset = call->offset;
+  if (positioned) {
+    // Reserved at once, because other threads and processes may stand at the same position.
+    const long end = syscall(SYS_lseek, call->fd, (off_t)bytes, SEEK_CUR);
+    if (end < 0) return false;
+    offset = end - (int64_t)bytes;
+  }
+  const bool allowed = offset >= 0 && offset <= INT64_MAX - (int64_t)bytes &&
+                       (!call->write || (uint64_t)offset + bytes <= atomic_load(&largest_file)) &&
+                       ((file->access & O_DIRECT) == 0 || offset % BLOCK == 0);
+  *result = allowed ? move(page, call, file, bytes, (uint64_t)offset) : 0;
+  const size_t moved = *result > 0 ? (size_t)*result : 0;
+  if (positioned && moved < bytes) {
+    const int error = errno;
+    syscall(SYS_lseek, call->fd, (off_t)moved - (off_t)bytes, SEEK_CUR);
+    errno = error;
+  }
+  return allowed;
+}
+
+bool penstock_forward(const penstock_call* call, ssize_t* result) {
+  const penstock_control* page = penstock_active();
+  int cancellable;
+  if (page == NULL || !penstock_mapped(page) || !penstock_enter(&cancellable)) return false;
+  const int error = errno;
+  penstock_file* file = penstock_hold(call->fd);
+  bool done = false;
+  int after = error;
+  if (file != NULL) {
+    done = !atomic_load_explicit(&file->direct, memory_order_relaxed) && forward(page, call, file, result);
+    if (done && *result < 0) after = errno;
+  }
+  penstock_leave(cancellable);
+  if (file != NULL) penstock_release(file);
+  errno = after;
+  return done;
+}
+
+int penstock_forward_sync(int fd, bool data_only) {
+  int cancellable;
+  if (penstock_active() == NULL || !penstock_enter(&cancellable)) return 0;
+  penstock_file* file = penstock_hold(fd);
+  const int error = file == NULL ? 0 : penstock_sync_everywhere(file, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
+  penstock_leave(cancellable);
+  if (file != NULL) penstock_release(file);
+  return error;
+}

@@ -1,0 +1,274 @@
+// Raw system calls throughout: the C library's are points of cancellation, and others may stand in
+// front of them.
+
+#define _GNU_SOURCE
+#include "link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "files.h"
+
+#define MOST_PIECES 64  // of a vector that goes over TCP at once
+
+typedef union {
+  struct sockaddr any;
+  struct sockaddr_un local;
+  struct sockaddr_in four;
+  struct sockaddr_in6 six;
+} address;
+
+static socklen_t address_of(const penstock_node* where, address* to) {
+  memset(to, 0, sizeof *to);
+  if (where->transport == PENSTOCK_UNIX) {
+    to->local.sun_family = AF_UNIX;
+    memcpy(to->local.sun_path, where->address, sizeof to->local.sun_path - 1);
+    return sizeof to->local;
+  }
+  char text[PENSTOCK_ADDRESS_BYTES + 1] = {0};
+  memcpy(text, where->address, PENSTOCK_ADDRESS_BYTES);
+  if (inet_pton(AF_INET, text, &to->four.sin_addr) == 1) {
+    to->four.sin_family = AF_INET;
+    to->four.sin_port = htons((uint16_t)where->port);
+    return sizeof to->four;
+  }
+  if (inet_pton(AF_INET6, text, &to->six.sin6_addr) == 1) {
+    to->six.sin6_family = AF_INET6;
+    to->six.sin6_port = htons((uint16_t)where->port);
+    return sizeof to->six;
+  }
+  return 0;
+}
+
+bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience) {
+  *link = (penstock_link){.fd = -1, .transport = where->transport};
+  address to;
+  const socklen_t length = address_of(where, &to);
+  if (length == 0) return false;
+  const int fd = penstock_keep((int)syscall(SYS_socket, to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd < 0) return false;
+  link->fd = fd;
+  const struct timeval most = {(time_t)(patience / UINT64_C(1000000000)),
+                               (suseconds_t)(patience % UINT64_C(1000000000) / 1000)};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+  if (where->transport == PENSTOCK_TCP) {
+    const int yes = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  }
+  if (syscall(SYS_connect, fd, &to, length) == 0) return true;
+  penstock_link_close(link);
+  return false;
+}
+
+void penstock_link_close(penstock_link* link) {
+  if (link->fd >= 0) {
+    penstock_set_own(link->fd, false);
+    syscall(SYS_close, link->fd);
+  }
+  if (link->window != NULL) munmap(link->window, PENSTOCK_LARGEST);
+  link->fd = -1;
+  link->window = NULL;
+}
+
+void penstock_link_move(penstock_link* link) {
+  const int before = link->fd;
+  const int copy = penstock_keep((int)syscall(SYS_fcntl, before, F_DUPFD_CLOEXEC, before + 1));
+  penstock_set_own(before, false);
+  link->fd = copy;  // -1: found broken, and done without
+}
+
+void penstock_link_abandon(penstock_link* link) {
+  link->window = NULL;  // children do not get it
+  penstock_link_close(link);
+}
+
+// Memory that the I/O node reads from and writes to; it may not shrink below its feet.
+static int new_window(penstock_link* link) {
+  const int fd = (int)syscall(SYS_memfd_create, "penstock", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+  if (fd < 0) return -1;
+  void* window = MAP_FAILED;
+  if (syscall(SYS_ftruncate, fd, (off_t)PENSTOCK_LARGEST) == 0 &&
+      syscall(SYS_fcntl, fd, 1033 /* F_ADD_SEALS */, 7 /* seal, shrink, grow */) == 0) {
+    window = mmap(NULL, PENSTOCK_LARGEST, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  if (window == MAP_FAILED) {
+    syscall(SYS_close, fd);
+    return -1;
+  }
+  madvise(window, PENSTOCK_LARGEST, MADV_DONTFORK);
+  link->window = window;
+  return fd;
+}
+
+// Sends all of a message, or nothing that anybody will act upon.
+static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, int descriptor) {
+  union {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr aligned;
+  } ancillary;
+  struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+  if (descriptor >= 0) {
+    message.msg_control = ancillary.bytes;
+    message.msg_controllen = sizeof ancillary.bytes;
+    ancillary.aligned = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&ancillary.aligned), &descriptor, sizeof descriptor);
+  }
+  while (message.msg_iovlen > 0) {
+    const long sent = syscall(SYS_sendmsg, link->fd, &message, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return false;
+    message.msg_control = NULL;
+    message.msg_controllen = 0;
+    size_t rest = (size_t)sent;
+    while (message.msg_iovlen > 0 && rest >= message.msg_iov->iov_len) {
+      rest -= message.msg_iov->iov_len;
+      ++message.msg_iov;
+      --message.msg_iovlen;
+    }
+    if (message.msg_iovlen > 0) {
+      message.msg_iov->iov_base = (char*)message.msg_iov->iov_base + rest;
+      message.msg_iov->iov_len -= rest;
+    }
+  }
+  return true;
+}
+
+// Up to `most` pieces for `bytes` of a vector from `skip` on; returns the bytes that they hold.
+static size_t cut(const struct iovec* from, size_t skip, size_t bytes, struct iovec* to, size_t most, size_t* count) {
+  size_t held = 0;
+  *count = 0;
+  for (; held < bytes && *count < most; ++from) {
+    if (skip >= from->iov_len) {
+      skip -= from->iov_len;
+      continue;
+    }
+    size_t here = from->iov_len - skip;
+    if (here > bytes - held) here = bytes - held;
+    to[(*count)++] = (struct iovec){(char*)from->iov_base + skip, here};
+    held += here;
+    skip = 0;
+  }
+  return held;
+}
+
+static void copy(char* window, const struct iovec* pieces, size_t skip, size_t bytes, bool out) {
+  for (; bytes > 0; ++pieces) {
+    if (skip >= pieces->iov_len) {
+      skip -= pieces->iov_len;
+      continue;
+    }
+    size_t here = pieces->iov_len - skip;
+    if (here > bytes) here = bytes;
+    char* data = (char*)pieces->iov_base + skip;
+    memcpy(out ? window : data, out ? data : window, here);
+    window += here;
+    bytes -= here;
+    skip = 0;
+  }
+}
+
+static bool send_pieces(penstock_link* link, const struct iovec* from, size_t skip, size_t bytes) {
+  struct iovec pieces[MOST_PIECES];
+  size_t count;
+  while (bytes > 0) {
+    const size_t held = cut(from, skip, bytes, pieces, MOST_PIECES, &count);
+    if (!send_all(link, pieces, count, -1)) return false;
+    skip += held;
+    bytes -= held;
+  }
+  return true;
+}
+
+static bool send_request(penstock_link* link, const penstock_parcel* parcel) {
+  const size_t bytes = link->asked.bytes;
+  struct iovec head[2] = {{&link->asked, sizeof link->asked}, {NULL, 0}};
+  size_t heads = 1;
+  if (parcel != NULL && parcel->text != NULL) head[heads++] = (struct iovec){(void*)parcel->text, bytes};
+  if (parcel != NULL && parcel->out != NULL && link->window != NULL) copy(link->window, parcel->out, parcel->skip, bytes, true);
+  if (!send_all(link, head, heads, parcel != NULL ? parcel->descriptor : -1)) return false;
+  return parcel == NULL || parcel->out == NULL || link->window != NULL ||
+         send_pieces(link, parcel->out, parcel->skip, bytes);
+}
+
+// Receives until `had` is `bytes`.
+static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, size_t count, size_t* had, size_t bytes) {
+  struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
+  const long got = syscall(SYS_recvmsg, link->fd, &message, 0);
+  if (got < 0 && errno == EINTR) return PENSTOCK_ANSWERED;
+  if (got < 0 && errno == EAGAIN) return PENSTOCK_LATE;
+  if (got <= 0) return PENSTOCK_HUNG_UP;
+  *had += (size_t)got;
+  return *had <= bytes ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+}
+
+static enum penstock_answer receive_reply(penstock_link* link) {
+  while (link->received < sizeof link->reply) {
+    struct iovec piece = {(char*)&link->reply + link->received, sizeof link->reply - link->received};
+    const enum penstock_answer answer = receive(link, &piece, 1, &link->received, sizeof link->reply);
+    if (answer != PENSTOCK_ANSWERED) return answer;
+  }
+  const bool right = link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->asked.number;
+  return right ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+}
+
+static enum penstock_answer receive_pieces(penstock_link* link, const penstock_parcel* parcel, size_t bytes) {
+  struct iovec pieces[MOST_PIECES];
+  size_t had = link->received - sizeof link->reply;
+  while (had < bytes) {
+    size_t count;
+    cut(parcel->in, parcel->skip + had, bytes - had, pieces, MOST_PIECES, &count);
+    const enum penstock_answer answer = receive(link, pieces, count, &had, bytes);
+    link->received = sizeof link->reply + had;
+    if (answer != PENSTOCK_ANSWERED) return answer;
+  }
+  return PENSTOCK_ANSWERED;
+}
+
+enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel, int64_t* result) {
+  enum penstock_answer answer = link->received < sizeof link->reply ? receive_reply(link) : PENSTOCK_ANSWERED;
+  if (answer != PENSTOCK_ANSWERED) return answer;
+  const int64_t moved = link->reply.result;
+  const bool moves = link->asked.operation == PENSTOCK_WRITE || link->asked.operation == PENSTOCK_READ;
+  if (moved < -4095 || (moves && moved > (int64_t)link->asked.bytes)) return PENSTOCK_HUNG_UP;
+  if (parcel != NULL && parcel->in != NULL && moved > 0) {
+    if (link->window == NULL) answer = receive_pieces(link, parcel, (size_t)moved);
+    else copy(link->window, parcel->in, parcel->skip, (size_t)moved, false);
+  }
+  *result = moved;
+  return answer;
+}
+
+enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
+                                       const penstock_parcel* parcel, int64_t* result) {
+  link->asked = *request;
+  link->asked.magic = PENSTOCK_WIRE_MAGIC;
+  link->asked.number = ++link->number;
+  link->received = 0;
+  if (!send_request(link, parcel)) return PENSTOCK_HUNG_UP;
+  return penstock_link_wait(link, parcel, result);
+}
+
+bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction, penstock_reply* reply) {
+  const int window = link->transport == PENSTOCK_UNIX ? new_window(link) : -1;
+  if (link->transport == PENSTOCK_UNIX && window < 0) return false;
+  introduction->window = link->window != NULL ? PENSTOCK_LARGEST : 0;
+  const penstock_request hello = {.operation = PENSTOCK_HELLO, .bytes = sizeof *introduction};
+  const penstock_parcel parcel = {.descriptor = window, .text = (const char*)introduction};
+  int64_t result;
+  const bool answered = penstock_link_ask(link, &hello, &parcel, &result) == PENSTOCK_ANSWERED;
+  if (window >= 0) syscall(SYS_close, window);
+  *reply = link->reply;
+  return answered;
+}

@@ -1,0 +1,48 @@
+// One connection to an I/O node: how a request and its data get there, and the answer back.
+
+#ifndef PENSTOCK_LINK_H
+#define PENSTOCK_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "wire.h"
+
+typedef struct {
+  int fd;  // -1: closed
+  uint32_t transport;
+  uint32_t number;  // of requests so far
+  char* window;     // shared with the I/O node; NULL over TCP
+  // Of the answer that is being received.
+  penstock_request asked;
+  size_t received;
+  penstock_reply reply;
+} penstock_link;
+
+// What goes with a request, or comes with its reply: `request.bytes` of the pieces from `skip` on.
+typedef struct {
+  int descriptor;  // -1: none
+  const char* text;
+  const struct iovec* out;
+  const struct iovec* in;
+  size_t skip;
+} penstock_parcel;
+
+enum penstock_answer {
+  PENSTOCK_ANSWERED,
+  PENSTOCK_LATE,    // not within the patience; ask on with penstock_link_wait
+  PENSTOCK_HUNG_UP  // nothing of the request will happen from now on
+};
+
+bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience);
+bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction, penstock_reply* reply);
+enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
+                                       const penstock_parcel* parcel, int64_t* result);
+enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel, int64_t* result);
+void penstock_link_close(penstock_link* link);
+void penstock_link_move(penstock_link* link);     // to another descriptor
+void penstock_link_abandon(penstock_link* link);  // in a child, whose parent goes on with it
+
+#endif

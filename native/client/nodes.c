@@ -1,0 +1,393 @@
+#define _GNU_SOURCE
+#include "nodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link.h"
+#include "process.h"
+
+#define RETRY UINT64_C(1000000000)  // nanoseconds before an I/O node that had gone is tried again
+
+// An I/O node that this process went to. Its place among `nodes` is its place among a file's handles.
+typedef struct {
+  penstock_node where;
+  uint32_t generation;  // of our session; 0: the place is free
+  uint64_t session[2];
+  uint64_t boot;
+  bool gone;
+  uint64_t retry_at;
+  _Atomic uint32_t unanswered;  // requests that it owes an answer for longer than its patience
+  penstock_connection* idle;
+} node;
+
+struct penstock_connection {
+  penstock_link link;
+  int place;
+  uint32_t generation;
+  penstock_connection* next;    // while it is idle
+  penstock_connection* always;  // of all that ever were
+  // What it is busy with, for others who want to go to the same place.
+  _Atomic bool overdue;
+  uint64_t device, inode, offset, end;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of all below
+static node nodes[PENSTOCK_MAP_NODES];
+static uint32_t generations;
+static struct {
+  uint32_t version;
+  bool known;
+  uint32_t nodes;
+  uint64_t stripe;
+  int place[PENSTOCK_MAP_NODES];  // -1: no room for it
+} map;
+static penstock_connection* connections;  // all, in use, idle and broken
+static penstock_connection* broken;       // to be used again
+
+static bool same(const penstock_node* a, const penstock_node* b) {
+  return a->id == b->id && a->transport == b->transport && a->port == b->port &&
+         strncmp(a->address, b->address, sizeof a->address) == 0;
+}
+
+static void drop_idle(node* at) {
+  while (at->idle != NULL) {
+    penstock_connection* connection = at->idle;
+    at->idle = connection->next;
+    penstock_link_close(&connection->link);
+    connection->next = broken;
+    broken = connection;
+  }
+}
+
+static void begin_session(node* at) {
+  drop_idle(at);
+  at->generation = ++generations != 0 ? generations : ++generations;
+  if (syscall(SYS_getrandom, at->session, sizeof at->session, 0) != (long)sizeof at->session) {
+    at->session[0] = penstock_now();
+    at->session[1] = (uint64_t)syscall(SYS_getpid) << 32 | at->generation;
+  }
+}
+
+static int place_for(const penstock_node* where) {
+  int free = -1;
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    if (nodes[k].generation != 0 && same(&nodes[k].where, where)) return k;
+    if (nodes[k].generation == 0 && free < 0) free = k;
+  }
+  // One that has gone for good; handles there are of another generation than any to come. One on
+  // another host is kept, because files written through it must still be told of their loss.
+  for (int k = 0; free < 0 && k < PENSTOCK_MAP_NODES; ++k) {
+    if (nodes[k].gone && nodes[k].where.transport == PENSTOCK_UNIX && atomic_load(&nodes[k].unanswered) == 0) free = k;
+  }
+  if (free < 0) return -1;
+  nodes[free].where = *where;
+  nodes[free].gone = false;
+  nodes[free].retry_at = 0;
+  begin_session(&nodes[free]);
+  return free;
+}
+
+// The agent writes rarely and quickly; one that died while it wrote leaves us with the last map.
+static void read_map(const penstock_control* page) {
+  const uint32_t version = atomic_load_explicit(&page->map.version, memory_order_acquire);
+  if ((map.known && version == map.version) || version % 2 != 0) return;
+  penstock_node fresh[PENSTOCK_MAP_NODES];
+  const uint32_t count = page->map.nodes <= PENSTOCK_MAP_NODES ? page->map.nodes : PENSTOCK_MAP_NODES;
+  const uint64_t stripe = page->map.stripe;
+  memcpy(fresh, page->map.node, count * sizeof *fresh);
+  atomic_thread_fence(memory_order_acquire);
+  if (atomic_load_explicit(&page->map.version, memory_order_relaxed) != version) return;
+  map.version = version;
+  map.known = true;
+  map.nodes = count;
+  map.stripe = stripe;
+  for (uint32_t k = 0; k < count; ++k) map.place[k] = place_for(&fresh[k]);
+}
+
+static penstock_connection* new_connection(void) {
+  penstock_connection* connection = broken;
+  if (connection != NULL) {
+    broken = connection->next;
+    return connection;
+  }
+  connection = mmap(NULL, sizeof *connection, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (connection == MAP_FAILED) return NULL;
+  connection->link.fd = -1;
+  connection->always = connections;
+  connections = connection;
+  return connection;
+}
+
+static void set_gone(penstock_connection* connection) {
+  pthread_mutex_lock(&lock);
+  node* at = &nodes[connection->place];
+  if (at->generation == connection->generation) {
+    at->gone = true;
+    at->retry_at = penstock_now() + RETRY;
+    drop_idle(at);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+// Without the lock: this may take as long as the I/O node's patience.
+static bool introduce(penstock_connection* connection, const penstock_control* page, const penstock_node* where,
+                      const uint64_t session[2]) {
+  penstock_introduction introduction = {.session = {session[0], session[1]}, .pid = (uint32_t)syscall(SYS_getpid)};
+  memcpy(introduction.job, page->job, sizeof introduction.job);
+  if (where->transport == PENSTOCK_TCP) memcpy(introduction.token, page->token, sizeof introduction.token);
+  penstock_reply reply;
+  if (!penstock_link_open(&connection->link, where, page->patience) ||
+      !penstock_link_greet(&connection->link, &introduction, &reply)) {
+    return false;
+  }
+  pthread_mutex_lock(&lock);
+  node* at = &nodes[connection->place];
+  const bool right = reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
+  if (right) at->boot = reply.boot;
+  pthread_mutex_unlock(&lock);
+  return right;
+}
+
+static bool overlaps(const penstock_connection* busy, const penstock_file* file, uint64_t offset, uint64_t end) {
+  return atomic_load_explicit(&busy->overdue, memory_order_acquire) && busy->device == file->device &&
+         busy->inode == file->inode && busy->offset < end && offset < busy->end;
+}
+
+// A write that an I/O node does not answer may still happen, at any time: whatever comes after it at
+// the same place has to wait for it, as on a file system that hangs.
+static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_t end) {
+  for (;;) {
+    bool found = false;
+    for (penstock_connection* c = connections; c != NULL && !found; c = c->always) found = overlaps(c, file, offset, end);
+    if (!found) return;
+    pthread_mutex_unlock(&lock);
+    const struct timespec while_ = {0, 2000000};
+    syscall(SYS_nanosleep, &while_, NULL);
+    pthread_mutex_lock(&lock);
+  }
+}
+
+// With the lock. A fresh one is still to be introduced.
+static penstock_connection* take(int place, bool* fresh) {
+  node* at = &nodes[place];
+  penstock_connection* connection = at->idle;
+  *fresh = connection == NULL;
+  if (connection != NULL) at->idle = connection->next;
+  else if ((connection = new_connection()) == NULL) return NULL;
+  connection->place = place;
+  connection->generation = at->generation;
+  return connection;
+}
+
+// With the lock. NULL: the I/O node for this offset is not to be had.
+static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
+  if (map.nodes == 0) return NULL;
+  const uint64_t turn = map.stripe == 0 ? penstock_ordinal() : offset / map.stripe;
+  if (map.stripe != 0 && *bytes > map.stripe - offset % map.stripe) *bytes = map.stripe - offset % map.stripe;
+  const int place = map.place[turn % map.nodes];
+  if (place < 0) return NULL;
+  node* at = &nodes[place];
+  if (atomic_load(&at->unanswered) != 0) return NULL;
+  if (at->gone) {
+    if (penstock_now() < at->retry_at) return NULL;
+    at->gone = false;
+    begin_session(at);
+  }
+  return take(place, fresh);
+}
+
+penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file, uint64_t offset,
+                                      size_t* bytes) {
+  if (*bytes > PENSTOCK_LARGEST) *bytes = PENSTOCK_LARGEST;
+  bool fresh = false;
+  pthread_mutex_lock(&lock);
+  read_map(page);
+  wait_for_overdue(file, offset, offset + *bytes);
+  penstock_connection* connection = find(offset, bytes, &fresh);
+  node to = {0};
+  if (connection != NULL && fresh) to = nodes[connection->place];
+  pthread_mutex_unlock(&lock);
+  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session)) return connection;
+  set_gone(connection);
+  penstock_disconnect(connection);
+  return NULL;
+}
+
+void penstock_disconnect(penstock_connection* connection) {
+  pthread_mutex_lock(&lock);
+  node* at = &nodes[connection->place];
+  penstock_connection** list = &broken;
+  if (connection->link.fd >= 0 && at->generation == connection->generation && !at->gone) list = &at->idle;
+  else penstock_link_close(&connection->link);
+  connection->next = *list;
+  *list = connection;
+  pthread_mutex_unlock(&lock);
+}
+
+// The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
+// change nothing, and closing the connection makes sure that nobody waits for their answer.
+static int64_t ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel) {
+  node* at = &nodes[connection->place];
+  int64_t result = PENSTOCK_GONE;
+  enum penstock_answer answer = penstock_link_ask(&connection->link, &request, parcel, &result);
+  if (answer == PENSTOCK_LATE && request.operation == PENSTOCK_WRITE) {
+    atomic_store_explicit(&connection->overdue, true, memory_order_release);
+    atomic_fetch_add(&at->unanswered, 1);
+    while (answer == PENSTOCK_LATE) answer = penstock_link_wait(&connection->link, parcel, &result);
+    atomic_fetch_sub(&at->unanswered, 1);
+    atomic_store_explicit(&connection->overdue, false, memory_order_release);
+  }
+  if (answer == PENSTOCK_ANSWERED) return result;
+  penstock_link_close(&connection->link);
+  set_gone(connection);
+  return PENSTOCK_GONE;
+}
+
+static uint64_t key_of(uint32_t generation, uint32_t handle) { return (uint64_t)generation << 32 | (handle + 1); }
+
+int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd) {
+  penstock_handle* handle = &file->handle[connection->place];
+  uint64_t key = atomic_load_explicit(&handle->key, memory_order_acquire);
+  if (key >> 32 == connection->generation) return (int64_t)(uint32_t)key - 1;
+  penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
+  char path[PATH_MAX];
+  penstock_parcel parcel = {.descriptor = fd};
+  if (connection->link.transport == PENSTOCK_TCP) {
+    const char* below;
+    const penstock_control* page = penstock_active();
+    const int root = page == NULL ? -1 : penstock_path(page, fd, path, &below);
+    if (root < 0) return -ENOENT;
+    request.file = (uint32_t)root;
+    request.offset = file->inode;
+    request.bytes = (uint32_t)strlen(below);
+    parcel = (penstock_parcel){.descriptor = -1, .text = below};
+  }
+  const int64_t opened = ask(connection, request, &parcel);
+  if (opened < 0) return opened;
+  // Acknowledged writes of a session that ended are in this host's kernel still, or else lost.
+  if (key != 0 && connection->link.transport == PENSTOCK_TCP && atomic_exchange(&handle->written, false)) {
+    atomic_store(&file->lost, true);
+  }
+  if (!atomic_compare_exchange_strong(&handle->key, &key, key_of(connection->generation, (uint32_t)opened))) {
+    // Another thread was faster; its handle will do for both.
+    ask(connection, (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
+    return key >> 32 == connection->generation ? (int64_t)(uint32_t)key - 1 : PENSTOCK_GONE;
+  }
+  return opened;
+}
+
+static int64_t move(penstock_connection* connection, const penstock_file* file, penstock_request request,
+                    const penstock_parcel* parcel) {
+  connection->device = file->device;
+  connection->inode = file->inode;
+  connection->offset = request.offset;
+  connection->end = request.offset + request.bytes;
+  return ask(connection, request, parcel);
+}
+
+int64_t penstock_send_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
+                           const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags) {
+  const penstock_request request = {.operation = PENSTOCK_WRITE, .file = handle, .offset = offset,
+                                    .bytes = (uint32_t)bytes, .flags = flags};
+  const penstock_parcel parcel = {.descriptor = -1, .out = pieces, .skip = skip};
+  const int64_t result = move(connection, file, request, &parcel);
+  if (result > 0) atomic_store_explicit(&file->handle[connection->place].written, true, memory_order_relaxed);
+  return result;
+}
+
+int64_t penstock_receive_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
+                              const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags) {
+  const penstock_request request = {.operation = PENSTOCK_READ, .file = handle, .offset = offset,
+                                    .bytes = (uint32_t)bytes, .flags = flags};
+  const penstock_parcel parcel = {.descriptor = -1, .in = pieces, .skip = skip};
+  return move(connection, file, request, &parcel);
+}
+
+// A connection of the session that a handle belongs to; NULL: that session has ended.
+static penstock_connection* connection_to(int place, uint32_t generation) {
+  const penstock_control* page = penstock_active();
+  pthread_mutex_lock(&lock);
+  node* at = &nodes[place];
+  const bool usable = at->generation == generation && !at->gone && atomic_load(&at->unanswered) == 0;
+  bool fresh = false;
+  penstock_connection* connection = usable ? take(place, &fresh) : NULL;
+  const node from = *at;
+  pthread_mutex_unlock(&lock);
+  if (connection == NULL || !fresh || (page != NULL && introduce(connection, page, &from.where, from.session))) return connection;
+  penstock_disconnect(connection);
+  return NULL;
+}
+
+static int64_t ask_about(int place, uint64_t key, uint32_t operation) {
+  penstock_connection* connection = connection_to(place, (uint32_t)(key >> 32));
+  if (connection == NULL) return PENSTOCK_GONE;
+  const int64_t result = ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
+  penstock_disconnect(connection);
+  return result;
+}
+
+// Of writes that an I/O node acknowledged and cannot answer for any more: on this host they are in
+// the kernel that our own sync will ask; on another they may be lost.
+static bool may_be_lost(int place, int64_t result, bool written) {
+  return result == PENSTOCK_GONE && written && nodes[place].where.transport == PENSTOCK_TCP;
+}
+
+int penstock_sync_everywhere(penstock_file* file, uint32_t operation) {
+  int error = atomic_exchange(&file->lost, false) ? EIO : 0;
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    const uint64_t key = atomic_load_explicit(&file->handle[k].key, memory_order_acquire);
+    if (key == 0 || !atomic_exchange(&file->handle[k].written, false)) continue;
+    const int64_t result = ask_about(k, key, operation);
+    if (may_be_lost(k, result, true)) error = error != 0 ? error : EIO;
+    else if (result < 0 && result != PENSTOCK_GONE && error == 0) error = (int)-result;
+  }
+  return error;
+}
+
+int penstock_close_everywhere(penstock_file* file) {
+  int error = atomic_exchange(&file->lost, false) ? EIO : 0;
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    const uint64_t key = atomic_exchange(&file->handle[k].key, 0);
+    if (key == 0) continue;
+    const bool written = atomic_exchange(&file->handle[k].written, false);
+    const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
+    if (may_be_lost(k, result, written)) error = error != 0 ? error : EIO;
+    else if (result < 0 && result != PENSTOCK_GONE && error == 0) error = (int)-result;
+  }
+  return error;
+}
+
+void penstock_give_up_number(int fd) {
+  pthread_mutex_lock(&lock);
+  for (penstock_connection* c = connections; c != NULL; c = c->always) {
+    if (c->link.fd == fd) penstock_link_move(&c->link);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void penstock_nodes_fork(bool begins) {
+  if (begins) pthread_mutex_lock(&lock);
+  else pthread_mutex_unlock(&lock);
+}
+
+// The child's copies of our connections would keep them open after the parent has gone.
+void penstock_nodes_forked(void) {
+  for (penstock_connection* c = connections; c != NULL; c = c->always) {
+    penstock_link_abandon(&c->link);
+    atomic_store_explicit(&c->overdue, false, memory_order_relaxed);
+    c->next = c->always;
+  }
+  broken = connections;
+  memset(nodes, 0, sizeof nodes);
+  map.known = false;
+}

@@ -1,0 +1,42 @@
+// This process as part of its job: the shared pages, the gate, and what it counts.
+
+#ifndef PENSTOCK_PROCESS_H
+#define PENSTOCK_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "page.h"
+
+// The control page, or NULL where everything passes through.
+const penstock_control* penstock_active(void);
+
+// A child of vfork shares our memory until it execs, and so does a child made past the C library
+// for all we know: such a process only passes through.
+bool penstock_is_stranger(void);
+
+// Around all that takes a lock of ours or talks to an I/O node; cancellation is off in between. False:
+// a signal handler came in between, and the thread below it may hold what we would wait for, or this
+// is a stranger. Then go straight to the kernel.
+bool penstock_enter(int* cancellable);
+void penstock_leave(int cancellable);
+
+// The process took a lock: from now on it never waits at the gate, or others would wait for it.
+void penstock_locked(void);
+
+// A data call of `bytes` bytes begins (waits at the gate), and ends having moved `result`.
+void penstock_begin(size_t bytes);
+enum penstock_kind { PENSTOCK_READS, PENSTOCK_WRITES, PENSTOCK_SYNCS, PENSTOCK_LEFT };
+void penstock_end(enum penstock_kind kind, ssize_t result);
+
+void penstock_count_open(void);
+void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
+void penstock_count_failed_open(void);
+
+// This process's number among those of the job that went to an I/O node.
+uint64_t penstock_ordinal(void);
+
+uint64_t penstock_now(void);  // CLOCK_MONOTONIC nanoseconds
+
+#endif

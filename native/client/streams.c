@@ -1,0 +1,161 @@
+// A stream of ours is a cookie stream around the native one that the C library opened: it reads and
+// writes through the calls, and the native one lends it its descriptor's number and what it needs
+// to become wide. A stream that turns wide is then a native one, and direct.
+
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#include "streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "process.h"
+#include "real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef struct {
+  FILE* native;
+  int fd;
+  bool lent;  // the native one belongs to the program, or to a stream that outlived us
+} cookie;
+
+static ssize_t read_cookie(void* of, char* data, size_t bytes) { return read(((cookie*)of)->fd, data, bytes); }
+
+// A stream takes anything but all for an error, and 0 as what tells it so.
+static ssize_t write_cookie(void* of, const char* data, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t written = write(((cookie*)of)->fd, data + done, bytes - done);
+    if (written <= 0) break;
+    done += (size_t)written;
+  }
+  return (ssize_t)done;
+}
+
+static int seek_cookie(void* of, off64_t* at, int whence) {
+  const off64_t position = lseek64(((cookie*)of)->fd, *at, whence);
+  if (position < 0) return -1;
+  *at = position;
+  return 0;
+}
+
+static int close_native(FILE* native, int fd) {
+  penstock_file* file = penstock_closing(fd);
+  const int result = penstock_real()->fclose(native);
+  if (file == NULL) return result;
+  const int error = errno;
+  const int theirs = penstock_release(file);
+  errno = theirs != 0 && result == 0 ? theirs : error;
+  return theirs != 0 ? EOF : result;
+}
+
+static int close_cookie(void* of) {
+  cookie* mine = of;
+  const int result = mine->lent ? close(mine->fd) : close_native(mine->native, mine->fd);
+  const int error = errno;
+  free(mine);
+  errno = error;
+  return result;
+}
+
+static FILE* around(FILE* native, const char* mode, bool lent) {
+  cookie* mine = malloc(sizeof *mine);
+  if (mine == NULL) return NULL;
+  *mine = (cookie){native, native->_fileno, lent};
+  const char* comma = strchr(mode, ',');
+  const char* plus = strchr(mode, '+');
+  const char plain[] = {mode[0], plus != NULL && (comma == NULL || plus < comma) ? '+' : '\0', '\0'};
+  const cookie_io_functions_t calls = {read_cookie, write_cookie, seek_cookie, close_cookie};
+  FILE* stream = fopencookie(mine, plain, calls);
+  if (stream == NULL) {
+    free(mine);
+    return NULL;
+  }
+  stream->_fileno = native->_fileno;
+  stream->_wide_data = native->_wide_data;
+  stream->_mode = 0;
+  return stream;
+}
+
+// One that converts characters, or cannot be wrapped, stays as the C library made it.
+static FILE* ours(FILE* native, const char* mode) {
+  if (native == NULL || !penstock_managed(native->_fileno) || strstr(mode, ",ccs=") != NULL) return native;
+  const int error = errno;
+  FILE* stream = around(native, mode, false);
+  errno = error;
+  return stream != NULL ? stream : native;
+}
+
+#define FOPEN(name)                                                  \
+  EXPORT FILE* name(const char* path, const char* mode) {            \
+    FILE* native = penstock_real()->name(path, mode);                \
+    if (native != NULL) penstock_opened(native->_fileno);            \
+    return ours(native, mode);                                       \
+  }
+FOPEN(fopen)
+FOPEN(fopen64)
+
+EXPORT FILE* fdopen(int fd, const char* mode) {
+  FILE* native = penstock_real()->fdopen(fd, mode);
+  if (native != NULL && penstock_managed(fd)) penstock_flagged(fd, fcntl(fd, F_GETFL));
+  return ours(native, mode);
+}
+
+// It turns any stream into a native one, in place, and direct. A cookie and its lender stay behind.
+#define FREOPEN(name)                                                                  \
+  EXPORT FILE* name(const char* path, const char* mode, FILE* stream) {                \
+    const int fd = stream->_fileno;                                                    \
+    penstock_file* file = penstock_hold(fd);                                           \
+    FILE* native = penstock_real()->name(path, mode, stream);                          \
+    const int error = errno;                                                           \
+    if (file != NULL) penstock_closed_unseen(fd, file);                                \
+    if (native != NULL) penstock_opened(native->_fileno);                              \
+    errno = error;                                                                     \
+    return native;                                                                     \
+  }
+FREOPEN(freopen)
+FREOPEN(freopen64)
+
+// Of a native stream, or one that became so, the C library closes the descriptor unseen.
+EXPORT int fclose(FILE* stream) {
+  const int fd = stream->_fileno;
+  penstock_file* file = penstock_hold(fd);
+  const int result = penstock_real()->fclose(stream);
+  if (file == NULL) return result;
+  const int error = errno;
+  const int theirs = penstock_closed_unseen(fd, file);
+  errno = theirs != 0 && result == 0 ? theirs : error;
+  return theirs != 0 ? EOF : result;
+}
+
+static bool redirected;
+
+static void replace_output(int buffering) {
+  FILE* stream = __fpending(stdout) == 0 ? around(stdout, "w", true) : NULL;
+  if (stream == NULL) return;
+  setvbuf(stream, NULL, buffering, BUFSIZ);
+  stdout = stream;
+  redirected = true;
+}
+
+void penstock_streams_start(void) {
+  // Where C++ is about, std::cout may have taken the native stream already: the two would mix up
+  // their order.
+  if (penstock_managed(STDOUT_FILENO) && !penstock_defined("_ZSt4cout")) replace_output(_IOFBF);
+}
+
+// Shells redirect themselves for what they do without another process. Other programs may have kept
+// the old stream somewhere.
+void penstock_streams_redirected(void) {
+  const char* name = program_invocation_short_name;
+  if (redirected || !penstock_managed(STDOUT_FILENO) || penstock_is_stranger()) return;
+  if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output(_IOLBF);
+}
