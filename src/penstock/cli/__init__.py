@@ -24,6 +24,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "status": ("penstock.cli.status:status", "Jobs, I/O nodes, and what they moved."),
     "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
     "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
+    "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),

@@ -4,8 +4,8 @@
       "number_of_files", "spatiality", "total_size", "request_size", "validation", "direct_io",
       "stone_wall"}]}]}
 
-Numbers may be strings. FORGE's first format, one pattern without phases, is read too: it is written,
-then read. docs/pattern-files.md has it field by field.
+Numbers may be strings. FORGE's first format, one pattern without phases, is read too: it is
+written, then read. docs/pattern-files.md has it field by field.
 """
 
 import difflib

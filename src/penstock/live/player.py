@@ -1,10 +1,10 @@
-"""The ranks that replay a phase: one process each, all of them through a barrier at every operation.
+"""The ranks that replay a phase: one process each, which begin every operation together.
 
-`python -m penstock.live.player PLAN` is the command of a job. It forks the ranks, or under mpiexec is
-one of them; each rank leaves its times beside the plan. No package beyond msgspec is imported here,
-so that the ranks are quick to start.
+`python -m penstock.live.player PLAN` is the command of a job. It forks the ranks, or under mpiexec
+is one of them; each rank leaves its times beside the plan.
 """
 
+import importlib
 import mmap
 import multiprocessing
 import os
@@ -184,7 +184,8 @@ def prefill(plan: Plan) -> None:
 
 def _fill(plan: Plan, pattern: Pattern, rank: int, file: str) -> None:
     buffer = content(pattern.request_size, plan.seed)
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as out:
+    Path(file).touch(mode=0o600)
+    with Path(file).open("r+b") as out:
         for request in range(pattern.requests(plan.ranks)):
             offset = pattern.offset(request, rank, plan.ranks)
             stamp(buffer, offset)
@@ -200,7 +201,7 @@ def validate(plan: Plan, did: list[Did]) -> str:
         buffer = content(pattern.request_size, plan.seed)
         for rank in range(plan.ranks):
             moved = max(d.bytes for d in did if (d.pattern, d.rank) == (k, rank))
-            with open(pattern.file(plan.folder, rank), "rb") as file:
+            with Path(pattern.file(plan.folder, rank)).open("rb") as file:
                 for request in range(moved // pattern.request_size):
                     offset = pattern.offset(request, rank, plan.ranks)
                     stamp(buffer, offset)
@@ -233,9 +234,8 @@ def _forked(plan: Plan) -> int:
 
 
 def _one_of_mpi(plan: Plan) -> int:
-    from mpi4py import MPI  # noqa: PLC0415 - an option of who has it
-
-    world = MPI.COMM_WORLD
+    # By name: it is not among the package's dependencies.
+    world = importlib.import_module("mpi4py.MPI").COMM_WORLD
     if world.Get_size() != plan.ranks:
         raise SystemExit(f"mpiexec started {world.Get_size()} ranks, not {plan.ranks}")
     _rank(plan, world.Get_rank(), world.Barrier, lambda: world.Abort(1))
