@@ -18,7 +18,6 @@ from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
 from penstock.live.state import State, end, gone, holder
 
-STAND_IN = (sys.executable, str(Path(__file__).parent / "stand_in.py"))
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 WAIT = 20.0
 Up = Callable[..., State]
@@ -30,7 +29,7 @@ def up(root: Path, tmp_path: Path) -> Iterator[Up]:
     state = State(tmp_path / "state")
 
     def up(**changes: Any) -> State:
-        told: dict[str, Any] = {"io_nodes": 2, "io_node": STAND_IN, "roots": [str(root)]}
+        told: dict[str, Any] = {"io_nodes": 2, "roots": [str(root)]}
         launcher.up(Deployment(state=str(state.folder), **(told | changes)))
         return state
 
@@ -270,20 +269,35 @@ def test_down_leaves_running_jobs_running_directly(state: State) -> None:
     assert (again.returncode, again.stdout.split()[:2]) == (0, ["nothing", "is"])
 
 
-def test_a_remap_reaches_the_running_job(state: State) -> None:
+def test_a_remap_is_over_when_the_job_has_it(state: State) -> None:
     controller, begun = begin(state, io_nodes=1)
     with controller:
         assert [node.number for node in begun.nodes] == [0]
-        remap = ("remap", "--state", state.folder, "test")
-        assert penstock(*remap, "--io-nodes", "1,0", "--stripe", "64KiB").returncode == 0
-        mapped = controller.receive(wire.Mapped, WAIT)
-        assert [node.number for node in mapped.nodes] == [1, 0]
-        assert mapped.stripe == 65536
-        assert penstock(*remap, "--direct").returncode == 0
+        remap = [*PENSTOCK, "remap", "--state", str(state.folder), "test"]
+        with subprocess.Popen([*remap, "--io-nodes", "1,0", "--stripe", "64KiB"]) as verb:
+            mapped = controller.receive(wire.Mapped, WAIT)
+            assert [node.number for node in mapped.nodes] == [1, 0]
+            assert mapped.stripe == 65536
+            assert verb.poll() is None
+            controller.send(wire.Counted(counters={"maps": 1}))
+            assert verb.wait(WAIT) == 0
+        # A job that does not answer is told of, and not waited for.
+        silent = penstock(*remap[len(PENSTOCK) :], "--direct")
+        assert (silent.returncode, "does not answer" in silent.stderr) == (2, True)
         assert map_of(controller) == {}
-        wrong = penstock("remap", "--state", state.folder, "tset.1", "--direct")
-        assert wrong.returncode == 2
-        assert "did you mean 'test.1'" in wrong.stderr
+
+
+def test_a_wrong_remap_says_what_is_wrong(state: State) -> None:
+    controller, _ = begin(state)
+    with controller:
+        for args, said in (
+            (("tset.1", "--direct"), "did you mean 'test.1'"),
+            (("test", "--io-nodes", "0,7"), "no I/O node 7"),
+            (("test", "--io-nodes", "zero"), "no list of numbers"),
+            (("test",), "--direct"),
+        ):
+            wrong = penstock("remap", "--state", state.folder, *args)
+            assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
 
 
 def test_a_job_whose_connection_breaks_off_is_lost(state: State) -> None:
@@ -312,10 +326,10 @@ def test_who_holds_a_lock_is_asked_before_it_is_killed(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         assert holder(lock) == process.pid
-        assert end(lock, grace=0.1)
+        assert end([lock], grace=0.1)
         assert process.wait(WAIT) == -signal.SIGKILL
     assert holder(lock) is None
-    assert not end(lock)
+    assert not end([lock])
 
 
 def test_a_state_directory_must_be_ours_and_closed(tmp_path: Path, root: Path) -> None:

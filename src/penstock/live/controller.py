@@ -21,7 +21,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.assignments import Assignments
-from penstock.live.deployment import Deployment
+from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.jobs import Job, Jobs
 from penstock.live.state import State, sign
@@ -46,6 +46,7 @@ class Controller:
         )
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._connections: set[asyncio.Task[None]] = set()
+        self._counted = asyncio.Condition()
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
 
@@ -86,6 +87,7 @@ class Controller:
 
     def _push(self, job: str, mapped: wire.Mapped) -> None:
         if job in self._writers:
+            self.jobs.running[job].maps += 1
             self._writers[job].write(channel.line(mapped))
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,12 +139,28 @@ class Controller:
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
-    def remap(self, remap: wire.Remap) -> None:
-        """Give a running job other I/O nodes."""
+    async def remap(self, remap: wire.Remap) -> None:
+        """Give a running job other I/O nodes; return when it has them."""
         job = self.jobs.find(remap.job)
         self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
         job.io_nodes = self.assignments.numbers(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
+        wanted = job.maps
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN), self._counted:
+                await self._counted.wait_for(
+                    lambda: job.state != "running" or job.counters.get("maps", 0) >= wanted
+                )
+        except TimeoutError:
+            raise InputError(
+                f"job {job.id} does not answer; its new map waits for it in its connection"
+            ) from None
+
+    async def counted(self, job: Job, counters: dict[str, int]) -> None:
+        """Take note of what a job did."""
+        async with self._counted:
+            job.counters = counters
+            self._counted.notify_all()
 
     async def stop(self) -> None:
         """Begin to stop, and return when the I/O nodes have ended."""
@@ -215,15 +233,15 @@ class Talk:
                 return begun
             case wire.Counted():
                 if self._job is not None:
-                    self._job.counters = message.counters
+                    await self._controller.counted(self._job, message.counters)
                 return None
             case wire.Ended():
                 if self._job is not None:
-                    self._job.counters = message.counters
-                    self._controller.end(self._job, message.status)
-                    self._job = None
+                    job, self._job = self._job, None
+                    self._controller.end(job, message.status)
+                    await self._controller.counted(job, message.counters)
             case wire.Remap():
-                self._controller.remap(message)
+                await self._controller.remap(message)
             case wire.Ask():
                 return await self._controller.status()
             case wire.Stop():

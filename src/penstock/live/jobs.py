@@ -38,6 +38,7 @@ class Job:
     began: float  # seconds since the epoch
     io_nodes: tuple[int, ...] = ()  # those it had last
     counters: Mapping[str, int] = field(default_factory=dict)
+    maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke off
     status: int | None = None
 

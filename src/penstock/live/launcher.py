@@ -60,7 +60,7 @@ def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[by
         with controller.stdout as answer:
             _await_ready(state, answer.fileno(), deployment.serves_within + CLEANS_WITHIN)
     except BaseException:
-        end(state.lock, grace=STOPS_WITHIN)
+        end([state.lock], grace=STOPS_WITHIN)
         controller.kill()
         controller.wait()
         state.clean()
@@ -112,7 +112,7 @@ def down(state: State) -> bool:
         return bool(_clean(state))
     with suppress(OSError):
         _stop(state, os.pidfd_open(pid))
-    end(state.lock, grace=STOPS_WITHIN)
+    end([state.lock], grace=STOPS_WITHIN)
     _clean(state)
     return True
 

@@ -154,6 +154,8 @@ class _Job:
         self._pages = pages
         self._controller = controller
         self._connected = True
+        self._sending = threading.Lock()
+        self._maps = 0  # taken so far, so that the controller knows which one is in force
         self._listener = threading.Thread(target=self._listen, name="penstock-map", daemon=True)
         self._listener.start()
 
@@ -180,14 +182,16 @@ class _Job:
         return Outcome(job=self._id, status=status, counters=counters)
 
     def _counters(self) -> dict[str, int]:
-        total = dict.fromkeys(_SUMMED, 0)
+        total = dict.fromkeys(_SUMMED, 0) | {"maps": self._maps}
         for thread in self._pages.threads():
             for name in _SUMMED:
                 total[name] += getattr(thread, name)
         return total
 
     def _tell(self, message: wire.Message) -> None:
-        if self._connected:
+        with self._sending:
+            if not self._connected:
+                return
             try:
                 self._controller.send(message)
             except OSError:
@@ -200,6 +204,8 @@ class _Job:
                 match self._controller.receive(wire.Mapped | wire.Done | wire.Failed, None):
                     case wire.Mapped() as mapped:
                         self._pages.assign(mapped.nodes, stripe=mapped.stripe)
+                        self._maps += 1
+                        self._tell(wire.Counted(counters=self._counters()))
                     case _:
                         return
 

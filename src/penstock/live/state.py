@@ -9,7 +9,8 @@ import os
 import select
 import signal
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -105,9 +106,7 @@ class State:
 
         To be called by who holds the controller's lock.
         """
-        left = 0
-        for lock in self.folder.glob("io-node-*.lock"):
-            left += end(lock)
+        left = end(list(self.folder.glob("io-node-*.lock")))
         for kind in ("io-node-*.sock", "io-node-*.control", "agent-*.sock", "controller.sock"):
             for path in self.folder.glob(kind):
                 path.unlink(missing_ok=True)
@@ -153,31 +152,41 @@ def holder(path: Path) -> int | None:
         os.close(descriptor)
 
 
-def end(lock: Path, *, grace: float = GRACE) -> bool:
-    """End the process that holds a lock: asked first, then killed; say whether there was one."""
+def end(locks: Sequence[Path], *, grace: float = GRACE) -> int:
+    """End the processes that hold locks: asked first, then killed; return how many there were."""
+    processes = [process for lock in locks if (process := _process(lock)) is not None]
+    try:
+        for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, GRACE)):
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(process, number)
+            until = time.monotonic() + seconds
+            if all(gone(process, until - time.monotonic()) for process in processes):
+                break
+    finally:
+        for process in processes:
+            os.close(process)
+    return len(processes)
+
+
+def _process(lock: Path) -> int | None:
+    """Return a descriptor of the process that holds a lock; None: nobody does."""
     pid = holder(lock)
     if not pid:
-        return False
+        return None
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
-        return False
-    try:
-        # Still held: the descriptor is of the process that signed, not of a later one.
-        if holder(lock) != pid:
-            return False
-        for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, GRACE)):
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(process, number)
-            if gone(process, seconds):
-                break
-    finally:
-        os.close(process)
-    return True
+        return None
+    # Still held: the descriptor is of the process that signed, not of a later one.
+    if holder(lock) == pid:
+        return process
+    os.close(process)
+    return None
 
 
 def gone(process: int, seconds: float) -> bool:
     """Wait until a process (a pidfd) has ended; say whether it has."""
     poll = select.poll()
     poll.register(process, select.POLLIN)
-    return bool(poll.poll(round(seconds * 1000)))
+    return bool(poll.poll(max(round(seconds * 1000), 0)))
