@@ -91,19 +91,19 @@ def explore(
         seed=seed,
     )
     roots = managed((_root(told) if root is None else root,))
-    settings = wire.Settings(scheduler=scheduler, depth=depth or told.dispatchers)
+    deployment = Deployment(
+        state="",
+        roots=roots,
+        io_nodes=max(counts),
+        emulate=emulated(emulate, roots),
+        settings=wire.Settings(scheduler=scheduler, depth=depth or told.dispatchers),
+        stripe=deployed.volume(stripe, "--stripe"),
+        attached=True,
+    )
     out.mkdir(parents=True, exist_ok=True)
-    header = _header(told, roots, emulate, settings, stripe, mpi=mpi)
+    header = _header(told, deployment, mpi=mpi)
     with Journal(out / "runs.jsonl", header) as journal, explorer.private_state() as state:
-        deployment = Deployment(
-            state=str(state),
-            roots=roots,
-            io_nodes=max(counts),
-            emulate=emulated(emulate, roots),
-            settings=settings,
-            stripe=deployed.volume(stripe, "--stripe"),
-            attached=True,
-        )
+        deployment = msgspec.structs.replace(deployment, state=str(state))
         wanted = [cell for cell in cells if _id(cell) not in journal.entries]
         if wanted:
             _measure(Explorer(deployment, told.phases, seed=seed, mpi=mpi), wanted, journal)
@@ -190,23 +190,15 @@ def _root(told: Patterns) -> Path:
     return folder
 
 
-def _header(
-    told: Patterns,
-    roots: list[str],
-    emulate: str | None,
-    settings: wire.Settings,
-    stripe: str | None,
-    *,
-    mpi: bool,
-) -> dict[str, Any]:
+def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, Any]:
     """Return what all runs of a results file have in common."""
     return {
         "study": "explore",
         "patterns": hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16],
-        "root": roots[0],
-        "emulated": emulate,
-        "settings": msgspec.json.encode(settings).decode(),
-        "stripe": stripe,
+        "root": deployment.roots[0],
+        "emulated": deployment.emulate,
+        "settings": msgspec.json.encode(deployment.settings).decode(),
+        "stripe": deployment.stripe,
         "ranks": "mpi" if mpi else "forked",
     }
 
