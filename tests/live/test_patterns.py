@@ -11,6 +11,7 @@ from penstock.errors import InputError
 from penstock.live import patterns
 from penstock.live.patterns import Pattern
 
+ROOT = Path(__file__).parents[2]
 FORGE = {
     "forwarders": "2",
     "handlers": "16",
@@ -72,6 +73,14 @@ def test_the_first_format_is_one_pattern_written_then_read(read: Any) -> None:
     assert [pattern.operation for pattern in phase.patterns] == ["write", "read"]
     assert {pattern.total_size for pattern in phase.patterns} == {1024}
     assert (told.forwarders, ignored) == (1, [])
+
+
+def test_the_documented_example_and_the_one_that_comes_along_are_read(read: Any) -> None:
+    page = (ROOT / "docs" / "pattern-files.md").read_text()
+    told, ignored = read(page.split("```json\n")[1].split("```")[0])
+    assert (told.phases[0].name, ignored) == ("checkpoint", [])
+    told, ignored = read((ROOT / "examples" / "patterns.json").read_text())
+    assert (len(told.phases), ignored) == (2, [])
 
 
 def test_keys_of_other_versions_are_told_and_left(read: Any) -> None:
