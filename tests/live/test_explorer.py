@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from penstock.live import explorer, player
+from penstock.errors import InputError
+from penstock.live import explorer, launcher, player
 from penstock.live.deployment import Deployment
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.patterns import Pattern, Phase
@@ -52,6 +54,19 @@ READ = Phase(
         )
     ],
 )
+DIRECT_IO = Phase(
+    name="direct-io",
+    patterns=[
+        Pattern(
+            operation=operation,
+            total_size=256 * KIB,
+            request_size=64 * KIB,
+            validation=True,
+            direct_io=True,
+        )
+        for operation in ("write", "read")
+    ],
+)
 WALL = Phase(
     name="wall",
     patterns=[
@@ -71,7 +86,9 @@ def exploring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     root = tmp_path_factory.mktemp("root")
     with explorer.private_state() as state:
         deployment = Deployment(state=str(state), roots=[str(root)], io_nodes=2, attached=True)
-        with Explorer(deployment, [OWN, SHARED, READ, WALL], seed=1, mpi=False) as exploring:
+        with Explorer(
+            deployment, [OWN, SHARED, READ, WALL, DIRECT_IO], seed=1, mpi=False
+        ) as exploring:
             yield exploring
     assert not state.exists()
     assert list(root.iterdir()) == []
@@ -99,6 +116,36 @@ def test_a_stone_wall_ends_what_would_take_for_ever(exploring: Explorer) -> None
     assert run.bytes == run.forwarded_bytes > 0
 
 
+@pytest.mark.parametrize("io_nodes", [0, 1])
+def test_past_the_page_cache(exploring: Explorer, tmp_path: Path, io_nodes: int) -> None:
+    try:
+        os.close(os.open(tmp_path / "probe", os.O_CREAT | os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        pytest.skip("the file system of temporary files has no O_DIRECT")
+    run = exploring.run(Cell("direct-io", 2, io_nodes, 0))
+    assert run.marked == ""
+    assert run.bytes == 512 * KIB
+
+
+def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    (tmp_path / "root").mkdir()
+    with explorer.private_state() as state:
+        roots = [str(tmp_path / "root")]
+        deployment = Deployment(state=str(state), roots=roots, io_nodes=1, attached=True)
+        with Explorer(deployment, [SHARED], seed=1, mpi=True) as exploring:
+            run = exploring.run(Cell("shared", 2, 1, 0))
+    assert run.marked == ""
+    assert run.bytes == run.forwarded_bytes == 1024 * KIB
+    assert {timed.rank for timed in run.ranks} == {0, 1}
+
+
+def test_mpi_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match="--mpi"):
+        explorer.check_mpi()
+
+
 def test_runs_past_the_io_nodes_are_marked(
     exploring: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +163,19 @@ def test_files_that_are_not_what_was_written_are_found(tmp_path: Path) -> None:
         file.seek(70 * KIB)
         file.write(b"\0\0")
     assert "wrong at 65536" in player.validate(plan, did)
+
+
+def test_a_rank_that_fails_ends_the_others_and_says_why(tmp_path: Path) -> None:
+    """Rank 1 finds a directory where its file should be; rank 0 would wait for it for a day."""
+    (tmp_path / "forge.00001").mkdir()
+    plan = Plan(
+        phase=OWN, folder=str(tmp_path), ranks=2, seed=1, results=str(tmp_path), patience=86400.0
+    )
+    (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
+    command = [sys.executable, "-m", "penstock.live.player", str(tmp_path / "plan")]
+    status = subprocess.run(command, timeout=30, check=False).returncode
+    with pytest.raises(launcher.LaunchError, match=r"phase 'own': rank 1: .*directory"):
+        explorer._collected(plan, status)
 
 
 def test_a_makespan_is_the_slowest_ranks_time_since_the_first_began() -> None:

@@ -143,6 +143,15 @@ def test_without_a_controller_the_command_runs_plainly(tmp_path: Path) -> None:
     assert (required.stdout, required.returncode) == ("", 2)
 
 
+def test_a_job_that_cannot_be_one_runs_plainly(state: State, root: Path) -> None:
+    """The managed directory is gone: no reason not to run what does not need it."""
+    root.rmdir()
+    result = penstock("run", "--state", state.folder, "--", "sh", "-c", "echo done; exit 3")
+    assert (result.stdout, result.returncode) == ("done\n", 3)
+    assert "running the command plainly" in result.stderr
+    root.mkdir()
+
+
 def test_a_second_up_is_refused_and_the_first_goes_on(up: Up) -> None:
     state = up()
     with pytest.raises(InputError, match="already up"):

@@ -116,8 +116,8 @@ def _measure(exploring: Explorer, wanted: Sequence[Cell], journal: Journal) -> N
         for cell in wanted:
             try:
                 run = exploring.run(cell)
-            except runner.NoControllerError as error:
-                raise click.ClickException(f"the controller has gone: {error}") from error
+            except runner.NoJobError as error:
+                raise click.ClickException(str(error)) from error
             journal.add(_entry(run))
             shown.advance()
 

@@ -62,15 +62,22 @@ def _run(
     state: State, command: tuple[str, ...], name: str, io_nodes: int | None, *, require: bool
 ) -> int:
     try:
-        if not state.is_up():
-            raise runner.NoControllerError("nothing is up")
+        _check_up(state)
         return runner.run(state, command, name=name, io_nodes=io_nodes).status
-    except runner.NoControllerError as error:
-        why = f"no controller in {state.folder} ({error})"
+    except runner.NoJobError as error:
         if require:
-            raise InputError(f"{why}; 'penstock up' brings one up") from error
-        click.echo(f"penstock: {why}; running the command plainly", err=True)
+            raise InputError(f"{error}; 'penstock up' brings a deployment up") from error
+        click.echo(f"penstock: {error}; running the command plainly", err=True)
     return runner.plainly(command)
+
+
+def _check_up(state: State) -> None:
+    try:
+        up = state.is_up()
+    except InputError as error:  # such as another user's directory: no reason not to run
+        raise runner.NoJobError(str(error)) from error
+    if not up:
+        raise runner.NoJobError(f"no controller in {state.folder}")
 
 
 def _name(program: str) -> str:

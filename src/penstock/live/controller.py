@@ -6,7 +6,6 @@ deployment's lock, which it inherits and holds.
 """
 
 import asyncio
-import ctypes
 import logging
 import os
 import signal
@@ -24,11 +23,11 @@ from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.jobs import Job, Jobs
+from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.surroundings import Surroundings
 
 _TO_CONTROLLER = wire.Begin | wire.Counted | wire.Ended | wire.Remap | wire.Ask | wire.Stop
-_PR_SET_PDEATHSIG = 1
 log = logging.getLogger("penstock.controller")
 
 
@@ -271,10 +270,7 @@ def main() -> None:
     """Be the controller of the deployment on standard input."""
     deployment = msgspec.json.decode(sys.stdin.buffer.read(), type=Deployment)
     if deployment.attached:
-        # Whoever started it may be gone already.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() == 1:
-            return
+        end_with_parent(signal.SIGTERM)
     elif os.fork():
         os._exit(0)
     sign(int(sys.argv[1]), os.getpid())

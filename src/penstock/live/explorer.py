@@ -30,8 +30,8 @@ from penstock.live.player import Answer, Did, Plan
 from penstock.live.state import State
 
 MEGA = 1e6
-PATIENCE = 600.0
-"""Seconds that a rank waits for the others at most."""
+PATIENCE = 86400.0
+"""Seconds that a rank waits for the others, which may write for long; none waits for a dead one."""
 
 
 class Cell(NamedTuple):

@@ -9,14 +9,18 @@ import mmap
 import multiprocessing
 import os
 import random
+import signal
 import struct
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import connection
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from penstock.live.parent import end_with_parent
 from penstock.live.patterns import DATA, Pattern, Phase
 
 _STAMP = struct.Struct("<Q")
@@ -211,11 +215,16 @@ def validate(plan: Plan, did: list[Did]) -> str:
     return ""
 
 
+def _forked_rank(plan: Plan, rank: int, gate: Any) -> None:
+    end_with_parent(signal.SIGKILL)
+    _rank(plan, rank, gate.wait, gate.abort)
+
+
 def _rank(plan: Plan, rank: int, barrier: Barrier, abort: Callable[[], object]) -> None:
     try:
         answer = Answer(did=Player(plan, rank, barrier).play())
     except Exception as error:
-        answer = Answer(error=f"rank {rank}: {error or type(error).__name__}")
+        answer = Answer(error=f"rank {rank}: {str(error) or type(error).__name__}")
         abort()
     plan.result(rank).write_bytes(msgspec.json.encode(answer))
 
@@ -223,13 +232,18 @@ def _rank(plan: Plan, rank: int, barrier: Barrier, abort: Callable[[], object]) 
 def _forked(plan: Plan) -> int:
     fork = multiprocessing.get_context("fork")
     gate = fork.Barrier(plan.ranks, timeout=plan.patience)
-    ranks = [
-        fork.Process(target=_rank, args=(plan, k, gate.wait, gate.abort)) for k in range(plan.ranks)
-    ]
+    ranks = [fork.Process(target=_forked_rank, args=(plan, k, gate)) for k in range(plan.ranks)]
     for rank in ranks:
         rank.start()
-    for rank in ranks:
-        rank.join()
+    alive: dict[object, Any] = {rank.sentinel: rank for rank in ranks}
+    while alive:
+        for sentinel in connection.wait([rank.sentinel for rank in alive.values()]):
+            ended = alive.pop(sentinel)
+            ended.join()
+            if ended.exitcode:
+                # The others would wait for it at the barrier.
+                for other in alive.values():
+                    other.kill()
     return max(abs(rank.exitcode or 0) for rank in ranks)
 
 
@@ -245,6 +259,8 @@ def _one_of_mpi(plan: Plan) -> int:
 def main() -> int:
     """Play the plan in the file that is named."""
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
+    # The terminal's interrupt ends all ranks at once, and without a word from each.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _one_of_mpi(plan) if plan.mpi else _forked(plan)
 
 

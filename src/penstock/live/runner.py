@@ -9,11 +9,13 @@ import pwd
 import signal
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
+from penstock.errors import InputError
+from penstock.files import reason
 from penstock.live import wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
@@ -39,8 +41,8 @@ _SUMMED = tuple(
 )
 
 
-class NoControllerError(Exception):
-    """There is no controller to register with, and why."""
+class NoJobError(Exception):
+    """A command cannot be a job, and why: nothing was run."""
 
 
 class CannotRunError(Exception):
@@ -78,7 +80,7 @@ def run(
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Run a command as a job; NoControllerError: nothing was run.
+    """Run a command as a job; InputError: the controller refuses it.
 
     To be called from the main thread, whose signals go to the command meanwhile.
     """
@@ -88,31 +90,38 @@ def run(
     try:
         controller = Channel(state.controller)
     except OSError as error:
-        raise NoControllerError(error.strerror or str(error)) from error
-    with controller:
+        raise NoJobError(f"no controller in {state.folder}: {reason(error)}") from error
+    with controller, ExitStack() as stack:
         try:
             begun = controller.ask(begin, wire.Begun)
         except OSError as error:
-            raise NoControllerError(str(error)) from error
-        with (
-            Pages(
-                [Path(root) for root in begun.roots],
-                job=begun.job,
-                longest_wait=begun.longest_wait,
-                patience=begun.patience,
-            ) as pages,
-            _blocked(FORWARDED | {signal.SIGCHLD}) as before,
-            Agent(pages, state.agent(os.getpid())) as agent,
-        ):
-            job = _Job(controller, begun, pages)
-            surrounded = os.environ | (environment or {}) | begun.environment
-            surrounded |= agent.environment(above=begun.above, below=begun.preload)
-            try:
-                pid = _spawn(command, surrounded, before)
-            except CannotRunError as error:
-                job.end(error.status)
-                raise
-            return job.follow(pid)
+            raise NoJobError(f"no answer of the controller: {reason(error)}") from error
+        before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
+        try:
+            pages = stack.enter_context(_pages(begun))
+            path = state.agent(os.getpid())
+            path.unlink(missing_ok=True)  # of one that had this number and was killed
+            agent = stack.enter_context(Agent(pages, path))
+            preload = agent.environment(above=begun.above, below=begun.preload)
+        except (InputError, OSError) as error:
+            raise NoJobError(reason(error)) from error
+        job = _Job(controller, begun, pages)
+        surrounded = os.environ | (environment or {}) | begun.environment | preload
+        try:
+            pid = _spawn(command, surrounded, before)
+        except CannotRunError as error:
+            job.end(error.status)
+            raise
+        return job.follow(pid)
+
+
+def _pages(begun: wire.Begun) -> Pages:
+    return Pages(
+        [Path(root) for root in begun.roots],
+        job=begun.job,
+        longest_wait=begun.longest_wait,
+        patience=begun.patience,
+    )
 
 
 def _user() -> str:
