@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 // The C library's inline checks would define some of these names before us.
 #undef _FORTIFY_SOURCE
+#include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -131,9 +132,6 @@ static int after_fcntl(int fd, int command, const void* argument, int result) {
     case F_DUPFD_CLOEXEC:
       copied(fd, result);
       break;
-    case F_SETFL:
-      if (result == 0) penstock_flagged(fd, (int)(intptr_t)argument);
-      break;
     case F_SETLK:
     case F_SETLKW:
     case F_OFD_SETLK:
@@ -225,6 +223,31 @@ LEFT(copy_file_range, (int in, off64_t* from, int out, off64_t* to, size_t n, un
      (in, from, out, to, n, flags))
 LEFT(sendfile, (int out, int in, off_t* from, size_t n), (out, in, from, n))
 LEFT(sendfile64, (int out, int in, off64_t* from, size_t n), (out, in, from, n))
+
+// So do those that come back before they are done; their bytes are counted as they are asked for.
+static void left(int fd, size_t bytes) {
+  if (!penstock_managed(fd)) return;
+  penstock_begin(bytes);
+  penstock_end(PENSTOCK_LEFT, (ssize_t)bytes);
+}
+#define AIO(name, block)                        \
+  EXPORT int name(struct block* request) {      \
+    left(request->aio_fildes, request->aio_nbytes); \
+    return penstock_real()->name(request);      \
+  }
+AIO(aio_read, aiocb)
+AIO(aio_read64, aiocb64)
+AIO(aio_write, aiocb)
+AIO(aio_write64, aiocb64)
+#define LISTIO(name, block)                                                                        \
+  EXPORT int name(int mode, struct block* const list[], int count, struct sigevent* event) {       \
+    for (int k = 0; k < count; ++k) {                                                              \
+      if (list[k] != NULL) left(list[k]->aio_fildes, list[k]->aio_nbytes);                         \
+    }                                                                                              \
+    return penstock_real()->name(mode, list, count, event);                                        \
+  }
+LISTIO(lio_listio, aiocb)
+LISTIO(lio_listio64, aiocb64)
 
 // The I/O nodes that wrote are asked first, then the kernel for what we wrote ourselves.
 #define SYNC(name, data_only)                                            \

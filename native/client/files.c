@@ -125,10 +125,13 @@ static bool status_of(int fd, struct stat* status) {
 #endif
 }
 
-static void learn(int fd, bool shared) {
+void penstock_opened(int fd) {
   const penstock_control* page = penstock_active();
   int cancellable;
-  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || !penstock_enter(&cancellable)) return;
+  if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_stranger() ||
+      !penstock_enter(&cancellable)) {
+    return;
+  }
   const int error = errno;
   struct stat status;
   char path[PATH_MAX];
@@ -142,8 +145,6 @@ static void learn(int fd, bool shared) {
     file->inode = status.st_ino;
     atomic_store_explicit(&file->direct, false, memory_order_relaxed);
     atomic_store_explicit(&file->lost, false, memory_order_relaxed);
-    atomic_store_explicit(&file->shared, shared, memory_order_relaxed);
-    atomic_store_explicit(&file->appending, (flags & O_APPEND) != 0, memory_order_relaxed);
     atomic_store_explicit(&file->references, 1, memory_order_release);
     penstock_count_open();
   }
@@ -152,22 +153,9 @@ static void learn(int fd, bool shared) {
   errno = error;
 }
 
-void penstock_opened(int fd) { learn(fd, false); }
-
 void penstock_copied(int from, int to) {
   if (to < 0 || to >= PENSTOCK_DESCRIPTORS || from == to || penstock_is_stranger()) return;
   set(to, penstock_hold(from));
-}
-
-void penstock_flagged(int fd, int flags) {
-  penstock_file* file = penstock_hold(fd);
-  if (file == NULL) return;
-  atomic_store_explicit(&file->appending, (flags & O_APPEND) != 0, memory_order_relaxed);
-  // The I/O node opened it with other flags than it has now.
-  if (((uint32_t)flags & O_DIRECT) != (file->access & O_DIRECT)) {
-    atomic_store_explicit(&file->direct, true, memory_order_relaxed);
-  }
-  penstock_release(file);
 }
 
 penstock_file* penstock_closing(int fd) {
@@ -205,7 +193,6 @@ void penstock_files_forked(void) {
     penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
     if (file == NULL) continue;
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
-    atomic_store_explicit(&file->shared, true, memory_order_relaxed);
     forget_handles(file);
   }
 }
@@ -222,7 +209,7 @@ void penstock_learn_descriptors(void) {
       const char* name = entries + at + 19;
       int fd = 0;
       for (const char* c = name; *c >= '0' && *c <= '9'; ++c) fd = 10 * fd + (*c - '0');
-      if (*name >= '0' && *name <= '9' && fd != directory) learn(fd, true);
+      if (*name >= '0' && *name <= '9' && fd != directory) penstock_opened(fd);
       at += length;
     }
   }

@@ -28,8 +28,6 @@ typedef struct penstock_file {
   uint64_t device;
   uint64_t inode;
   _Atomic bool direct;    // an I/O node could not open it
-  _Atomic bool appending;
-  _Atomic bool shared;    // with other processes, which may change its flags unseen
   _Atomic bool lost;      // acknowledged writes went down with their I/O node's host
   struct penstock_file* next;  // while it is unused
   penstock_handle handle[PENSTOCK_MAP_NODES];
@@ -42,10 +40,9 @@ static inline bool penstock_managed(int fd) {
          atomic_load_explicit(&penstock_files[fd], memory_order_relaxed) != NULL;
 }
 
-// A descriptor was opened, copied, or given other flags.
+// A descriptor was opened, or copied.
 void penstock_opened(int fd);
 void penstock_copied(int from, int to);
-void penstock_flagged(int fd, int flags);
 
 // A descriptor is about to be closed: its file, to be released after the call. The table is told
 // before it, because another thread may get the same number at once after it.

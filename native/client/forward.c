@@ -56,11 +56,11 @@ static size_t forwardable(const penstock_call* call, const penstock_file* file) 
   return bytes;
 }
 
-static bool appends(int fd, const penstock_file* file) {
-  if (!atomic_load_explicit(&file->shared, memory_order_relaxed)) {
-    return atomic_load_explicit(&file->appending, memory_order_relaxed);
-  }
-  return (syscall(SYS_fcntl, fd, F_GETFL) & O_APPEND) != 0;
+// Whoever shares the descriptor may have changed its flags, in other processes unseen: a write that
+// appends can only be done through itself, and the I/O node opened the file with these flags.
+static bool flags_allow(const penstock_call* call, const penstock_file* file) {
+  const long flags = syscall(SYS_fcntl, call->fd, F_GETFL);
+  return flags >= 0 && (!call->write || (flags & O_APPEND) == 0) && ((uint32_t)flags & O_DIRECT) == (file->access & O_DIRECT);
 }
 
 // What is left of a call when an I/O node cannot do it.
@@ -90,7 +90,8 @@ static ssize_t directly(const penstock_call* call, size_t skip, size_t bytes, ui
 // One request's worth of a call: bytes moved, or -errno. `by_node` tells who did it.
 static int64_t step(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t done,
                     size_t* bytes, uint64_t offset, bool* by_node) {
-  penstock_connection* connection = penstock_connect(page, file, offset, bytes);
+  bool wanted;
+  penstock_connection* connection = penstock_connect(page, file, offset, bytes, &wanted);
   int64_t result = PENSTOCK_GONE;
   if (connection != NULL) {
     const int64_t handle = penstock_handle_of(connection, file, call->fd);
@@ -104,7 +105,7 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   }
   *by_node = result != PENSTOCK_GONE;
   if (*by_node) return result;
-  penstock_count_failed_open();
+  if (wanted) penstock_count_failed_open();
   const ssize_t moved = directly(call, done, *bytes, offset);
   return moved < 0 ? -errno : moved;
 }
@@ -132,7 +133,7 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
 
 static bool forward(const penstock_control* page, const penstock_call* call, penstock_file* file, ssize_t* result) {
   const size_t bytes = forwardable(call, file);
-  if (bytes == 0 || (call->write && appends(call->fd, file))) return false;
+  if (bytes == 0 || !flags_allow(call, file)) return false;
   const bool positioned = call->offset == PENSTOCK_AT_POSITION;
   int64_t offset = call->offset;
   if (positioned) {

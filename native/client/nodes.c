@@ -183,7 +183,7 @@ static penstock_connection* take(int place, bool* fresh) {
   penstock_connection* connection = at->idle;
   *fresh = connection == NULL;
   if (connection != NULL) at->idle = connection->next;
-  else if ((connection = new_connection()) == NULL) return NULL;
+  else if (penstock_is_stranger() || (connection = new_connection()) == NULL) return NULL;
   connection->place = place;
   connection->generation = at->generation;
   return connection;
@@ -207,12 +207,13 @@ static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
 }
 
 penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file, uint64_t offset,
-                                      size_t* bytes) {
+                                      size_t* bytes, bool* wanted) {
   if (*bytes > PENSTOCK_LARGEST) *bytes = PENSTOCK_LARGEST;
   bool fresh = false;
   pthread_mutex_lock(&lock);
   read_map(page);
   wait_for_overdue(file, offset, offset + *bytes);
+  *wanted = map.nodes != 0;
   penstock_connection* connection = find(offset, bytes, &fresh);
   node to = {0};
   if (connection != NULL && fresh) to = nodes[connection->place];

@@ -16,10 +16,10 @@ typedef struct penstock_connection penstock_connection;
 static inline bool penstock_mapped(const penstock_control* page) { return page->map.nodes != 0; }
 
 // A connection to the I/O node for this offset, idle and ours until given back; NULL: there is none
-// to be had now. `bytes` is cut down to what goes there. Where an earlier write to the same place
-// is still unanswered, waits for it.
+// to be had now, although it was `wanted` or because the job has none any more. `bytes` is cut down
+// to what goes there. Where an earlier write to the same place is still unanswered, waits for it.
 penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file, uint64_t offset,
-                                      size_t* bytes);
+                                      size_t* bytes, bool* wanted);
 void penstock_disconnect(penstock_connection* connection);
 
 // No answer will come: the I/O node has gone, or was given up where nothing can happen later.

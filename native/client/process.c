@@ -29,6 +29,7 @@ static __thread bool inside;
 static __thread bool forks_unprepared;
 static _Atomic int locked;
 static _Atomic pid_t self;
+static _Atomic bool* original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
 static _Atomic uint64_t ordinal;  // plus one; 0: not yet asked for
 
 static uint64_t at(clockid_t clock) {
@@ -44,12 +45,16 @@ const penstock_control* penstock_active(void) {
   return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
 }
 
+bool penstock_is_copy(void) {
+  return original == NULL ? penstock_is_stranger() : !atomic_load_explicit(original, memory_order_relaxed);
+}
+
 bool penstock_is_stranger(void) {
   return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
 }
 
 bool penstock_enter(int* cancellable) {
-  if (inside || penstock_is_stranger()) return false;
+  if (inside || penstock_is_copy()) return false;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancellable);
   inside = true;
   return true;
@@ -155,6 +160,11 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
+static void recognise_self(void) {
+  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+  if (original != NULL) atomic_store_explicit(original, true, memory_order_relaxed);
+}
+
 static void fork_begins(void) {
   forks_unprepared = inside;
   if (forks_unprepared) return;
@@ -171,7 +181,7 @@ static void fork_ended(void) {
 static void forked(void) {
   // A handler that forked amid our work left us half done: that child passes through for good.
   if (forks_unprepared) atomic_store_explicit(&control, NULL, memory_order_relaxed);
-  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+  recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
   mine = NULL;  // the parent's
   penstock_nodes_forked();
@@ -240,7 +250,9 @@ static void attach(const char* agent) {
 __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
-  atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
+  void* wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (wiped != MAP_FAILED && madvise(wiped, 4096, 18 /* MADV_WIPEONFORK */) == 0) original = wiped;
+  recognise_self();
   const char* disabled = getenv("PENSTOCK_DISABLE");
   const char* agent = getenv("PENSTOCK_AGENT");
   if (agent != NULL && (disabled == NULL || strcmp(disabled, "1") != 0)) {

@@ -12,13 +12,17 @@
 // The control page, or NULL where everything passes through.
 const penstock_control* penstock_active(void);
 
-// A child of vfork shares our memory until it execs, and so does a child made past the C library
-// for all we know: such a process only passes through.
+// A child made past the C library has a copy of our memory, and nobody told it that the connections
+// in there are its parent's: it only passes through.
+bool penstock_is_copy(void);
+
+// So is a child of vfork until it execs, which shares our memory but not our descriptors: nothing
+// that it opens or closes may be written down. Costs a system call.
 bool penstock_is_stranger(void);
 
 // Around all that takes a lock of ours or talks to an I/O node; cancellation is off in between. False:
 // a signal handler came in between, and the thread below it may hold what we would wait for, or this
-// is a stranger. Then go straight to the kernel.
+// is a copy. Then go straight to the kernel.
 bool penstock_enter(int* cancellable);
 void penstock_leave(int cancellable);
 

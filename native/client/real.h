@@ -9,6 +9,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+struct aiocb;
+struct aiocb64;
+struct sigevent;
+
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -50,6 +54,12 @@
   X(ssize_t, sendfile64, (int, int, off64_t*, size_t))                                     \
   X(int, fsync, (int))                                                                     \
   X(int, fdatasync, (int))                                                                 \
+  X(int, aio_read, (struct aiocb*))                                                        \
+  X(int, aio_read64, (struct aiocb64*))                                                    \
+  X(int, aio_write, (struct aiocb*))                                                       \
+  X(int, aio_write64, (struct aiocb64*))                                                   \
+  X(int, lio_listio, (int, struct aiocb* const*, int, struct sigevent*))                   \
+  X(int, lio_listio64, (int, struct aiocb64* const*, int, struct sigevent*))               \
   X(FILE*, fopen, (const char*, const char*))                                              \
   X(FILE*, fopen64, (const char*, const char*))                                            \
   X(FILE*, fdopen, (int, const char*))                                                     \

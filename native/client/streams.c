@@ -7,7 +7,6 @@
 #include "streams.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -104,9 +103,7 @@ FOPEN(fopen)
 FOPEN(fopen64)
 
 EXPORT FILE* fdopen(int fd, const char* mode) {
-  FILE* native = penstock_real()->fdopen(fd, mode);
-  if (native != NULL && penstock_managed(fd)) penstock_flagged(fd, fcntl(fd, F_GETFL));
-  return ours(native, mode);
+  return ours(penstock_real()->fdopen(fd, mode), mode);
 }
 
 // It turns any stream into a native one, in place, and direct. A cookie and its lender stay behind.

@@ -10,6 +10,7 @@ import pytest
 from penstock.live.agent import Agent
 from penstock.live.page import Pages
 
+PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -48,3 +49,25 @@ def run(agent: Agent, root: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Compile one of tests/live/programs, once; return its path."""
+    folder = tmp_path_factory.mktemp("programs")
+    compilers = {
+        ".c": ["cc", "-O1", "-pthread"],
+        ".cpp": ["c++", "-O1", "-std=c++20"],
+        ".f90": ["gfortran", "-O1"],
+        ".go": ["go", "build"],
+    }
+
+    def compiled(name: str, *options: str) -> str:
+        source, target = PROGRAMS / name, folder / name.replace(".", "-")
+        if not target.exists():
+            command = [*compilers[source.suffix], *options, "-o", str(target), str(source)]
+            cache = {"GOCACHE": str(folder / "go"), "GOFLAGS": "-mod=mod"}
+            subprocess.run(command, check=True, timeout=120, cwd=folder, env=os.environ | cache)
+        return str(target)
+
+    return compiled

@@ -1,0 +1,82 @@
+// A client that writes blocks of a file, over and over: by pwrite, or to a bare server's socket.
+//
+//   client FILE SIZE COUNT SPAN [SOCKET]
+//
+// Blocks lie within the first SPAN bytes of the file. It says "ready", begins with the first byte on
+// its input, and prints the seconds that its writes took.
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+struct Head {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+};
+
+static int connect_to(const char* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::abort();
+  return fd;
+}
+
+static void send_block(int fd, const Head& head, const std::vector<char>& data) {
+  iovec pieces[2] = {{const_cast<Head*>(&head), sizeof head}, {const_cast<char*>(data.data()), data.size()}};
+  msghdr message{};
+  message.msg_iov = pieces;
+  message.msg_iovlen = 2;
+  std::size_t left = sizeof head + data.size();
+  while (left > 0) {
+    const ssize_t sent = sendmsg(fd, &message, 0);
+    if (sent <= 0) std::abort();
+    left -= static_cast<std::size_t>(sent);
+    std::size_t rest = static_cast<std::size_t>(sent);
+    for (; message.msg_iovlen > 0 && rest >= message.msg_iov->iov_len; ++message.msg_iov, --message.msg_iovlen) {
+      rest -= message.msg_iov->iov_len;
+    }
+    if (message.msg_iovlen > 0) {
+      message.msg_iov->iov_base = static_cast<char*>(message.msg_iov->iov_base) + rest;
+      message.msg_iov->iov_len -= rest;
+    }
+  }
+  std::int64_t answer;
+  if (recv(fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer || answer != static_cast<std::int64_t>(data.size())) std::abort();
+}
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const std::size_t size = std::strtoull(argv[2], nullptr, 10);
+  const std::uint64_t count = std::strtoull(argv[3], nullptr, 10), span = std::strtoull(argv[4], nullptr, 10);
+  const std::vector<char> data(size, 'x');
+  const int file = open(argv[1], O_CREAT | O_RDWR, 0644);
+  const int server = argc > 5 ? connect_to(argv[5]) : -1;
+  if (server >= 0) {
+    Head name{0, std::strlen(argv[1])};
+    if (send(server, &name, sizeof name, 0) != sizeof name || send(server, argv[1], name.bytes, 0) < 0) std::abort();
+  }
+  const auto write_block = [&](std::uint64_t k) {
+    const std::uint64_t offset = k * size % span;
+    if (server >= 0) send_block(server, {offset, size}, data);
+    else if (pwrite(file, data.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) std::abort();
+  };
+  for (std::uint64_t k = 0; k * size < span; ++k) write_block(k);  // the file is there, and so is the way to it
+  std::puts("ready");
+  std::fflush(stdout);
+  char go;
+  if (read(0, &go, 1) != 1) return 1;
+  const auto began = std::chrono::steady_clock::now();
+  for (std::uint64_t k = 0; k < count; ++k) write_block(k);
+  std::printf("%.9f\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  return 0;
+}
