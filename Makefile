@@ -51,6 +51,7 @@ $(VENV)/ready: pyproject.toml $(NATIVE) deploy/install-packages
 	touch $@
 
 $(VENV)/ready-test: $(VENV)/ready
+	deploy/install-packages test
 	pip install --quiet --group test --group lint
 	touch $@
 

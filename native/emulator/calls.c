@@ -33,7 +33,7 @@ static uint64_t began_at(int fd, ssize_t moved) {
     const int error = errno;                                                     \
     const int64_t given = offset;                                                \
     const uint64_t at = given < 0 ? began_at(fd, moved) : (uint64_t)given;       \
-    penstock_wait_until(penstock_charge(file, arrival, at, (uint64_t)moved));    \
+    penstock_serve(file, arrival, at, (uint64_t)moved);                          \
     errno = error;                                                               \
     return moved;                                                                \
   }
@@ -69,12 +69,12 @@ EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_
   return pread64(fd, data, bytes, at);
 }
 
-// A copy inside the kernel reads one file and writes the other, either of which may be ours.
-static uint64_t charge_side(struct penstock_file file, int fd, uint64_t arrival, const off64_t* end,
-                            ssize_t moved) {
-  if (!file.charged) return 0;
+// A copy inside the kernel reads one file, then writes the other; either may be ours.
+static uint64_t serve_side(struct penstock_file file, int fd, uint64_t arrival, const off64_t* end,
+                           ssize_t moved) {
+  if (!file.charged) return arrival;
   const uint64_t at = end != NULL ? (uint64_t)(*end - moved) : began_at(fd, moved);
-  return penstock_charge(file, arrival, at, (uint64_t)moved);
+  return penstock_serve(file, arrival, at, (uint64_t)moved);
 }
 
 #define COPY(name, parameters, arguments, from, to)                                \
@@ -87,9 +87,7 @@ static uint64_t charge_side(struct penstock_file file, int fd, uint64_t arrival,
     const ssize_t moved = real->name arguments;                                    \
     if (moved <= 0) return moved;                                                  \
     const int error = errno;                                                       \
-    const uint64_t read = charge_side(source, in, arrival, from, moved);           \
-    const uint64_t written = charge_side(sink, out, arrival, to, moved);           \
-    penstock_wait_until(read > written ? read : written);                          \
+    serve_side(sink, out, serve_side(source, in, arrival, from, moved), to, moved); \
     errno = error;                                                                 \
     return moved;                                                                  \
   }
@@ -98,14 +96,16 @@ COPY(copy_file_range, (int in, off64_t* from, int out, off64_t* to, size_t n, un
 COPY(sendfile, (int out, int in, off_t* from, size_t n), (out, in, from, n), from, NULL)
 COPY(sendfile64, (int out, int in, off64_t* from, size_t n), (out, in, from, n), from, NULL)
 
-#define SYNC(name)                                                  \
-  EXPORT int name(int fd) {                                         \
-    const struct penstock_file file = penstock_look_at(fd);         \
-    if (!file.charged) return penstock_real()->name(fd);            \
-    const uint64_t arrival = penstock_arrive();                     \
-    const int result = penstock_real()->name(fd);                   \
-    if (result == 0) penstock_wait_until(penstock_charge_sync(file, arrival)); \
-    return result;                                                  \
+#define SYNC(name)                                          \
+  EXPORT int name(int fd) {                                 \
+    const struct penstock_file file = penstock_look_at(fd); \
+    if (!file.charged) return penstock_real()->name(fd);    \
+    const uint64_t arrival = penstock_arrive();             \
+    const int result = penstock_real()->name(fd);           \
+    const int error = errno;                                \
+    if (result == 0) penstock_flush(file, arrival);         \
+    errno = error;                                          \
+    return result;                                          \
   }
 SYNC(fsync)
 SYNC(fdatasync)

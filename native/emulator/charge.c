@@ -25,7 +25,7 @@
 #define UNIT_BITS 6    // 64 ns
 #define STREAM_BITS 16
 // A thread later than this was stopped, or its disk cannot keep up.
-#define MOST_LATENESS (SECOND / 10)
+#define MOST_LATENESS SECOND
 
 static penstock_emulation* _Atomic emulation;
 static penstock_busy* link_word;
@@ -101,12 +101,20 @@ static uint64_t transfer(uint64_t bytes, uint64_t rate) {
   return (uint64_t)((double)bytes * 1e9 / (double)rate);
 }
 
-// The target serves [at, at + bytes) of its part of the file after what it was asked for before.
-static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t inode,
-                      uint64_t arrival, uint64_t at, uint64_t bytes) {
-  const uint64_t continues = stream(inode, at);
-  const uint64_t next = stream(inode, at + bytes);
-  const uint64_t cost = e->latency + transfer(bytes, e->rate);
+// For one target: [at, at + bytes) of its part of the file.
+struct request {
+  uint64_t inode;
+  uint64_t at;
+  uint64_t bytes;
+  uint64_t latency;
+};
+
+// The target serves it after what it was asked for before.
+static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t arrival,
+                      struct request r) {
+  const uint64_t continues = stream(r.inode, r.at);
+  const uint64_t next = stream(r.inode, r.at + r.bytes);
+  const uint64_t cost = r.latency + transfer(r.bytes, e->rate);
   uint64_t before = atomic_load_explicit(&target->busy, memory_order_relaxed);
   uint64_t until;
   bool switched;
@@ -119,7 +127,7 @@ static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t i
                                                   until << STREAM_BITS | next,
                                                   memory_order_relaxed, memory_order_relaxed));
   atomic_fetch_add_explicit(&target->requests, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&target->bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&target->bytes, r.bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&target->switches, switched, memory_order_relaxed);
   return until;
 }
@@ -151,7 +159,7 @@ static penstock_target* target_of(penstock_emulation* e, uint64_t inode, uint32_
   return &e->target[(inode + k) % e->targets];
 }
 
-// Times inside are units since `began`; `arrival` and the result are CLOCK_MONOTONIC nanoseconds.
+// Words hold units since `began`; the callers' times are CLOCK_MONOTONIC nanoseconds.
 static uint64_t since(const penstock_emulation* e, uint64_t time) {
   return time > e->began ? (time - e->began) >> UNIT_BITS : 0;
 }
@@ -163,32 +171,6 @@ uint64_t penstock_arrive(void) {
   const uint64_t time = now() - lateness;
   lateness = 0;
   return time;
-}
-
-uint64_t penstock_charge(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes) {
-  penstock_emulation* e = active();
-  const uint64_t start = since(e, arrival);
-  uint64_t latest = 0;
-  if (link_word != NULL) latest = occupy(link_word, start, transfer(bytes, link_rate));
-  for (uint32_t k = 0; CHARGES_TARGETS && k < e->count; ++k) {
-    const uint64_t from = part(e, at, k);
-    const uint64_t to = part(e, at + bytes, k);
-    if (from == to) continue;
-    const uint64_t until = serve(e, target_of(e, file.inode, k), file.inode, start, from, to - from);
-    if (until > latest) latest = until;
-  }
-  return clock_of(e, latest);
-}
-
-uint64_t penstock_charge_sync(struct penstock_file file, uint64_t arrival) {
-  penstock_emulation* e = active();
-  uint64_t latest = 0;
-  for (uint32_t k = 0; CHARGES_TARGETS && k < e->count && e->sync_cost > 0; ++k) {
-    penstock_target* target = target_of(e, file.inode, k);
-    const uint64_t until = occupy(&target->busy, since(e, arrival), e->sync_cost);
-    if (until > latest) latest = until;
-  }
-  return latest > 0 ? clock_of(e, latest) : arrival;
 }
 
 static void sleep_until(uint64_t time) {
@@ -203,8 +185,7 @@ static void sleep_until(uint64_t time) {
   }
 }
 
-void penstock_wait_until(uint64_t finish) {
-  const int error = errno;
+static void wait_until(uint64_t finish) {
   uint64_t time = now();
   if (time < finish) {
     sleep_until(finish);
@@ -214,7 +195,52 @@ void penstock_wait_until(uint64_t finish) {
   // machine's fault: the thread's next request counts from when it would have come.
   const uint64_t late = time - finish;
   lateness = late < MOST_LATENESS ? late : 0;
-  errno = error;
+}
+
+static uint64_t charge(penstock_emulation* e, uint64_t inode, uint64_t arrival, uint64_t latency,
+                       uint64_t at, uint64_t bytes) {
+  const uint64_t start = since(e, arrival);
+  uint64_t latest = start;
+  if (link_word != NULL) latest = occupy(link_word, start, transfer(bytes, link_rate));
+  for (uint32_t k = 0; CHARGES_TARGETS && k < e->count; ++k) {
+    const uint64_t from = part(e, at, k);
+    const uint64_t to = part(e, at + bytes, k);
+    if (from == to) continue;
+    const struct request request = {inode, from, to - from, latency};
+    const uint64_t until = serve(e, target_of(e, inode, k), start, request);
+    if (until > latest) latest = until;
+  }
+  return clock_of(e, latest);
+}
+
+// A long request is charged piece by piece: others come in between, as on a real target, and one
+// whose process is killed keeps nobody waiting for all of it.
+uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes) {
+  penstock_emulation* e = active();
+  const uint64_t quarter_second = e->rate / 4 * e->count;
+  const uint64_t row = e->stripe * e->count;
+  const uint64_t piece = quarter_second > row ? quarter_second / row * row : row;
+  uint64_t latency = e->latency;
+  while (bytes > 0) {
+    const uint64_t part_of_it = bytes < piece ? bytes : piece;
+    arrival = charge(e, file.inode, arrival, latency, at, part_of_it);
+    wait_until(arrival);
+    latency = 0;
+    at += part_of_it;
+    bytes -= part_of_it;
+  }
+  return arrival;
+}
+
+void penstock_flush(struct penstock_file file, uint64_t arrival) {
+  penstock_emulation* e = active();
+  uint64_t latest = since(e, arrival);
+  for (uint32_t k = 0; CHARGES_TARGETS && e->sync_cost > 0 && k < e->count; ++k) {
+    penstock_target* target = target_of(e, file.inode, k);
+    const uint64_t until = occupy(&target->busy, since(e, arrival), e->sync_cost);
+    if (until > latest) latest = until;
+  }
+  wait_until(clock_of(e, latest));
 }
 
 #if defined(PENSTOCK_ABOVE_THE_CLIENT)

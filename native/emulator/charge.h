@@ -18,11 +18,10 @@ struct penstock_file penstock_look_at(int fd);
 // The time from which a call that begins now is charged.
 uint64_t penstock_arrive(void);
 
-// Reserves what a request takes, and returns when it will have been served.
-uint64_t penstock_charge(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes);
-uint64_t penstock_charge_sync(struct penstock_file file, uint64_t arrival);
+// Returns when the request has been served, which is also what it returns. It may change errno.
+uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes);
 
-// Returns at that time, or at once if it has passed.
-void penstock_wait_until(uint64_t finish);
+// The same for an fsync.
+void penstock_flush(struct penstock_file file, uint64_t arrival);
 
 #endif

@@ -1,7 +1,8 @@
-"""An emulated parallel file system: a directory whose calls take a cluster's time (docs/emulator.md).
+"""An emulated parallel file system: a directory whose data calls take a cluster's time.
 
 Data is really stored in the directory. Processes under the emulator's preload library share one
 file, with one word a storage target and a link, and sleep until theirs would have served them.
+docs/emulator.md has the model and the file.
 """
 
 import mmap
@@ -67,7 +68,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """The machine to emulate: bytes a second, bytes, seconds. A link without a rate has no limit."""
+    """The machine to emulate, in bytes and seconds; a link of `None` has no limit."""
 
     targets: int = 4
     rate: float = 200 * 2**20
