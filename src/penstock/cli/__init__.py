@@ -19,6 +19,12 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "pack": ("penstock.cli.pack:pack", "Which jobs should run together, behind which I/O node."),
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
+    "up": ("penstock.cli.up:up", "Bring I/O nodes and their controller up, in the background."),
+    "run": ("penstock.cli.run:run", "Run an unmodified command as a job."),
+    "status": ("penstock.cli.status:status", "Jobs, I/O nodes, and what they moved."),
+    "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
+    "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
+    "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
@@ -62,6 +68,7 @@ def penstock() -> None:
       penstock simulate jobs.json --policy set-10     what one policy makes of it
       penstock compare jobs.json                      all policies side by side
       penstock reproduce io-sets --out study          the paper's figures and claims
+      penstock up --root /scratch --io-nodes 2        I/O nodes for unmodified jobs
     """
 
 

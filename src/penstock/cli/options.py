@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock import config
+from penstock.cli import output
 from penstock.cli.output import progress
 from penstock.errors import InputError
 from penstock.model import units
@@ -27,7 +28,7 @@ DEFAULT_ALLOCATION = "mckp"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+as_json = output.as_json
 
 
 def configured(command: F) -> F:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
 
 def emit_json(result: Any) -> None:
     """Print a result as JSON; a number that is none (NaN, infinite) becomes null."""

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,11 +51,17 @@ class Agent:
         self._listener.close()
         self.path.unlink(missing_ok=True)
 
-    def environment(self) -> dict[str, str]:
-        """Return what a process needs to be part of the job; other preloaded libraries stay."""
-        preloaded = [str(library()), *filter(None, [os.environ.get("LD_PRELOAD", "")])]
+    def environment(
+        self, *, above: Sequence[str] = (), below: Sequence[str] = ()
+    ) -> dict[str, str]:
+        """Return what a process needs to be part of the job; other preloaded libraries stay.
+
+        Libraries `above` see a program's calls before the client library does, those `below` what
+        it leaves to the C library.
+        """
+        others = filter(None, [os.environ.get("LD_PRELOAD", "")])
         return {
-            "LD_PRELOAD": ":".join(preloaded),
+            "LD_PRELOAD": ":".join([*above, str(library()), *others, *below]),
             "PENSTOCK_AGENT": str(self.path),
         }
 

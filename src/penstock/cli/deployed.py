@@ -1,0 +1,50 @@
+"""What the verbs of a live deployment share: where its state is, and how its failures are told."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock.errors import InputError
+from penstock.live import launcher
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+state = click.option(
+    "--state",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The deployment's state directory; else $XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID.",
+)
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Tell in one line what a deployment failed to do."""
+    try:
+        yield
+    except launcher.LaunchError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def numbers(text: str, flag: str) -> list[int]:
+    """Return I/O nodes as they are listed: "0,2"."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"{flag} {text!r} is no list of numbers; give them as 0,2")
+    return [int(part) for part in parts]
+
+
+def volume(text: str | None, flag: str) -> int:
+    """Return bytes given in words; 0 where nothing is given."""
+    if text is None:
+        return 0
+    from penstock.model import units  # noqa: PLC0415 - NumPy comes with it, and jobs start often
+
+    try:
+        return round(units.volume(text))
+    except InputError as error:
+        raise InputError(f"{flag}: {error}") from error

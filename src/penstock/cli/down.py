@@ -1,0 +1,34 @@
+"""penstock down: the end of a deployment."""
+
+from pathlib import Path
+
+import click
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json
+from penstock.live import launcher
+from penstock.live.state import State
+
+
+@click.command(short_help="Take down what 'up' brought up.")
+@deployed.state
+@json_option
+def down(*, folder: Path | None, as_json: bool) -> None:
+    """Let the I/O nodes finish what they began, then end them and the controller.
+
+    \b
+    Examples:
+      penstock down
+      penstock down --state ./state
+
+    Jobs that still run go on, directly. Where nothing is up there is nothing to do, which is no
+    error. What a controller that was killed left behind is ended as well.
+    """
+    state = State(folder)
+    with deployed.telling():
+        ended = launcher.down(state)
+    if as_json:
+        emit_json({"state": str(state.folder), "ended": ended})
+    else:
+        click.echo(f"down: {state.folder}" if ended else f"nothing is up in {state.folder}")

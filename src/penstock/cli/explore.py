@@ -1,0 +1,227 @@
+"""penstock explore: what access patterns reach over numbers of I/O nodes, measured."""
+
+import csv
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json, emit_table, progress
+from penstock.errors import InputError
+from penstock.files import replacing
+from penstock.live import explorer, patterns, runner, wire
+from penstock.live.deployment import Deployment, emulated, managed
+from penstock.live.explorer import Cell, Explorer, Point, Run, Timed
+from penstock.live.page import MAP_NODES
+from penstock.live.patterns import Patterns
+from penstock.studies.journal import Entry, Journal
+
+IO_NODES = (0, 1, 2, 4, 8)
+
+
+@click.command(short_help="Measure access patterns over I/O nodes.")
+@click.argument("file", metavar="PATTERNS.json", type=click.Path(path_type=Path))
+@click.option("--io-nodes", metavar="N,...", help="0 is direct; else the file's, or 0,1,2,4,8.")
+@click.option("--processes", metavar="N,...", help="Ranks; else the file's own, or 4.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where to write and read; else where the patterns' paths are.",
+)
+@click.option("--repeats", metavar="K", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), default=Path("explored"))
+@click.option("--emulate", metavar="SPEC", help="Emulate a parallel file system, as 'up' does.")
+@click.option("--scheduler", metavar="NAME", help="How I/O nodes order requests.")
+@click.option("--depth", metavar="N", type=click.IntRange(1), help="Requests in service at once.")
+@click.option("--stripe", metavar="SIZE", help="Spread files over I/O nodes in such pieces.")
+@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (needs mpi4py); else forked.")
+@json_option
+def explore(
+    *,
+    file: Path,
+    io_nodes: str | None,
+    processes: str | None,
+    root: Path | None,
+    repeats: int,
+    seed: int,
+    out: Path,
+    emulate: str | None,
+    scheduler: str | None,
+    depth: int | None,
+    stripe: str | None,
+    mpi: bool,
+    as_json: bool,
+) -> int:
+    """Replay access patterns through real I/O nodes and measure what each number of them gives.
+
+    \b
+    Examples:
+      penstock explore examples/patterns.json --root /scratch --io-nodes 0,1,2,4 --out curves
+      penstock explore examples/patterns.json --root data --emulate targets=4,rate=100MiB/s
+      penstock allocate curves/curves.json --io-nodes 4      what to do with the result
+
+    PATTERNS.json is FORGE's format; docs/pattern-files.md has it. The I/O nodes are the command's
+    own and end with it. Runs come in random order, and what is measured is kept in DIR/runs.jsonl:
+    after an interruption the same command goes on where it stopped. DIR/curves.json is for
+    'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv every rank's times.
+
+    Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run whose job's counters
+    do not show every byte going through I/O nodes (or, with none, past them) is marked, left out of
+    the figures, and makes the exit status 1.
+    """
+    told, ignored = patterns.read(file)
+    if ignored:
+        click.echo(f"penstock: {file}: nothing is done with {', '.join(ignored)}", err=True)
+    if mpi:
+        explorer.check_mpi()
+    counts = _counts(io_nodes, told)
+    cells = explorer.cells(
+        told.phases,
+        _several(processes, "--processes", 1, 4096),
+        counts,
+        repeats=repeats,
+        seed=seed,
+    )
+    roots = managed((_root(told) if root is None else root,))
+    deployment = Deployment(
+        state="",
+        roots=roots,
+        io_nodes=max(counts),
+        emulate=emulated(emulate, roots),
+        settings=wire.Settings(scheduler=scheduler, depth=depth or told.dispatchers),
+        stripe=deployed.volume(stripe, "--stripe"),
+        attached=True,
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    header = _header(told, deployment, mpi=mpi)
+    with Journal(out / "runs.jsonl", header) as journal, explorer.private_state() as state:
+        deployment = msgspec.structs.replace(deployment, state=str(state))
+        wanted = [cell for cell in cells if _id(cell) not in journal.entries]
+        if wanted:
+            _measure(Explorer(deployment, told.phases, seed=seed, mpi=mpi), wanted, journal)
+        runs = [_run(cell, journal.entries[_id(cell)]) for cell in cells]
+    return _report(told, runs, out, emulate, as_json=as_json)
+
+
+def _measure(exploring: Explorer, wanted: Sequence[Cell], journal: Journal) -> None:
+    with deployed.telling(), exploring, progress("exploring", len(wanted)) as shown:
+        for cell in wanted:
+            try:
+                run = exploring.run(cell)
+            except runner.NoJobError as error:
+                raise click.ClickException(str(error)) from error
+            journal.add(_entry(run))
+            shown.advance()
+
+
+def _report(
+    told: Patterns, runs: list[Run], out: Path, emulate: str | None, *, as_json: bool
+) -> int:
+    found = explorer.points(runs)
+    jobs = explorer.curves(found, runs, told.phases)
+    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs}
+    with replacing(out / "curves.json") as partial:
+        text = msgspec.json.format(msgspec.json.encode(result), indent=2)
+        partial.write_bytes(text + b"\n")
+    about = {"emulated": emulate or ""}
+    _write_csv(out / "summary.csv", [msgspec.structs.asdict(point) | about for point in found])
+    cells = [run.cell._asdict() | asdict(timed) for run in runs for timed in run.ranks]
+    _write_csv(out / "ranks.csv", cells)
+    marked = [run for run in runs if run.marked]
+    if as_json:
+        told_marked = [run.cell._asdict() | {"why": run.marked} for run in marked]
+        points = [msgspec.structs.asdict(point) for point in found]
+        emit_json(result | {"points": points, "marked": told_marked, "out": str(out)})
+    else:
+        _show(found, out, emulate)
+    for run in marked[:3]:
+        where = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
+        click.echo(f"penstock: marked: {where}: {run.marked}", err=True)
+    if marked:
+        click.echo(f"penstock: {len(marked)} of {len(runs)} runs are marked, left out", err=True)
+    return 1 if marked else 0
+
+
+def _show(found: list[Point], out: Path, emulate: str | None) -> None:
+    rows = [
+        (
+            point.job,
+            str(point.processes),
+            str(point.io_nodes) if point.io_nodes else "direct",
+            *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
+            f"{point.runs - point.marked} of {point.runs}",
+        )
+        for point in found
+    ]
+    kind = f"emulated file system, {emulate}" if emulate else "measured"
+    columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
+    emit_table(columns, rows, title=f"bandwidth over I/O nodes ({kind})")
+    click.echo(f"curves for 'penstock allocate': {out / 'curves.json'}")
+
+
+def _several(text: str | None, flag: str, least: int, most: int) -> list[int]:
+    if text is None:
+        return []
+    found = deployed.numbers(text, flag)
+    for number in found:
+        if not least <= number <= most:
+            raise InputError(f"{flag} {number}: give {least} to {most}")
+    return list(dict.fromkeys(found))
+
+
+def _counts(text: str | None, told: Patterns) -> list[int]:
+    if text is None and told.forwarders is not None:
+        return [told.forwarders]
+    return _several(text, "--io-nodes", 0, MAP_NODES) or list(IO_NODES)
+
+
+def _root(told: Patterns) -> Path:
+    folders = {Path(pattern.path).parent for phase in told.phases for pattern in phase.patterns}
+    if len(folders) > 1 or not (folder := folders.pop()).is_absolute():
+        raise InputError("the patterns' paths are not in one directory; say where with --root")
+    return folder
+
+
+def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, Any]:
+    """Return what all runs of a results file have in common."""
+    return {
+        "study": "explore",
+        "patterns": hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16],
+        "root": deployment.roots[0],
+        "emulated": deployment.emulate,
+        "settings": msgspec.json.encode(deployment.settings).decode(),
+        "stripe": deployment.stripe,
+        "ranks": "mpi" if mpi else "forked",
+    }
+
+
+def _id(cell: Cell) -> tuple[str, float, int]:
+    return (f"{cell.phase} by {cell.processes}", float(cell.io_nodes), cell.repeat)
+
+
+def _entry(run: Run) -> Entry:
+    """Return a run as the journal keeps it: itself, then its ranks."""
+    own = {k: v for k, v in asdict(run).items() if k not in {"cell", "ranks"}}
+    rows = [own, *(asdict(timed) for timed in run.ranks)]
+    return Entry(cell=_id(run.cell), seconds=run.makespan, rows=rows)
+
+
+def _run(cell: Cell, entry: Entry) -> Run:
+    own: dict[str, Any] = dict(entry.rows[0])
+    ranks = [msgspec.convert(row, Timed) for row in entry.rows[1:]]
+    return Run(cell=cell, ranks=ranks, **own)
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with replacing(path) as partial, partial.open("w", newline="") as file:
+        table = csv.DictWriter(file, fieldnames=list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)

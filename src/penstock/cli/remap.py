@@ -1,0 +1,55 @@
+"""penstock remap: other I/O nodes for a running job."""
+
+from pathlib import Path
+
+import click
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json
+from penstock.errors import InputError
+from penstock.live import launcher, wire
+from penstock.live.state import State
+
+
+@click.command(short_help="Give a running job other I/O nodes.")
+@click.argument("job")
+@click.option("--io-nodes", metavar="K,...", help="These, by number: 0,2.")
+@click.option("--direct", is_flag=True, help="None: straight to the file system.")
+@click.option(
+    "--stripe",
+    metavar="SIZE",
+    help="Spread each file over them in pieces of this size; else a process has one.",
+)
+@deployed.state
+@json_option
+def remap(
+    *,
+    job: str,
+    io_nodes: str | None,
+    direct: bool,
+    stripe: str | None,
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Give the running JOB other I/O nodes, between two of its requests.
+
+    \b
+    Examples:
+      penstock remap solver.3 --io-nodes 0,2
+      penstock remap solver --io-nodes 0,1,2,3 --stripe 1MiB
+      penstock remap solver.3 --direct
+
+    JOB is an id of 'penstock status', or the name of the only running job that is called so.
+    """
+    if direct == (io_nodes is not None):
+        raise InputError("give either --io-nodes K,... or --direct")
+    nodes = [] if io_nodes is None else deployed.numbers(io_nodes, "--io-nodes")
+    message = wire.Remap(job=job, nodes=nodes, stripe=deployed.volume(stripe, "--stripe"))
+    with deployed.telling():
+        launcher.ask(State(folder), message, wire.Done)
+    if as_json:
+        emit_json({"job": job, "io_nodes": nodes, "stripe": message.stripe})
+    else:
+        where = f"I/O nodes {', '.join(map(str, nodes))}" if nodes else "the file system directly"
+        click.echo(f"{job} goes to {where} from now on")

@@ -1,0 +1,85 @@
+"""penstock run: an unmodified command as a job."""
+
+import re
+from pathlib import Path
+
+import click
+
+from penstock.cli import deployed
+from penstock.errors import InputError
+from penstock.live import runner
+from penstock.live.state import State
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
+
+
+@click.command(
+    short_help="Run an unmodified command as a job.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--name", metavar="NAME", help="What the job is called; else as its command.")
+@click.option(
+    "--io-nodes",
+    metavar="N",
+    type=click.IntRange(0),
+    help="So many I/O nodes, the least loaded; 0: direct. Else all.",
+)
+@click.option("--require", is_flag=True, help="Fail where no controller is up.")
+@deployed.state
+def run(
+    *,
+    command: tuple[str, ...],
+    name: str | None,
+    io_nodes: int | None,
+    require: bool,
+    folder: Path | None,
+) -> int:
+    """Run COMMAND as a job: its data calls on managed files go to I/O nodes.
+
+    \b
+    Examples:
+      penstock run -- ./simulation input.nml
+      penstock run --name checkpoint --io-nodes 2 -- mpiexec -n 4 ./solver
+      penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct, but counted
+
+    The exit status is the command's, 128 and the signal's number if a signal ended it. Signals go
+    to the command. Where nothing is up the command is run all the same, plainly, and one line on
+    standard error says so; --require makes that an error.
+    """
+    state = State(folder)
+    name = _name(command[0]) if name is None else name
+    if not _NAME.fullmatch(name):
+        raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
+    try:
+        return _run(state, command, name, io_nodes, require=require)
+    except runner.CannotRunError as error:
+        click.echo(f"penstock: error: {error}", err=True)
+        return error.status
+
+
+def _run(
+    state: State, command: tuple[str, ...], name: str, io_nodes: int | None, *, require: bool
+) -> int:
+    try:
+        _check_up(state)
+        return runner.run(state, command, name=name, io_nodes=io_nodes).status
+    except runner.NoJobError as error:
+        if require:
+            raise InputError(f"{error}; 'penstock up' brings a deployment up") from error
+        click.echo(f"penstock: {error}; running the command plainly", err=True)
+    return runner.plainly(command)
+
+
+def _check_up(state: State) -> None:
+    try:
+        up = state.is_up()
+    except InputError as error:  # such as another user's directory: no reason not to run
+        raise runner.NoJobError(str(error)) from error
+    if not up:
+        raise runner.NoJobError(f"no controller in {state.folder}")
+
+
+def _name(program: str) -> str:
+    kept = re.sub(r"[^A-Za-z0-9_.+-]", "-", Path(program).name)[:40]
+    return kept if _NAME.fullmatch(kept) else "job"

@@ -1,0 +1,134 @@
+"""penstock up: I/O nodes and their controller, in the background."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json
+from penstock.errors import InputError, unknown
+from penstock.live import launcher, wire
+from penstock.live.deployment import Deployment, emulated, managed
+from penstock.live.page import MAP_NODES
+from penstock.live.state import State
+from penstock.model import units
+
+_PREFIX = "io-node."
+_SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_fields__}
+
+
+@click.command(short_help="Bring I/O nodes and their controller up, in the background.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A directory to manage: data calls on files below it go to I/O nodes. Repeatable.",
+)
+@click.option(
+    "--io-nodes", required=True, metavar="N", type=click.IntRange(0, MAP_NODES), help="How many."
+)
+@click.option(
+    "--emulate",
+    metavar="SPEC",
+    help="Emulate a parallel file system below: 'targets=4,rate=200MiB/s,...', or a TOML file.",
+)
+@click.option("--scheduler", metavar="NAME", help="How I/O nodes order requests.")
+@click.option("--depth", metavar="N", type=click.IntRange(1), help="Requests in service at once.")
+@click.option(
+    "--stripe",
+    metavar="SIZE",
+    help="Spread files over a job's I/O nodes in pieces of this size; else a process has one.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the I/O nodes: --set io-node.quantum='1 MiB'. Repeatable.",
+)
+@deployed.state
+@json_option
+def up(
+    *,
+    roots: tuple[Path, ...],
+    io_nodes: int,
+    emulate: str | None,
+    scheduler: str | None,
+    depth: int | None,
+    stripe: str | None,
+    settings: tuple[str, ...],
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Start N I/O nodes and their controller in the background, and return when they serve.
+
+    \b
+    Examples:
+      penstock up --root /scratch --io-nodes 2
+      penstock up --root /scratch --io-nodes 4 --state ./state --scheduler twins
+      penstock up --root data --io-nodes 2 --emulate targets=4,rate=100MiB/s
+    Then:
+      penstock run -- ./simulation            an unmodified command as a job
+      penstock status                         who moved what through which I/O node
+      penstock down
+
+    One deployment a state directory: a second 'up' there is refused. Settings of the I/O nodes are
+    io-node.scheduler, .window (time), .quantum and .aggregation (sizes), .servers, .stripe-size
+    and .depth. docs/live.md is the guide.
+    """
+    state = State(folder)
+    given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
+    directories = managed(roots)
+    deployment = Deployment(
+        state=str(state.folder),
+        roots=directories,
+        io_nodes=io_nodes,
+        emulate=emulated(emulate, directories),
+        settings=_settings([*settings, *given]),
+        stripe=deployed.volume(stripe, "--stripe"),
+    )
+    with deployed.telling():
+        launcher.up(deployment)
+        found = launcher.ask(state, wire.Ask(), wire.Status)
+    if as_json:
+        told = {"state": str(state.folder), "roots": deployment.roots}
+        emit_json(told | {"io_nodes": found.io_nodes})
+        return
+    beneath = " on an emulated file system" if emulate else ""
+    click.echo(f"{io_nodes} I/O nodes serve {', '.join(deployment.roots)}{beneath}")
+    where = f"--state {state.folder} " if folder else ""
+    click.echo(f"run a job with: penstock run {where}-- COMMAND")
+
+
+def _settings(texts: list[str]) -> wire.Settings:
+    values: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--set {text!r} is not of the form KEY=VALUE")
+        name = key.strip().removeprefix(_PREFIX)
+        if not key.strip().startswith(_PREFIX) or name not in _SETTINGS:
+            raise unknown("setting", key.strip(), [_PREFIX + name for name in _SETTINGS])
+        try:
+            values[_SETTINGS[name]] = _value(name, value.strip())
+        except (InputError, ValueError) as error:
+            raise InputError(f"--set {text}: {error}") from error
+    try:
+        return msgspec.convert(values, wire.Settings)
+    except msgspec.ValidationError as error:
+        raise InputError(f"settings of the I/O nodes: {error}") from error
+
+
+def _value(name: str, text: str) -> str | int | float:
+    if name == "scheduler":
+        return text
+    if name == "window":
+        return units.seconds(text)
+    if name in {"servers", "depth"}:
+        return int(text)
+    return round(units.volume(text))

@@ -1,0 +1,292 @@
+"""The controller of a deployment: keeps its I/O nodes, its running jobs, and who has which.
+
+`python -m penstock.live.controller` reads a Deployment from standard input, and writes Done or
+Failed to standard output once all I/O nodes serve, or cannot. Its argument is the descriptor of the
+deployment's lock, which it inherits and holds.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live import channel, wire
+from penstock.live.assignments import Assignments
+from penstock.live.deployment import ANSWERS_WITHIN, Deployment
+from penstock.live.fleet import Fleet, IoNode, StartError
+from penstock.live.jobs import Job, Jobs
+from penstock.live.parent import end_with_parent
+from penstock.live.state import State, sign
+from penstock.live.surroundings import Surroundings
+
+_TO_CONTROLLER = wire.Begin | wire.Counted | wire.Ended | wire.Remap | wire.Ask | wire.Stop
+log = logging.getLogger("penstock.controller")
+
+
+class Controller:
+    """Answers on one Unix socket until it is told to stop."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.state = State(Path(deployment.state))
+        self.surroundings = Surroundings.of(deployment, self.state)
+        self.assignments = Assignments(deployment.io_nodes, stripe=deployment.stripe)
+        self.jobs = Jobs()
+        self.fleet = Fleet(
+            deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
+        )
+        self._writers: dict[str, asyncio.StreamWriter] = {}
+        self._connections: set[asyncio.Task[None]] = set()
+        self._counted = asyncio.Condition()
+        self._stop = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    async def start(self) -> asyncio.Server:
+        """Return once all I/O nodes serve; StartError: one does not."""
+        await self.fleet.start()
+        server = await asyncio.start_unix_server(
+            self._accept, self.state.controller, limit=channel.LONGEST_LINE
+        )
+        self.state.controller.chmod(0o600)
+        return server
+
+    async def serve(self, server: asyncio.Server) -> None:
+        """Go on until told to stop; jobs that still run then go on directly."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        await self._stop.wait()
+        log.info("stopping: %d jobs go on directly", len(self.jobs.running))
+        for job in list(self.jobs.running):
+            self._push(job, wire.Mapped(nodes=[]))
+        await self.fleet.stop()
+        self._stopped.set()
+        server.close()
+        # Who asked for the end is answered first.
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=1.0)
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _node_up(self, node: wire.Node) -> None:
+        for job, mapped in self.assignments.node_up(node).items():
+            self._push(job, mapped)
+
+    def _node_down(self, number: int) -> None:
+        for job, mapped in self.assignments.node_down(number).items():
+            self._push(job, mapped)
+
+    def _push(self, job: str, mapped: wire.Mapped) -> None:
+        if job in self._writers:
+            self.jobs.running[job].maps += 1
+            self._writers[job].write(channel.line(mapped))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        talk = Talk(self, writer)
+        try:
+            while not self._stopped.is_set() and (text := await reader.readline()):
+                answer = await talk.heard(text)
+                if answer is not None:
+                    writer.write(channel.line(answer))
+                    await writer.drain()
+        except (OSError, ValueError):
+            pass  # gone, or a line without end: the same as gone
+        finally:
+            self._connections.discard(task)
+            talk.over()
+            writer.close()
+
+    def begin(self, begin: wire.Begin, writer: asyncio.StreamWriter) -> tuple[Job, wire.Begun]:
+        """Take a job in and give it its I/O nodes."""
+        if self._stop.is_set():
+            raise InputError("the deployment is being taken down")
+        job = self.jobs.begin(begin, time.time())
+        try:
+            mapped = self.assignments.begin(job.id, begin.io_nodes)
+        except InputError:
+            del self.jobs.running[job.id]
+            raise
+        job.io_nodes = self.assignments.numbers(job.id)
+        self._writers[job.id] = writer
+        log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
+        return job, wire.Begun(
+            job=job.id,
+            roots=self.deployment.roots,
+            nodes=mapped.nodes,
+            stripe=mapped.stripe,
+            environment=self.surroundings.job(job.id),
+            preload=self.surroundings.below,
+            above=self.surroundings.above,
+        )
+
+    def end(self, job: Job, status: int | None) -> None:
+        """Let a job go; without a status its connection broke off."""
+        self.jobs.end(job, status)
+        self.assignments.end(job.id)
+        self._writers.pop(job.id, None)
+        self.state.agent(job.begin.pid).unlink(missing_ok=True)
+        log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+
+    async def remap(self, remap: wire.Remap) -> None:
+        """Give a running job other I/O nodes; return when it has them."""
+        job = self.jobs.find(remap.job)
+        self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
+        job.io_nodes = self.assignments.numbers(job.id)
+        log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
+        wanted = job.maps
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN), self._counted:
+                await self._counted.wait_for(
+                    lambda: job.state != "running" or job.counters.get("maps", 0) >= wanted
+                )
+        except TimeoutError:
+            raise InputError(
+                f"job {job.id} does not answer; its new map waits for it in its connection"
+            ) from None
+
+    async def counted(self, job: Job, counters: dict[str, int]) -> None:
+        """Take note of what a job did."""
+        async with self._counted:
+            job.counters = counters
+            self._counted.notify_all()
+
+    async def stop(self) -> None:
+        """Begin to stop, and return when the I/O nodes have ended."""
+        self._stop.set()
+        await self._stopped.wait()
+
+    async def status(self) -> wire.Status:
+        """Return how things are, the I/O nodes' own measurements included."""
+        io_nodes = await asyncio.gather(*map(self._io_node, self.fleet.io_nodes))
+        forwarded, direct, fail_opens = self.jobs.totals()
+        return wire.Status(
+            site=socket.gethostname(),
+            jobs=[job.told() for job in self.jobs.all()],
+            io_nodes=list(io_nodes),
+            forwarded_bytes=forwarded,
+            direct_bytes=direct,
+            fail_open_total=fail_opens,
+        )
+
+    async def _io_node(self, io_node: IoNode) -> dict[str, object]:
+        told: dict[str, object] = {
+            "number": io_node.number,
+            "alive": io_node.node is not None,
+            "state": "down" if io_node.given_up else "starting",
+            "pid": None,
+            "id": None,
+            "deaths": io_node.deaths,
+            "jobs": self.assignments.on(io_node.number),
+        }
+        if io_node.node is None:
+            return told
+        told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
+        try:
+            measured = await self.fleet.ask(io_node.number, wire.Measure(), wire.Measured)
+        except OSError:
+            return told | {"state": "not answering"}
+        if isinstance(measured, wire.Failed):
+            return told | {"state": f"not answering: {measured.error}"}
+        plain: dict[str, Any] = msgspec.to_builtins(measured)
+        return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}
+
+
+class Talk:
+    """One connection: at most one job, which lives as long as the connection does."""
+
+    def __init__(self, controller: Controller, writer: asyncio.StreamWriter) -> None:
+        self._controller = controller
+        self._writer = writer
+        self._job: Job | None = None
+
+    async def heard(self, text: bytes) -> wire.Message | None:
+        """Return the answer to a line; None: there is none."""
+        try:
+            return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return wire.Failed(error=str(error))
+
+    def over(self) -> None:
+        """The connection is no more."""
+        if self._job is not None:
+            self._controller.end(self._job, None)
+            self._job = None
+
+    async def _do(self, message: Any) -> wire.Message | None:
+        match message:
+            case wire.Begin():
+                if self._job is not None:
+                    raise InputError("this connection has its job; one a connection")
+                self._job, begun = self._controller.begin(message, self._writer)
+                return begun
+            case wire.Counted():
+                if self._job is not None:
+                    await self._controller.counted(self._job, message.counters)
+                return None
+            case wire.Ended():
+                if self._job is not None:
+                    job, self._job = self._job, None
+                    self._controller.end(job, message.status)
+                    await self._controller.counted(job, message.counters)
+            case wire.Remap():
+                await self._controller.remap(message)
+            case wire.Ask():
+                return await self._controller.status()
+            case wire.Stop():
+                await self._controller.stop()
+        return wire.Done()
+
+
+async def _run(deployment: Deployment, ready: int) -> None:
+    try:
+        controller = Controller(deployment)
+        server = await controller.start()
+    except (StartError, InputError) as error:
+        log.error("%s", error)
+        _report(ready, wire.Failed(error=str(error)))
+        return
+    _report(ready, wire.Done())
+    async with server:
+        await controller.serve(server)
+
+
+def _report(ready: int, message: wire.Message) -> None:
+    os.write(ready, channel.line(message))
+    os.close(ready)
+
+
+def main() -> None:
+    """Be the controller of the deployment on standard input."""
+    deployment = msgspec.json.decode(sys.stdin.buffer.read(), type=Deployment)
+    if deployment.attached:
+        end_with_parent(signal.SIGTERM)
+    elif os.fork():
+        os._exit(0)
+    sign(int(sys.argv[1]), os.getpid())
+    ready = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.chdir("/")
+    os.umask(0o077)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    state = State(Path(deployment.state))
+    if left := state.clean():
+        log.warning("ended %d I/O nodes that an earlier controller left behind", left)
+    try:
+        asyncio.run(_run(deployment, ready))
+    finally:
+        state.clean()
+
+
+if __name__ == "__main__":
+    main()

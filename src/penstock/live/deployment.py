@@ -1,0 +1,58 @@
+"""What `penstock up` was told: the managed directories, the I/O nodes, and how they serve."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from penstock.errors import InputError
+from penstock.live import page, wire
+
+IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
+"""The command that is an I/O node."""
+
+
+DRAINS_WITHIN, ANSWERS_WITHIN = 10.0, 2.0
+"""Seconds that an I/O node may take to finish what it began, and to answer."""
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A controller and its I/O nodes on this host."""
+
+    state: str
+    roots: list[str]
+    io_nodes: Annotated[int, Meta(ge=0, le=page.MAP_NODES)]
+    emulate: str | None = None
+    settings: wire.Settings = wire.Settings()
+    stripe: int = 0  # bytes after which a file's next I/O node follows; 0: a process has one
+    attached: bool = False  # ends with the process that started it
+    serves_within: float = 15.0  # seconds until an I/O node serves
+    io_node: tuple[str, ...] = IO_NODE
+
+
+def emulated(spec: str | None, roots: list[str]) -> str | None:
+    """Return what to emulate as the controller wants it: checked, a file's name absolute."""
+    if spec is None:
+        return None
+    if len(roots) != 1:
+        raise InputError("--emulate is of one directory; give one --root")
+    from penstock.live.emulator import Emulation  # noqa: PLC0415 - NumPy comes with its units
+
+    Emulation.parse(spec)
+    return str(Path(spec).resolve()) if spec.endswith(".toml") else spec
+
+
+def managed(roots: tuple[Path, ...]) -> list[str]:
+    """Return the managed directories as the controller wants them: checked and resolved."""
+    if not roots:
+        raise InputError("no directory to manage; give at least one with --root DIR")
+    if len(roots) > page.ROOTS:
+        raise InputError(f"{len(roots)} managed directories; give at most {page.ROOTS}")
+    for root in roots:
+        if not root.is_dir():
+            raise InputError(f"--root {root}: there is no such directory; create it first")
+        if root.resolve() == Path("/"):
+            raise InputError("--root /: all of the system cannot be managed; give a directory")
+    return list(dict.fromkeys(str(root.resolve()) for root in roots))

@@ -1,0 +1,212 @@
+"""The I/O node processes of a deployment: started, asked, started again when they die, drained."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from penstock.live import channel, wire
+from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.state import State, sign
+
+RESTARTS, RESTARTS_WITHIN = 5, 60.0
+"""An I/O node that died more often than this, in so many seconds, stays down."""
+FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
+
+log = logging.getLogger("penstock.controller")
+
+
+class StartError(Exception):
+    """An I/O node does not serve, and why."""
+
+
+class IoNode:
+    """One I/O node: its process, and the next one when that dies."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.node: wire.Node | None = None  # while it serves
+        self.process: asyncio.subprocess.Process | None = None
+        self.deaths = 0
+        self.given_up = False
+
+
+class Fleet:
+    """All I/O nodes; `up` and `down` are called as they come and go."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        environment: Callable[[int], dict[str, str]],
+        *,
+        up: Callable[[wire.Node], None],
+        down: Callable[[int], None],
+    ) -> None:
+        self.state = State(Path(deployment.state))
+        self.io_nodes = [IoNode(k) for k in range(deployment.io_nodes)]
+        self._deployment = deployment
+        self._environment = environment
+        self._up, self._down = up, down
+        self._keepers: list[asyncio.Task[None]] = []
+        self._ending = False
+
+    async def start(self) -> None:
+        """Return when all serve; StartError: one does not, and none is left running."""
+        tasks = [asyncio.create_task(self._start(io_node)) for io_node in self.io_nodes]
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for io_node in self.io_nodes:
+                await _kill(io_node.process)
+            raise
+        self._keepers = [asyncio.create_task(self._keep(io_node)) for io_node in self.io_nodes]
+
+    async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
+        """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
+        return await self._ask(number, message, answer, ANSWERS_WITHIN)
+
+    async def stop(self) -> None:
+        """Let all finish what they began, and end them."""
+        self._ending = True
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*(self._drain(io_node) for io_node in self.io_nodes))
+
+    async def _start(self, io_node: IoNode) -> None:
+        number, identity = io_node.number, secrets.randbits(63) | 1
+        socket, control = self.state.socket(number), self.state.control(number)
+        socket.unlink(missing_ok=True)
+        control.unlink(missing_ok=True)
+        lock = _locked(self.state, number)
+        try:
+            with self.state.log.open("ab") as errors:
+                io_node.process = process = await asyncio.create_subprocess_exec(
+                    *self._deployment.io_node,
+                    *("--socket", str(socket), "--control", str(control)),
+                    *("--number", str(number), "--id", str(identity)),
+                    *(["--with-parent"] if self._deployment.attached else []),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                    env=self._environment(number),
+                    pass_fds=[lock],
+                    start_new_session=True,
+                )
+            sign(lock, process.pid)
+        except OSError as error:
+            raise StartError(f"I/O node {number} cannot be started: {error}") from error
+        finally:
+            os.close(lock)
+        await self._serving(number, process)
+        await self._configure(number)
+        io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
+        log.info("I/O node %d serves, process %d", number, process.pid)
+        self._up(io_node.node)
+
+    async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        seconds = self._deployment.serves_within
+        try:
+            async with asyncio.timeout(seconds):
+                told = await process.stdout.readline()
+        except TimeoutError:
+            await _kill(process)
+            raise StartError(f"I/O node {number} does not serve after {seconds:g} s") from None
+        if not told:
+            await _kill(process)
+            raise StartError(f"I/O node {number} ended with status {process.returncode}")
+
+    async def _configure(self, number: int) -> None:
+        if self._deployment.settings == wire.Settings():
+            return
+        try:
+            answer = await self.ask(number, self._deployment.settings, wire.Done)
+        except OSError as error:
+            raise StartError(f"I/O node {number} cannot be set: {error}") from error
+        if isinstance(answer, wire.Failed):
+            raise StartError(f"I/O node {number}: {answer.error}")
+
+    async def _keep(self, io_node: IoNode) -> None:
+        """Start the I/O node again whenever it dies, unless that happens too often."""
+        clock = asyncio.get_running_loop().time
+        died: deque[float] = deque(maxlen=RESTARTS)
+        delay = FIRST_DELAY
+        while True:
+            assert io_node.process is not None
+            status = await io_node.process.wait()
+            io_node.node = None
+            io_node.deaths += 1
+            self._down(io_node.number)
+            log.warning("I/O node %d died with status %d", io_node.number, status)
+            now = clock()
+            if len(died) == RESTARTS and now - died[0] < RESTARTS_WITHIN:
+                io_node.given_up = True
+                log.error("I/O node %d died too often and stays down", io_node.number)
+                return
+            delay = (
+                min(2 * delay, 5.0) if died and now - died[-1] < RESTARTS_WITHIN else FIRST_DELAY
+            )
+            died.append(now)
+            await asyncio.sleep(delay)
+            try:
+                await self._start(io_node)
+            except StartError as error:
+                log.error("%s", error)
+
+    async def _drain(self, io_node: IoNode) -> None:
+        process = io_node.process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(OSError):
+            drain = wire.Drain(seconds=DRAINS_WITHIN)
+            await self._ask(io_node.number, drain, wire.Done, DRAINS_WITHIN + ANSWERS_WITHIN)
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN):
+                await process.wait()
+        except TimeoutError:
+            log.warning("I/O node %d did not end when drained", io_node.number)
+            await _kill(process)
+
+    async def _ask(self, number: int, message: wire.Message, kind: Any, seconds: float) -> Any:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_unix_connection(
+                self.state.control(number), limit=channel.LONGEST_LINE
+            )
+            try:
+                writer.write(channel.line(message))
+                try:
+                    text = await reader.readuntil(b"\n")
+                except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+                    raise ConnectionError(f"I/O node {number} does not answer") from error
+                return channel.parse(text, wire.Failed | kind)
+            finally:
+                writer.close()
+
+
+def _locked(state: State, number: int) -> int:
+    """Return a lock that the I/O node inherits, so that it is held exactly as long as it lives."""
+    lock = os.open(state.node_lock(number), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise StartError(f"I/O node {number} of an earlier run is still there") from error
+    return lock
+
+
+async def _kill(process: asyncio.subprocess.Process | None) -> None:
+    if process is None or process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

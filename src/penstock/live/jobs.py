@@ -1,0 +1,122 @@
+"""The jobs that a controller has seen: who they are, and what they say they did."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import InputError, unknown
+from penstock.live.page import JOB_BYTES
+from penstock.live.wire import Begin
+
+REMEMBERED = 100
+"""Jobs that ended and are still listed; totals are of all."""
+
+
+def forwarded_bytes(counters: Mapping[str, int]) -> int:
+    """Return what I/O nodes moved."""
+    return counters.get("forwarded_read_bytes", 0) + counters.get("forwarded_write_bytes", 0)
+
+
+def direct_bytes(counters: Mapping[str, int]) -> int:
+    """Return what went past the I/O nodes, calls left to the kernel included."""
+    moved = counters.get("read_bytes", 0) + counters.get("write_bytes", 0)
+    # A page that is read while the job counts may show the parts before the whole.
+    return max(moved - forwarded_bytes(counters), 0) + counters.get("left_bytes", 0)
+
+
+def fail_opens(counters: Mapping[str, int]) -> int:
+    """Return calls that were not held or forwarded as they should have been."""
+    return counters.get("failed_open", 0) + counters.get("gave_up", 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A job that runs, or ran."""
+
+    id: str
+    begin: Begin
+    began: float  # seconds since the epoch
+    io_nodes: tuple[int, ...] = ()  # those it had last
+    counters: Mapping[str, int] = field(default_factory=dict)
+    maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
+    state: str = "running"  # or ended, or lost: its connection broke off
+    status: int | None = None
+
+    def told(self) -> dict[str, object]:
+        """Return the job as `penstock status` lists it."""
+        counters = self.counters
+        return {
+            "id": self.id,
+            "name": self.begin.name,
+            "user": self.begin.user,
+            "pid": self.begin.pid,
+            "command": self.begin.command,
+            "state": self.state,
+            "status": self.status,
+            "began": self.began,
+            "io_nodes": list(self.io_nodes),
+            "forwarded_bytes": forwarded_bytes(counters),
+            "direct_bytes": direct_bytes(counters),
+            "fail_opens": fail_opens(counters),
+            "waits": counters.get("waits", 0),
+            "waited_seconds": counters.get("waited", 0) / 1e9,
+            "counters": dict(counters),
+        }
+
+
+class Jobs:
+    """Running jobs by id, those that ended of late, and totals over all."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, Job] = {}
+        self._ended: deque[Job] = deque(maxlen=REMEMBERED)
+        self._forgotten: dict[str, int] = {"forwarded": 0, "direct": 0, "fail_opens": 0}
+        self._serial = 0
+
+    def begin(self, begin: Begin, now: float) -> Job:
+        """Take a new job in; its id is its name and a serial number."""
+        serial = self._serial + 1
+        job = Job(id=f"{begin.name}.{serial}", begin=begin, began=now)
+        if not 0 < len(job.id.encode()) < JOB_BYTES:
+            raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
+        self._serial = serial
+        self.running[job.id] = job
+        return job
+
+    def end(self, job: Job, status: int | None) -> None:
+        """Take note that a job ended; with no status it was lost."""
+        job.state, job.status = ("lost" if status is None else "ended"), status
+        del self.running[job.id]
+        if len(self._ended) == REMEMBERED:
+            oldest = self._ended.popleft().counters
+            self._forgotten["forwarded"] += forwarded_bytes(oldest)
+            self._forgotten["direct"] += direct_bytes(oldest)
+            self._forgotten["fail_opens"] += fail_opens(oldest)
+        self._ended.append(job)
+
+    def find(self, name: str) -> Job:
+        """Return the running job of this id, or the only one of this name."""
+        if name in self.running:
+            return self.running[name]
+        named = [job for job in self.running.values() if job.begin.name == name]
+        if len(named) > 1:
+            ids = ", ".join(job.id for job in named)
+            raise InputError(f"several running jobs are called {name!r}; name one of {ids}")
+        if not named:
+            if not self.running:
+                raise InputError(f"no job {name!r} is running, nor any other")
+            raise unknown("running job", name, self.running)
+        return named[0]
+
+    def all(self) -> list[Job]:
+        """Return the jobs that are listed, the oldest first."""
+        return [*self._ended, *self.running.values()]
+
+    def totals(self) -> tuple[int, int, int]:
+        """Return the bytes forwarded and direct, and the fail-opens, of all jobs ever."""
+        counters = [job.counters for job in self.all()]
+        return (
+            self._forgotten["forwarded"] + sum(map(forwarded_bytes, counters)),
+            self._forgotten["direct"] + sum(map(direct_bytes, counters)),
+            self._forgotten["fail_opens"] + sum(map(fail_opens, counters)),
+        )

@@ -1,0 +1,136 @@
+"""Brings a deployment up in the background, asks it, and takes it down."""
+
+import os
+import select
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live import channel, wire
+from penstock.live.channel import Channel
+from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.state import GRACE, State, end, gone, holder, holding
+
+CLEANS_WITHIN = 10.0
+"""Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
+STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
+
+
+class LaunchError(Exception):
+    """A deployment that did not come up, or go down, and why."""
+
+
+def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
+    """Return when all I/O nodes serve; an attached deployment's controller is returned.
+
+    InputError: it is up already. LaunchError: it cannot be brought up; nothing is left running.
+    """
+    state = State(Path(deployment.state))
+    state.create()
+    try:
+        with holding(state.lock) as lock:
+            return _up(deployment, state, lock)
+    except BlockingIOError:
+        raise InputError(
+            f"already up in {state.folder}; 'penstock down' ends what is there"
+        ) from None
+
+
+def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[bytes] | None":
+    with state.log.open("ab") as log:
+        controller = subprocess.Popen(
+            [sys.executable, "-P", "-m", "penstock.live.controller", str(lock)],
+            pass_fds=[lock],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            env=os.environ | {"PENSTOCK_DISABLE": "1"},
+        )
+    assert controller.stdin is not None
+    assert controller.stdout is not None
+    try:
+        with suppress(BrokenPipeError), controller.stdin as told:
+            told.write(msgspec.json.encode(deployment))
+        with controller.stdout as answer:
+            _await_ready(state, answer.fileno(), deployment.serves_within + CLEANS_WITHIN)
+    except BaseException:
+        end([state.lock], grace=STOPS_WITHIN)
+        controller.kill()
+        controller.wait()
+        state.clean()
+        raise
+    if deployment.attached:
+        return controller
+    controller.wait()
+    return None
+
+
+def _await_ready(state: State, descriptor: int, seconds: float) -> None:
+    text, until = b"", time.monotonic() + seconds
+    while not text.endswith(b"\n"):
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            raise LaunchError(f"the controller is not ready after {seconds:g} s; {_log(state)}")
+        more = os.read(descriptor, 65536)
+        if not more:
+            raise LaunchError(f"the controller ended before it was ready; {_log(state)}")
+        text += more
+    answer = channel.parse(text, wire.Done | wire.Failed)
+    if isinstance(answer, wire.Failed):
+        raise LaunchError(f"{answer.error}; {_log(state)}")
+
+
+def _log(state: State) -> str:
+    return f"the end of {state.log}: {state.tail() or 'nothing'}"
+
+
+def ask(state: State, message: wire.Message, answer: type[channel.M]) -> channel.M:
+    """Return the controller's answer; InputError: none is up, or it says what is wrong."""
+    if not state.is_up():
+        raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
+    try:
+        with Channel(state.controller) as controller:
+            return controller.ask(message, answer)
+    except TimeoutError as error:
+        raise LaunchError(f"the controller does not answer; see {state.log}") from error
+    except OSError as error:
+        raise LaunchError(f"the controller cannot be asked: {error}; see {state.log}") from error
+
+
+def down(state: State) -> bool:
+    """Return when nothing is left running; say whether there was anything."""
+    if not state.exists():
+        return False
+    pid = holder(state.lock)
+    if pid is None:
+        return bool(_clean(state))
+    with suppress(OSError):
+        _stop(state, os.pidfd_open(pid))
+    end([state.lock], grace=STOPS_WITHIN)
+    _clean(state)
+    return True
+
+
+def _stop(state: State, process: int) -> None:
+    try:
+        with Channel(state.controller, patience=STOPS_WITHIN) as controller:
+            controller.ask(wire.Stop(), wire.Done)
+        gone(process, GRACE)
+    finally:
+        os.close(process)
+
+
+def _clean(state: State) -> int:
+    try:
+        with holding(state.lock):
+            return state.clean()
+    except BlockingIOError:
+        raise LaunchError(
+            f"the controller in {state.folder} does not end; see {state.log}"
+        ) from None

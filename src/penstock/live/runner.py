@@ -1,0 +1,228 @@
+"""Runs an unmodified command as a job of a deployment, with its exit status.
+
+The job's pages and its agent live in this process; the controller hears what the job does and sends
+its map. When the controller goes, the job goes on with the map that it has.
+"""
+
+import os
+import pwd
+import signal
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NoReturn
+
+from penstock.errors import InputError
+from penstock.files import reason
+from penstock.live import wire
+from penstock.live.agent import Agent
+from penstock.live.channel import Channel
+from penstock.live.page import Counters, Pages
+from penstock.live.state import State
+
+COUNTED_EVERY = 1.0
+LAST_WORD_WITHIN = 2.0
+FORWARDED = frozenset(
+    {
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+    }
+)
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_SUMMED = tuple(
+    field.name for field in fields(Counters) if field.name not in {"pid", "last_call", "in_flight"}
+)
+
+
+class NoJobError(Exception):
+    """A command cannot be a job, and why: nothing was run."""
+
+
+class CannotRunError(Exception):
+    """A command that is not there, or is no program; the exit status is as shells have it."""
+
+    def __init__(self, program: str, error: OSError) -> None:
+        super().__init__(f"cannot run {program!r}: {error.strerror}")
+        self.status = 127 if isinstance(error, FileNotFoundError) else 126
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a job ended: its exit status, and its counters summed over threads."""
+
+    job: str
+    status: int
+    counters: dict[str, int]
+
+
+def plainly(command: Sequence[str]) -> NoReturn:
+    """Become the command."""
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise CannotRunError(command[0], error) from error
+
+
+def run(
+    state: State,
+    command: Sequence[str],
+    *,
+    name: str,
+    io_nodes: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a command as a job; InputError: the controller refuses it.
+
+    To be called from the main thread, whose signals go to the command meanwhile.
+    """
+    begin = wire.Begin(
+        name=name, pid=os.getpid(), command=list(command), user=_user(), io_nodes=io_nodes
+    )
+    try:
+        controller = Channel(state.controller)
+    except OSError as error:
+        raise NoJobError(f"no controller in {state.folder}: {reason(error)}") from error
+    with controller, ExitStack() as stack:
+        try:
+            begun = controller.ask(begin, wire.Begun)
+        except OSError as error:
+            raise NoJobError(f"no answer of the controller: {reason(error)}") from error
+        before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
+        try:
+            pages = stack.enter_context(_pages(begun))
+            path = state.agent(os.getpid())
+            path.unlink(missing_ok=True)  # of one that had this number and was killed
+            agent = stack.enter_context(Agent(pages, path))
+            preload = agent.environment(above=begun.above, below=begun.preload)
+        except (InputError, OSError) as error:
+            raise NoJobError(reason(error)) from error
+        job = _Job(controller, begun, pages)
+        surrounded = os.environ | (environment or {}) | begun.environment | preload
+        try:
+            pid = _spawn(command, surrounded, before)
+        except CannotRunError as error:
+            job.end(error.status)
+            raise
+        return job.follow(pid)
+
+
+def _pages(begun: wire.Begun) -> Pages:
+    return Pages(
+        [Path(root) for root in begun.roots],
+        job=begun.job,
+        longest_wait=begun.longest_wait,
+        patience=begun.patience,
+    )
+
+
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+@contextmanager
+def _blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
+    """Let signals wait to be asked for, also in threads that are started meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
+    try:
+        return os.posix_spawnp(
+            command[0],
+            list(command),
+            environment,
+            setsigmask=mask,
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
+    except OSError as error:
+        raise CannotRunError(command[0], error) from error
+
+
+class _Job:
+    """A job that runs: its map comes from the controller, its counters go there."""
+
+    def __init__(self, controller: Channel, begun: wire.Begun, pages: Pages) -> None:
+        pages.assign(begun.nodes, stripe=begun.stripe)
+        self._id = begun.job
+        self._pages = pages
+        self._controller = controller
+        self._connected = True
+        self._sending = threading.Lock()
+        self._maps = 0  # taken so far, so that the controller knows which one is in force
+        self._listener = threading.Thread(target=self._listen, name="penstock-map", daemon=True)
+        self._listener.start()
+
+    def follow(self, pid: int) -> Outcome:
+        """Return how the process ended; signals that come meanwhile are its own."""
+        while (status := _ended(pid)) is None:
+            got = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, COUNTED_EVERY)
+            if got is None:
+                self._tell(wire.Counted(counters=self._counters()))
+            elif got.si_signo != signal.SIGCHLD and got.si_code <= 0:
+                # What the kernel sent, such as the terminal's, it has sent to the job as well.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, got.si_signo)
+        return self.end(status)
+
+    def end(self, status: int) -> Outcome:
+        """Tell the controller that the job ended; return how."""
+        counters = self._counters()
+        self._tell(wire.Ended(counters=counters, status=status))
+        self._listener.join(LAST_WORD_WITHIN)
+        with suppress(OSError):
+            self._controller.hang_up()
+        self._listener.join()
+        return Outcome(job=self._id, status=status, counters=counters)
+
+    def _counters(self) -> dict[str, int]:
+        total = dict.fromkeys(_SUMMED, 0) | {"maps": self._maps}
+        for thread in self._pages.threads():
+            for name in _SUMMED:
+                total[name] += getattr(thread, name)
+        return total
+
+    def _tell(self, message: wire.Message) -> None:
+        with self._sending:
+            if not self._connected:
+                return
+            try:
+                self._controller.send(message)
+            except OSError:
+                self._connected = False
+
+    def _listen(self) -> None:
+        """Take maps until the controller has heard that the job ended, or is gone."""
+        with suppress(OSError):
+            while True:
+                match self._controller.receive(wire.Mapped | wire.Done | wire.Failed, None):
+                    case wire.Mapped() as mapped:
+                        self._pages.assign(mapped.nodes, stripe=mapped.stripe)
+                        self._maps += 1
+                        self._tell(wire.Counted(counters=self._counters()))
+                    case _:
+                        return
+
+
+def _ended(pid: int) -> int | None:
+    """Return the exit status of a process as shells have it; None: it runs."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    if not found:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code

@@ -1,0 +1,68 @@
+"""up, run, status, remap, down: wrong input is told in a line, and nothing is started."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import cli
+
+UP = ("up", "--io-nodes", "1")
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (directory / "data").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory / "run"))
+    monkeypatch.setattr("penstock.live.launcher.up", None)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (UP, "--root DIR"),
+        ((*UP, "--root", "nowhere"), "no such directory"),
+        ((*UP, "--root", "/"), "cannot be managed"),
+        ((*UP, *9 * ("--root", "data")), "at most 8"),
+        (("up", "--root", "data"), "--io-nodes"),
+        (("up", "--root", "data", "--io-nodes", "65"), "65"),
+        ((*UP, "--root", "data", "--stripe", "1 parsec"), "--stripe: '1 parsec' is not a volume"),
+        ((*UP, "--root", "data", "--set", "io-node.quantun=1MiB"), "did you mean"),
+        ((*UP, "--root", "data", "--set", "quantum=1MiB"), "did you mean 'io-node.quantum'"),
+        ((*UP, "--root", "data", "--set", "io-node.depth"), "KEY=VALUE"),
+        ((*UP, "--root", "data", "--set", "io-node.depth=many"), "io-node.depth=many"),
+        ((*UP, "--root", "data", "--set", "io-node.depth=0"), "depth"),
+        ((*UP, "--root", "data", "--emulate", "rate=1"), None),
+        ((*UP, "--root", "data", "--emulate", "rat=1"), "did you mean 'rate'"),
+        ((*UP, "--root", "data", "--root", "run", "--emulate", "rate=1"), "no such directory"),
+        (("run",), "COMMAND"),
+        (("run", "--name", "a b", "--", "true"), "job name 'a b'"),
+        (("run", "--require", "--", "true"), "no controller"),
+        (("status",), "nothing is up"),
+        (("remap", "job"), "--direct"),
+        (("remap", "job", "--direct", "--io-nodes", "1"), "either"),
+        (("remap", "job", "--direct"), "nothing is up"),
+        (("statsu",), "did you mean 'status'"),
+    ],
+)
+def test_wrong_input(penstock: Any, args: tuple[str, ...], said: str | None) -> None:
+    if said is None:  # right, so that it comes as far as starting
+        with pytest.raises(TypeError):
+            cli.main(list(args))
+        return
+    result = penstock(*args)
+    assert result.status == 2, result.err
+    assert said in result.err
+    assert (result.out, result.err.count("\n")) == ("", 1)
+
+
+def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:
+    assert penstock("down").out.startswith("nothing is up in")
+    assert penstock("down", "--json").json["ended"] is False
+
+
+@pytest.mark.parametrize("verb", ["up", "run", "status", "remap", "down", "explore"])
+def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
+    out = penstock(verb, "--help").out
+    assert "Examples:" in out
+    assert f"penstock {verb}" in out
