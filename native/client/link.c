@@ -8,19 +8,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "files.h"
 
 #define MOST_PIECES 64  // of a vector that goes over TCP at once
+#define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
+#define FIRST_LOOK UINT64_C(5000000)    // nanoseconds until the socket is looked at for a hang-up
+#define SELDOM_LOOK UINT64_C(100000000)
 
 typedef union {
   struct sockaddr any;
@@ -52,7 +58,7 @@ static socklen_t address_of(const penstock_node* where, address* to) {
 }
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience) {
-  *link = (penstock_link){.fd = -1, .transport = where->transport};
+  *link = (penstock_link){.fd = -1, .transport = where->transport, .patience = patience};
   address to;
   const socklen_t length = address_of(where, &to);
   if (length == 0) return false;
@@ -77,7 +83,7 @@ void penstock_link_close(penstock_link* link) {
     penstock_set_own(link->fd, false);
     syscall(SYS_close, link->fd);
   }
-  if (link->window != NULL) munmap(link->window, PENSTOCK_LARGEST);
+  if (link->window != NULL) munmap(link->window, WINDOW_BYTES);
   link->fd = -1;
   link->window = NULL;
 }
@@ -99,15 +105,15 @@ static int new_window(penstock_link* link) {
   const int fd = (int)syscall(SYS_memfd_create, "penstock", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
   if (fd < 0) return -1;
   void* window = MAP_FAILED;
-  if (syscall(SYS_ftruncate, fd, (off_t)PENSTOCK_LARGEST) == 0 &&
+  if (syscall(SYS_ftruncate, fd, (off_t)WINDOW_BYTES) == 0 &&
       syscall(SYS_fcntl, fd, 1033 /* F_ADD_SEALS */, 7 /* seal, shrink, grow */) == 0) {
-    window = mmap(NULL, PENSTOCK_LARGEST, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   if (window == MAP_FAILED) {
     syscall(SYS_close, fd);
     return -1;
   }
-  madvise(window, PENSTOCK_LARGEST, MADV_DONTFORK);
+  madvise(window, WINDOW_BYTES, MADV_DONTFORK);
   link->window = window;
   return fd;
 }
@@ -220,7 +226,35 @@ static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, s
   return *had <= bytes ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
+static bool hung_up(const penstock_link* link) {
+  struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
+  const struct timespec at_once = {0, 0};
+  return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) != 0;
+}
+
+// The reply in the mailbox, once it is there.
+static enum penstock_answer collect_reply(penstock_link* link) {
+  penstock_mailbox* mailbox = (penstock_mailbox*)(void*)(link->window + PENSTOCK_LARGEST);
+  uint64_t waited = 0, look = FIRST_LOOK;
+  bool gone = false;
+  for (;;) {
+    const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_ACQUIRE);
+    if (answered == link->asked.number) break;
+    if (gone) return PENSTOCK_HUNG_UP;
+    if (waited >= link->patience) return PENSTOCK_LATE;
+    const struct timespec timeout = {0, (long)look};
+    if (syscall(SYS_futex, &mailbox->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
+    waited += look;
+    look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
+    gone = hung_up(link);  // and then looked into once more: the reply may have come before
+  }
+  link->reply = mailbox->reply;
+  link->received = sizeof link->reply;
+  return link->reply.number == link->asked.number ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
+}
+
 static enum penstock_answer receive_reply(penstock_link* link) {
+  if (link->window != NULL && link->asked.operation != PENSTOCK_HELLO) return collect_reply(link);
   while (link->received < sizeof link->reply) {
     struct iovec piece = {(char*)&link->reply + link->received, sizeof link->reply - link->received};
     const enum penstock_answer answer = receive(link, &piece, 1, &link->received, sizeof link->reply);

@@ -13,6 +13,7 @@
 typedef struct {
   int fd;  // -1: closed
   uint32_t transport;
+  uint64_t patience;
   uint32_t number;  // of requests so far
   char* window;     // shared with the I/O node; NULL over TCP
   // Of the answer that is being received.

@@ -3,7 +3,8 @@
 //
 // A connection carries one request at a time: the next is sent when the last was answered. On a Unix
 // socket the data of a request lies at the beginning of the connection's window, memory that the
-// client shares with HELLO; over TCP it follows the request, or the reply.
+// client shares with HELLO, and the reply (but that to HELLO) in the mailbox behind it; over TCP data
+// follows the request, or the reply.
 
 #ifndef PENSTOCK_WIRE_H
 #define PENSTOCK_WIRE_H
@@ -44,10 +45,12 @@ typedef struct {
   uint32_t flags;
 } penstock_request;
 
+#define PENSTOCK_MAILBOX_BYTES 4096u  // of a window, after its data
+
 typedef struct {
   uint64_t session[2];  // random: the connections of one process have the same, and share its files
   uint32_t pid;
-  uint32_t window;  // bytes; 0 over TCP
+  uint32_t window;  // bytes of data, whole pages; 0 over TCP
   char job[PENSTOCK_JOB_BYTES];
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // zeros on a Unix socket, where the kernel says who it is
 } penstock_introduction;
@@ -59,5 +62,13 @@ typedef struct {
   uint64_t boot;   // of HELLO: of the host's kernel; acknowledged data is in it, and lost with it
   uint64_t node;   // of HELLO: the I/O node's id, as in the map
 } penstock_reply;
+
+// Waiting for a reply here rather than on the socket, a client is woken once, by the reply, and not
+// by its request being read as well. It looks at the socket now and then for a hang-up.
+typedef struct {
+  uint32_t answered;  // the number of the request that `reply` is for; a futex, stored last
+  uint32_t reserved;
+  penstock_reply reply;
+} penstock_mailbox;
 
 #endif

@@ -1,20 +1,37 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <climits>
 
 namespace penstock {
 
 Mapping map_window(int descriptor, std::uint32_t bytes) {
-  if (bytes == 0 || bytes > PENSTOCK_LARGEST) return {};
+  if (bytes == 0 || bytes > PENSTOCK_LARGEST || bytes % PENSTOCK_MAILBOX_BYTES != 0) return {};
+  const std::size_t whole = bytes + PENSTOCK_MAILBOX_BYTES;
   // Only memory files have seals, so nothing of somebody else's making is asked any further.
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return {};
   struct stat is{};
-  if (::fstat(descriptor, &is) != 0 || is.st_size < static_cast<off_t>(bytes)) return {};
-  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (::fstat(descriptor, &is) != 0 || is.st_size < static_cast<off_t>(whole)) return {};
+  void* address = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (address == MAP_FAILED) return {};
-  return {address, bytes};
+  return {address, whole};
+}
+
+bool Connection::send(const penstock_reply& reply) const {
+  if (!window || exchange.operation == PENSTOCK_HELLO) {
+    return ::send(descriptor, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
+  }
+  auto* mailbox = reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);
+  mailbox->reply = reply;
+  std::atomic_ref(mailbox->answered).store(reply.number, std::memory_order_release);
+  ::syscall(SYS_futex, &mailbox->answered, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  return true;
 }
 
 Mapping Payloads::take() {

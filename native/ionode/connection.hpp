@@ -34,6 +34,7 @@ class Mapping {
   }
 
   std::byte* data() const { return address_; }
+  std::size_t size() const { return bytes_; }
   explicit operator bool() const { return address_ != nullptr; }
 
  private:
@@ -41,7 +42,7 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// The window that a client shares, or an empty mapping if it is not one to rely on: a file that can
+// The window that a client shares, mailbox included, or an empty mapping if it is not one to rely on: a file that can
 // shrink would end the I/O node with SIGBUS.
 Mapping map_window(int descriptor, std::uint32_t bytes);
 
@@ -108,6 +109,9 @@ struct Connection {
   std::size_t to_send = 0;  // bytes of reply and payload
   std::size_t sent = 0;
   int unread = 0;  // bytes that the peer had not taken from the kernel when last looked at
+
+  // Where the client waits for it; false if it is gone.
+  bool send(const penstock_reply& reply) const;
 
   bool quiet() const { return phase == Phase::idle && !sending; }
 };

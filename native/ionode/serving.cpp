@@ -235,9 +235,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   lock.unlock();
   if (file.use_count() == 1 && options_.all_users) assume(file->identity());
   file.reset();
-  // A client that does not read its replies has had more than one request.
-  const bool sent = ::send(connection.descriptor, &reply, sizeof reply,
-                           MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
+  const bool sent = connection.send(reply);
   lock.lock();
   connection.sending = false;
   if (!sent || connection.doomed) doom(connection);

@@ -3,8 +3,10 @@
 import fcntl
 import mmap
 import os
+import select
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +15,7 @@ HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE = range(1, 8)
 REQUEST = struct.Struct("<IIIIQII")
 INTRODUCTION = struct.Struct("<QQII64s32s")
 REPLY = struct.Struct("<IIqQQ")
+MAILBOX, MAILBOX_BYTES = struct.Struct("<II"), 4096
 PATIENCE = 20.0
 
 
@@ -72,7 +75,7 @@ class Client:
             return self.ask(HELLO, length=len(said), follows=said)
         memory = os.memfd_create("window", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
-            os.ftruncate(memory, self.bytes if size is None else size)
+            os.ftruncate(memory, self.bytes + MAILBOX_BYTES if size is None else size)
             if sealed:
                 fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
             if os.fstat(memory).st_size:
@@ -114,8 +117,24 @@ class Client:
             parts += part
         return bytes(parts)
 
+    def collect(self) -> bytes:
+        """Return the reply from the mailbox; the socket tells of a hang-up."""
+        assert self.memory is not None
+        deadline = time.monotonic() + PATIENCE
+        gone = False
+        while MAILBOX.unpack_from(self.memory, self.bytes)[0] != self.number:
+            if gone:
+                self.close()
+                raise GoneError
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            gone = bool(select.select([self.socket], [], [], 0.0005)[0])
+        return self.memory[self.bytes + MAILBOX.size : self.bytes + MAILBOX.size + REPLY.size]
+
     def reply(self) -> Reply:
-        magic, number, result, boot, node = REPLY.unpack(self.receive(REPLY.size))
+        posted = self.greeting is not None and not self.tcp
+        data = self.collect() if posted else self.receive(REPLY.size)
+        magic, number, result, boot, node = REPLY.unpack(data)
         assert magic == MAGIC
         assert number == self.number
         return Reply(number, result, boot, node)

@@ -22,6 +22,8 @@ from live.frames import (
     INTRODUCTION,
     LARGEST,
     MAGIC,
+    MAILBOX,
+    MAILBOX_BYTES,
     OPEN,
     READ,
     REPLY,
@@ -29,6 +31,7 @@ from live.frames import (
     WRITE,
 )
 
+from penstock.live.page import futex_wake
 from penstock.live.wire import Node
 
 Before = Callable[[int, int, int], int | None]
@@ -92,7 +95,7 @@ class OddNode:
             self.seen.append((operation, offset, count))
             if operation == HELLO:
                 connection.recv(INTRODUCTION.size, socket.MSG_WAITALL)
-                window = mmap.mmap(descriptors[0], LARGEST)
+                window = mmap.mmap(descriptors[0], LARGEST + MAILBOX_BYTES)
             result = self.before(operation, offset, count)
             if operation == WRITE and (result is None or result > 0):
                 count, result = result or count, None
@@ -109,7 +112,11 @@ class OddNode:
                     result = -(error.errno or 5)
             for descriptor in descriptors:
                 os.close(descriptor)
-            connection.sendall(REPLY.pack(MAGIC, number, result, 1, self.node.id))
+            reply = REPLY.pack(MAGIC, number, result, 1, self.node.id)
+            if operation == HELLO:
+                connection.sendall(reply)
+            else:
+                _post(window, number, reply)
 
     def _open(self, descriptor: int, flags: int) -> int:
         handle = next(self._handles)
@@ -125,6 +132,13 @@ def _move(operation: int, file: int, offset: int, window: memoryview) -> int:
     if operation in (FSYNC, FDATASYNC):
         os.fsync(file)
     return 0
+
+
+def _post(window: mmap.mmap | None, number: int, reply: bytes) -> None:
+    assert window is not None
+    window[LARGEST + MAILBOX.size : LARGEST + MAILBOX.size + len(reply)] = reply
+    MAILBOX.pack_into(window, LARGEST, number, 0)
+    futex_wake(window, LARGEST)
 
 
 def _receive(connection: socket.socket) -> tuple[bytes, list[int]]:

@@ -38,6 +38,15 @@ _FUTEX_WAKE = 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 
 
+def futex_wake(memory: mmap.mmap, offset: int) -> None:
+    """Wake all who wait for the 32-bit word at this offset of shared memory to change."""
+    number = _SYS_FUTEX.get(platform.machine())
+    if number is not None:
+        word = ctypes.c_uint32.from_buffer(memory, offset)
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What a thread of a job did under the managed roots; times in nanoseconds."""
@@ -169,11 +178,7 @@ class Pages:
 
     def _changed(self) -> None:
         self._halves[_GATE_CHANGES // 4] = (self._halves[_GATE_CHANGES // 4] + 1) & 0xFFFFFFFF
-        word = ctypes.c_uint32.from_buffer(self._control, _GATE_CHANGES)
-        number = _SYS_FUTEX.get(platform.machine())
-        if number is not None:
-            libc = ctypes.CDLL(None, use_errno=True)
-            libc.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+        futex_wake(self._control, _GATE_CHANGES)
 
     def threads(self) -> Iterator[Counters]:
         """Yield the counters of every thread that did I/O under the roots."""
