@@ -69,7 +69,7 @@ static bool lies_under_the_root(const penstock_emulation* e, int fd) {
          path[e->root_length] == '/';
 }
 
-// Asked anew at every call: a microsecond is nothing to an emulated request, and there is no table
+// Asked anew at every call: a few microseconds are little to an emulated request, and there is no table
 // of descriptors that a vfork, a raw system call or another thread could make wrong.
 struct penstock_file penstock_look_at(int fd) {
   struct penstock_file file = {false, 0};
@@ -186,15 +186,13 @@ static void sleep_until(uint64_t time) {
 }
 
 static void wait_until(uint64_t finish) {
-  uint64_t time = now();
-  if (time < finish) {
-    sleep_until(finish);
-    time = now();
-  }
+  const bool early = now() < finish;
+  if (early) sleep_until(finish);
   // That the kernel woke us late, or that the real disk was slow for once, is not the emulated
-  // machine's fault: the thread's next request counts from when it would have come.
-  const uint64_t late = time - finish;
-  lateness = late < MOST_LATENESS ? late : 0;
+  // machine's fault: the thread's next request counts from when it would have come. Above the
+  // client library a slow call is the emulated machine's own time.
+  const uint64_t late = now() - finish;
+  lateness = late < MOST_LATENESS && (early || CHARGES_TARGETS) ? late : 0;
 }
 
 static uint64_t charge(penstock_emulation* e, uint64_t inode, uint64_t arrival, uint64_t latency,
@@ -222,12 +220,12 @@ uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at
   const uint64_t piece = quarter_second > row ? quarter_second / row * row : row;
   uint64_t latency = e->latency;
   while (bytes > 0) {
-    const uint64_t part_of_it = bytes < piece ? bytes : piece;
-    arrival = charge(e, file.inode, arrival, latency, at, part_of_it);
+    const uint64_t length = bytes < piece ? bytes : piece;
+    arrival = charge(e, file.inode, arrival, latency, at, length);
     wait_until(arrival);
     latency = 0;
-    at += part_of_it;
-    bytes -= part_of_it;
+    at += length;
+    bytes -= length;
   }
   return arrival;
 }
@@ -284,7 +282,8 @@ static bool is_sound(const penstock_emulation* e) {
   if (e->began > now()) return false;
   return e->magic == PENSTOCK_EMULATION_MAGIC && e->version == PENSTOCK_EMULATION_VERSION &&
          e->size == sizeof *e && e->targets >= 1 && e->targets <= PENSTOCK_TARGETS &&
-         e->count >= 1 && e->count <= e->targets && e->stripe >= 1 && e->rate >= 1 &&
+         e->count >= 1 && e->count <= e->targets && e->stripe >= 1 &&
+         e->stripe <= PENSTOCK_LARGEST_STRIPE && e->rate >= 1 &&
          e->root_length >= 1 && e->root_length < PENSTOCK_EMULATION_ROOT_BYTES;
 }
 

@@ -62,16 +62,12 @@ class Machine:
         self.shared = directory / "emulation"
         emulation.create(self.shared, self.root)
 
-    def environment(self, writer: Writer | None = None) -> Mapping[str, str]:
-        libraries = [emulator.below()]
-        link = {}
-        if writer is not None and writer.io_node is not None:
-            link = emulator.environment(self.shared, io_node=writer.io_node)
-        elif writer is not None and writer.client is not None:
-            libraries = [emulator.above(), emulator.below()]
-            link = emulator.environment(self.shared, client=writer.client)
-        preload = {"LD_PRELOAD": ":".join(map(str, libraries))}
-        return os.environ | emulator.environment(self.shared) | preload | link
+    def environment(
+        self, *, io_node: int | None = None, client: str | None = None
+    ) -> Mapping[str, str]:
+        libraries = [emulator.below()] if client is None else [emulator.above(), emulator.below()]
+        role = emulator.environment(self.shared, io_node=io_node, client=client)
+        return os.environ | role | {"LD_PRELOAD": ":".join(map(str, libraries))}
 
     def file_on(self, target: int, name: str) -> Path:
         """Make a file whose first stripe is on this target; the inode decides, so try."""
@@ -86,7 +82,7 @@ class Machine:
     def started(self, writer: Writer) -> Iterator[subprocess.Popen[str]]:
         with subprocess.Popen(
             writer.command(),
-            env=self.environment(writer),
+            env=self.environment(io_node=writer.io_node, client=writer.client),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -120,11 +116,11 @@ class Machine:
             ends = [[float(word) for word in said(process)] for process in processes]
         return sum(w.size / interval(times) for w, times in zip(writers, ends, strict=True))
 
-    def run(self, program: str) -> str:
+    def run(self, program: str, *, client: str | None = None) -> str:
         result = subprocess.run(
             [sys.executable, "-c", program],
             cwd=self.root,
-            env=self.environment(),
+            env=self.environment(client=client),
             capture_output=True,
             text=True,
             check=True,

@@ -97,6 +97,18 @@ def test_processes_of_one_client_share_its_link(memory: Path) -> None:
     assert machine.bandwidth(*each) / (100 * MIB) == pytest.approx(2.0, rel=0.1)
 
 
+def test_a_link_does_not_make_up_for_time_spent_elsewhere(memory: Path) -> None:
+    """After waiting for a slow target, a client's link is no faster than it is."""
+    emulation = Emulation(targets=1, rate=1e12, latency=0.0, sync=0.5, client_link=100 * MIB)
+    machine = Machine(memory, emulation)
+    took = machine.run(
+        "import os, time; fd = os.open('f', os.O_WRONLY | os.O_CREAT); os.fsync(fd)\n"
+        "began = time.monotonic(); os.write(fd, bytes(20 << 20)); print(time.monotonic() - began)",
+        client="one",
+    )
+    assert float(took) >= 0.2
+
+
 @pytest.mark.parametrize("percent", [2, 16, 11])
 def test_the_degradations_of_paper_packs_are_calibrated(memory: Path, percent: int) -> None:
     """d = 1 - bandwidth of several jobs together / bandwidth of one (section 2), to 3 points."""
@@ -198,6 +210,17 @@ def test_what_continues_is_no_switch_and_what_jumps_is_one(memory: Path) -> None
     assert emulator.served(machine.shared)[0].switches == 1
 
 
+def test_another_process_that_goes_on_in_the_file_is_a_switch(memory: Path) -> None:
+    machine = Machine(memory, Emulation(targets=1, latency=0.0, switch=1e-6))
+    machine.run(
+        "import os; fd = os.open('f', os.O_WRONLY | os.O_CREAT); os.write(fd, bytes(1000))\n"
+        "if os.fork() == 0:\n"
+        "    os.write(fd, bytes(1000)); os._exit(0)\n"
+        "os.wait()\n"
+    )
+    assert emulator.served(machine.shared) == [Served(requests=2, bytes=2000, switches=1)]
+
+
 def test_fsync_costs_what_it_is_said_to(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=2, count=2, sync=0.02))
     took = machine.run(
@@ -290,6 +313,7 @@ def test_a_specification_is_read_from_words_and_from_toml(tmp_path: Path) -> Non
         ("targets=2,count=3", "count of 1 to 2"),
         ("targets=2,targets=3", "twice"),
         ("targets=2,rate", "key=value"),
+        ("stripe=2TiB", "at most"),
         ("latency=5h", "0 to 60 s"),
         ("nowhere.toml", "cannot be read"),
     ],

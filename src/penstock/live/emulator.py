@@ -92,6 +92,8 @@ class Emulation:
             value = getattr(self, name)
             if value is not None and not 1 <= value < 2**63:
                 raise InputError(f"emulated {_kebab(name)} of {value:g}; give one byte or more")
+        if self.stripe > LARGEST_STRIPE:
+            raise InputError(f"emulated stripe of {self.stripe:g}; give at most {LARGEST_STRIPE:g}")
         for name in ("latency", "switch", "sync"):
             if not 0 <= getattr(self, name) <= LONGEST:
                 raise InputError(
@@ -183,6 +185,7 @@ class Emulation:
             partial.write_bytes(head.ljust(FILE_BYTES, b"\0"))
 
 
+LARGEST_STRIPE = 2**40
 LONGEST = 60.0
 """Seconds that one cost may be: a slip of the unit is no machine."""
 
