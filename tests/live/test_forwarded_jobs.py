@@ -107,6 +107,9 @@ def test_a_remap_moves_a_running_job(
     write(job, "a")
     assert written(state) == [MIB, 0]
     assert penstock("remap", "--state", state.folder, "writer", "--io-nodes", "1").returncode == 0
+    (running,) = status(state).jobs
+    assert (running["state"], running["io_nodes"]) == ("running", [1])
+    assert running["forwarded_bytes"] == MIB
     write(job, "b")
     assert written(state) == [MIB, MIB]
     assert penstock("remap", "--state", state.folder, "writer", "--direct").returncode == 0
