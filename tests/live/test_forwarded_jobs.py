@@ -86,7 +86,14 @@ def penstock(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_commands_bytes_go_through_its_io_nodes(state: State, root: Path) -> None:
     copy = ("dd", "if=/dev/urandom", f"of={root}/f", "bs=64k", "count=32", "status=none")
-    assert penstock("run", "--state", state.folder, "--", *copy).returncode == 0
+    copied = penstock("run", "--state", state.folder, "--json", "--", *copy)
+    assert json.loads(copied.stderr) == {
+        "job": "dd.1",
+        "status": 0,
+        "forwarded_bytes": 2 * MIB,
+        "direct_bytes": 0,
+        "fail_opens": 0,
+    }
     check = ("sh", "-c", f"cat < {root}/f | cksum")
     piped = penstock("run", "--state", state.folder, "--", *check)
     assert piped.stdout.split() == penstock_free("cksum", root / "f").split()[:2]
