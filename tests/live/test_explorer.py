@@ -297,6 +297,21 @@ def test_the_verb_leaves_curves_that_allocate_reads_and_goes_on_where_it_stopped
     assert "emulated" in people.stdout
 
 
+def test_io_nodes_add_up_while_their_links_are_the_limit(root: Path) -> None:
+    """Emulated: two ranks of 2 MiB over links of 16 MiB/s, then a link each: half the time."""
+    spec = "targets=2,rate=10GiB/s,latency=0s,switch=0s,io-node-link=16MiB/s"
+    pattern = Pattern(operation="write", total_size=4 << 20, request_size=256 * KIB)
+    phase = Phase(name="linked", patterns=[pattern])
+    with explorer.private_state() as state:
+        deployment = Deployment(
+            state=str(state), roots=[str(root)], io_nodes=2, emulate=spec, attached=True
+        )
+        with Explorer(deployment, [phase], seed=1, mpi=False) as exploring:
+            one, two = (exploring.run(Cell("linked", 2, n, 0)) for n in (1, 2))
+    assert (one.marked, two.marked) == ("", "")
+    assert two.bandwidth / one.bandwidth == pytest.approx(2.0, rel=0.2)
+
+
 def test_marked_runs_are_reported_and_fail_the_command(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "patterns.json"
     file.write_text(json.dumps(PATTERNS))

@@ -86,7 +86,14 @@ def penstock(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_commands_bytes_go_through_its_io_nodes(state: State, root: Path) -> None:
     copy = ("dd", "if=/dev/urandom", f"of={root}/f", "bs=64k", "count=32", "status=none")
-    assert penstock("run", "--state", state.folder, "--", *copy).returncode == 0
+    copied = penstock("run", "--state", state.folder, "--json", "--", *copy)
+    assert json.loads(copied.stderr) == {
+        "job": "dd.1",
+        "status": 0,
+        "forwarded_bytes": 2 * MIB,
+        "direct_bytes": 0,
+        "fail_opens": 0,
+    }
     check = ("sh", "-c", f"cat < {root}/f | cksum")
     piped = penstock("run", "--state", state.folder, "--", *check)
     assert piped.stdout.split() == penstock_free("cksum", root / "f").split()[:2]
@@ -107,6 +114,9 @@ def test_a_remap_moves_a_running_job(
     write(job, "a")
     assert written(state) == [MIB, 0]
     assert penstock("remap", "--state", state.folder, "writer", "--io-nodes", "1").returncode == 0
+    (running,) = status(state).jobs
+    assert (running["state"], running["io_nodes"]) == ("running", [1])
+    assert running["forwarded_bytes"] == MIB
     write(job, "b")
     assert written(state) == [MIB, MIB]
     assert penstock("remap", "--state", state.folder, "writer", "--direct").returncode == 0

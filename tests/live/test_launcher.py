@@ -120,6 +120,41 @@ def test_signals_go_to_the_command(state: State, number: signal.Signals) -> None
         assert job.wait(WAIT) == 42
 
 
+def test_the_terminals_interrupt_is_not_forwarded(state: State) -> None:
+    """The kernel sends it to the whole foreground group; forwarded as well, it would come twice.
+
+    A command in a group of its own gets what is forwarded, and nothing else.
+    """
+    program = (
+        "import os, signal\n"
+        "os.setpgrp()\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "print('ready', flush=True)\n"
+        "print('got', signal.sigtimedwait([signal.SIGINT], 1.0), flush=True)\n"
+    )
+    terminal, end_of_job = os.openpty()
+    on_terminal = (
+        "import fcntl, os, sys, termios\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+    )
+    run = [*PENSTOCK[1:], "run", "--state", str(state.folder), "--", sys.executable, "-c", program]
+    with subprocess.Popen(
+        [sys.executable, "-c", on_terminal, *run],
+        stdin=end_of_job,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "ready\n"
+        os.write(terminal, b"\x03")
+        assert job.stdout.readline() == "got None\n"
+        assert job.wait(WAIT) == 0
+    os.close(terminal)
+    os.close(end_of_job)
+
+
 def test_signals_that_python_ignores_kill_as_ever(state: State) -> None:
     """SIGPIPE ends `yes`; were it ignored, as Python leaves it, it would complain instead."""
     shell = f"{' '.join(PENSTOCK)} run --state {state.folder} -- yes | head -1"

@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 
 import click
+import msgspec
 
 from penstock.cli import deployed
 from penstock.errors import InputError
 from penstock.live import runner
+from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.state import State
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
@@ -26,6 +28,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
     help="So many I/O nodes, the least loaded; 0: direct. Else all.",
 )
 @click.option("--require", is_flag=True, help="Fail where no controller is up.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="When it ends, say what it moved, on standard error."
+)
 @deployed.state
 def run(
     *,
@@ -33,6 +38,7 @@ def run(
     name: str | None,
     io_nodes: int | None,
     require: bool,
+    as_json: bool,
     folder: Path | None,
 ) -> int:
     """Run COMMAND as a job: its data calls on managed files go to I/O nodes.
@@ -52,18 +58,31 @@ def run(
     if not _NAME.fullmatch(name):
         raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
     try:
-        return _run(state, command, name, io_nodes, require=require)
+        outcome = _run(state, command, name, io_nodes, require=require)
     except runner.CannotRunError as error:
         click.echo(f"penstock: error: {error}", err=True)
         return error.status
+    if as_json:
+        click.echo(msgspec.json.encode(_told(outcome)), err=True)
+    return outcome.status
+
+
+def _told(outcome: runner.Outcome) -> dict[str, object]:
+    return {
+        "job": outcome.job,
+        "status": outcome.status,
+        "forwarded_bytes": forwarded_bytes(outcome.counters),
+        "direct_bytes": direct_bytes(outcome.counters),
+        "fail_opens": fail_opens(outcome.counters),
+    }
 
 
 def _run(
     state: State, command: tuple[str, ...], name: str, io_nodes: int | None, *, require: bool
-) -> int:
+) -> runner.Outcome:
     try:
         _check_up(state)
-        return runner.run(state, command, name=name, io_nodes=io_nodes).status
+        return runner.run(state, command, name=name, io_nodes=io_nodes)
     except runner.NoJobError as error:
         if require:
             raise InputError(f"{error}; 'penstock up' brings a deployment up") from error

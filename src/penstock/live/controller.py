@@ -110,7 +110,8 @@ class Controller:
     def begin(self, begin: wire.Begin, writer: asyncio.StreamWriter) -> tuple[Job, wire.Begun]:
         """Take a job in and give it its I/O nodes."""
         if self._stop.is_set():
-            raise InputError("the deployment is being taken down")
+            # No refusal: who asks runs its command plainly, as it would a moment later.
+            raise ConnectionError("the deployment is being taken down")
         job = self.jobs.begin(begin, time.time())
         try:
             mapped = self.assignments.begin(job.id, begin.io_nodes)

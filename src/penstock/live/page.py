@@ -184,9 +184,8 @@ class Pages:
         """Yield the counters of every thread that did I/O under the roots."""
         for k in range(SLOTS):
             values = _SLOT.unpack_from(self._counters, _FIRST_SLOT + k * SLOT_BYTES)
-            counters = Counters(**dict(zip(_NAMES, values, strict=True)))
-            if counters.pid:
-                yield counters
+            if values[0]:  # its process id; most slots are nobody's
+                yield Counters(**dict(zip(_NAMES, values, strict=True)))
 
     def total(self, name: str) -> int:
         """Return one counter, summed over threads."""

@@ -8,6 +8,7 @@ import os
 import pwd
 import signal
 import threading
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
@@ -170,10 +171,13 @@ class _Job:
 
     def follow(self, pid: int) -> Outcome:
         """Return how the process ended; signals that come meanwhile are its own."""
+        due = time.monotonic() + COUNTED_EVERY
         while (status := _ended(pid)) is None:
-            got = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, COUNTED_EVERY)
+            left = max(due - time.monotonic(), 0.0)
+            got = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, left)
             if got is None:
                 self._tell(wire.Counted(counters=self._counters()))
+                due = time.monotonic() + COUNTED_EVERY
             elif got.si_signo != signal.SIGCHLD and got.si_code <= 0:
                 # What the kernel sent, such as the terminal's, it has sent to the job as well.
                 with suppress(ProcessLookupError):
