@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from live.real_node import RealNode
@@ -91,7 +92,6 @@ def numpy_arrays(root: Path) -> None:
 
 
 def hdf5_is_whole(root: Path) -> None:
-    h5py = pytest.importorskip("h5py")
     with h5py.File(root / "a.h5") as file:
         assert (file["chunked"][:] == np.arange(400_000.0).reshape(400, 1000)).all()
         assert file["chunked"].attrs["unit"] == "m"
