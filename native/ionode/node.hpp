@@ -82,6 +82,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint64_t stripe_size();
 
  private:
+  friend class Rehearsal;  // the fuzzer's: a node driven by hand, without threads
   using Lock = std::unique_lock<std::mutex>;
   enum class Outcome : std::uint8_t {
     frame,
