@@ -1,9 +1,9 @@
 // A client that writes blocks of a file, over and over: by pwrite, or to a bare server's socket.
 //
-//   client FILE SIZE COUNT SPAN [SOCKET]
+//   client FILE SIZE COUNT SPAN FIRST STRIDE [SOCKET]
 //
-// Blocks lie within the first SPAN bytes of the file. It says "ready", begins with the first byte on
-// its input, and prints the seconds that its writes took.
+// Block k lies at FIRST + k * STRIDE, modulo SPAN bytes. It says "ready" when it has written one of
+// them, begins with the first byte on its input, and prints the seconds that its writes took.
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -55,22 +55,23 @@ static void send_block(int fd, const Head& head, const std::vector<char>& data) 
 }
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+  if (argc < 7) return 2;
   const std::size_t size = std::strtoull(argv[2], nullptr, 10);
-  const std::uint64_t count = std::strtoull(argv[3], nullptr, 10), span = std::strtoull(argv[4], nullptr, 10);
+  const auto number = [argv](int k) { return std::strtoull(argv[k], nullptr, 10); };
+  const std::uint64_t count = number(3), span = number(4), first = number(5), stride = number(6);
   const std::vector<char> data(size, 'x');
   const int file = open(argv[1], O_CREAT | O_RDWR, 0644);
-  const int server = argc > 5 ? connect_to(argv[5]) : -1;
+  const int server = argc > 7 ? connect_to(argv[7]) : -1;
   if (server >= 0) {
     Head name{0, std::strlen(argv[1])};
     if (send(server, &name, sizeof name, 0) != sizeof name || send(server, argv[1], name.bytes, 0) < 0) std::abort();
   }
   const auto write_block = [&](std::uint64_t k) {
-    const std::uint64_t offset = k * size % span;
+    const std::uint64_t offset = first + k * stride % span;
     if (server >= 0) send_block(server, {offset, size}, data);
     else if (pwrite(file, data.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) std::abort();
   };
-  for (std::uint64_t k = 0; k * size < span; ++k) write_block(k);  // the file is there, and so is the way to it
+  write_block(0);  // the way there is open now
   std::puts("ready");
   std::fflush(stdout);
   char go;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -267,6 +268,17 @@ LISTIO(lio_listio64, aiocb64)
   }
 SYNC(fsync, false)
 SYNC(fdatasync, true)
+
+// A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end it.
+EXPORT int prctl(int option, ...) {
+  va_list rest;
+  va_start(rest, option);
+  unsigned long given[4];
+  for (int k = 0; k < 4; ++k) given[k] = va_arg(rest, unsigned long);
+  va_end(rest);
+  if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) penstock_retire();
+  return penstock_real()->prctl(option, given[0], given[1], given[2], given[3]);
+}
 
 #define LIMIT(name, parameters, arguments)                 \
   EXPORT int name parameters {                             \

@@ -45,6 +45,8 @@ const penstock_control* penstock_active(void) {
   return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
 }
 
+void penstock_retire(void) { atomic_store_explicit(&control, NULL, memory_order_release); }
+
 bool penstock_is_copy(void) {
   return original == NULL ? penstock_is_stranger() : !atomic_load_explicit(original, memory_order_relaxed);
 }
@@ -180,7 +182,7 @@ static void fork_ended(void) {
 
 static void forked(void) {
   // A handler that forked amid our work left us half done: that child passes through for good.
-  if (forks_unprepared) atomic_store_explicit(&control, NULL, memory_order_relaxed);
+  if (forks_unprepared) penstock_retire();
   recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
   mine = NULL;  // the parent's

@@ -38,6 +38,9 @@ void penstock_count_open(void);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
 void penstock_count_failed_open(void);
 
+// From now on this process passes through.
+void penstock_retire(void);
+
 // This process's number among those of the job that went to an I/O node.
 uint64_t penstock_ordinal(void);
 

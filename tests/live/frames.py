@@ -52,7 +52,7 @@ class Client:
         if buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.connect(address if self.tcp else str(address))
-        self.number = 0
+        self.number = self.collected = 0
         self.job, self.session, self.token = job, session, token
         self.bytes = 0 if self.tcp else window
         self.memory: mmap.mmap | None = None
@@ -122,13 +122,19 @@ class Client:
         assert self.memory is not None
         deadline = time.monotonic() + PATIENCE
         gone = False
-        while MAILBOX.unpack_from(self.memory, self.bytes)[0] != self.number:
+        hang_up = select.poll()
+        hang_up.register(self.socket, select.POLLRDHUP)
+        while (
+            self.collected == self.number
+            or MAILBOX.unpack_from(self.memory, self.bytes)[0] != self.number
+        ):
             if gone:
                 self.close()
                 raise GoneError
             if time.monotonic() > deadline:
                 raise TimeoutError
-            gone = bool(select.select([self.socket], [], [], 0.0005)[0])
+            gone = bool(hang_up.poll(1))
+        self.collected = self.number
         return self.memory[self.bytes + MAILBOX.size : self.bytes + MAILBOX.size + REPLY.size]
 
     def reply(self) -> Reply:

@@ -265,13 +265,17 @@ def test_the_kernel_judges_what_only_it_can_judge(python: Any, node: OddNode) ->
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * 100)\n"
         "bad = ctypes.c_void_p(8), ctypes.c_size_t(10), ctypes.c_long(0)\n"
         "print(libc.pwrite(fd, *bad), ctypes.get_errno(), end=' ')\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "none = libc.mmap(None, ctypes.c_size_t(8192), 0, 0x22, -1, ctypes.c_long(0))\n"
+        "print(libc.pwrite(fd, ctypes.c_void_p(none + 4000), ctypes.c_size_t(200), "
+        "ctypes.c_long(0)), ctypes.get_errno(), end=' ')\n"
         "print(fails(lambda: os.pwrite(fd, b'x', -5)), end=' ')\n"
         "print(fails(lambda: os.read(os.open('f', os.O_WRONLY), 5)), end=' ')\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150))\n"
         "print(os.write(fd, b'y' * 100), fails(lambda: os.write(fd, b'z')))\n"
     )
-    expected = [-1, errno.EFAULT, errno.EINVAL, errno.EBADF, 50, errno.EFBIG]
+    expected = [-1, errno.EFAULT, -1, errno.EFAULT, errno.EINVAL, errno.EBADF, 50, errno.EFBIG]
     assert out.split() == [str(number) for number in expected]
 
 
@@ -405,3 +409,37 @@ def test_a_killed_client_leaves_the_node_as_it_was(begin: Any, node: OddNode, ro
     process.communicate(timeout=10)
     assert node.count(WRITE) >= 50
     assert (root / "f").read_bytes() == b"x"
+
+
+def test_a_program_that_locks_itself_in_is_left_alone(
+    run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
+) -> None:
+    """Under seccomp a system call of ours that it did not expect would kill it."""
+    run(compiled("locked_in.c"))
+    assert (root / "locked.in").read_bytes() == b"before after"
+    assert pages.total("forwarded_writes") == 1
+
+
+@pytest.mark.parametrize("order", ["above", "below"])
+def test_it_stacks_with_other_preloaded_libraries(
+    compiled: Any, agent: Agent, root: Path, pages: Pages, node: OddNode, order: str
+) -> None:
+    """Above us another library sees the program's calls; below, what we leave to the kernel."""
+    other = compiled("other_preload.c", "-shared", "-fPIC")
+    environment = os.environ | agent.environment(**{order: [other]})
+    environment["OTHER_PRELOAD"] = str(root.parent / "told")
+    command = ["dd", "if=/dev/zero", "of=f", "bs=1k", "count=20", "status=none"]
+    subprocess.run(command, cwd=root, env=environment, check=True, timeout=30)
+    assert pages.total("forwarded_write_bytes") == 20480
+    assert (root.parent / "told").read_text() == ("20480\n" if order == "above" else "0\n")
+
+
+def test_a_vector_of_many_small_pieces(python: Any, node: OddNode, root: Path) -> None:
+    python(
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
+        "pieces = [bytes([k % 256]) * (k % 37) for k in range(1000)]\n"
+        "assert os.writev(fd, pieces) == sum(map(len, pieces))\n"
+        "back = [bytearray(len(piece)) for piece in pieces]; os.preadv(fd, back, 0)\n"
+        "assert back == pieces\n"
+    )
+    assert node.count(WRITE) == node.count(READ) == 1
