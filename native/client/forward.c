@@ -58,7 +58,7 @@ static bool is_there(const void* data, size_t bytes, uintptr_t* known) {
 static size_t forwardable(const penstock_call* call, const penstock_file* file) {
   if ((call->flags & ~KEPT_FLAGS) != 0 || call->count <= 0 || call->count > IOV_MAX) return 0;
   const bool aligned_only = (file->access & O_DIRECT) != 0;
-  uintptr_t known = 0;
+  uintptr_t known = UINTPTR_MAX;
   size_t bytes = 0;
   for (int k = 0; k < call->count; ++k) {
     const struct iovec piece = call->pieces[k];

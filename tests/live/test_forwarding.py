@@ -422,7 +422,7 @@ def test_a_program_that_locks_itself_in_is_left_alone(
 
 @pytest.mark.parametrize("order", ["above", "below"])
 def test_it_stacks_with_other_preloaded_libraries(
-    compiled: Any, agent: Agent, root: Path, pages: Pages, node: OddNode, order: str
+    compiled: Any, agent: Agent, root: Path, node: OddNode, order: str
 ) -> None:
     """Above us another library sees the program's calls; below, what we leave to the kernel."""
     other = compiled("other_preload.c", "-shared", "-fPIC")
@@ -430,7 +430,7 @@ def test_it_stacks_with_other_preloaded_libraries(
     environment["OTHER_PRELOAD"] = str(root.parent / "told")
     command = ["dd", "if=/dev/zero", "of=f", "bs=1k", "count=20", "status=none"]
     subprocess.run(command, cwd=root, env=environment, check=True, timeout=30)
-    assert pages.total("forwarded_write_bytes") == 20480
+    assert agent.pages.total("forwarded_write_bytes") == 20480
     assert (root.parent / "told").read_text() == ("20480\n" if order == "above" else "0\n")
 
 
