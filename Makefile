@@ -1,6 +1,7 @@
 # make demo   set everything up, run the main job, leave a report in out/demo
 # make test   set everything up, run every check and test
 # make bench  speed, as ratios measured in one run;  make soak  the full sizes
+# make fuzz   hostile clients of an I/O node, CASES of them
 # make docs   the documentation;  make clean  back to a fresh checkout
 
 VENV := .venv
@@ -10,7 +11,7 @@ CORES ?= $(shell nproc)
 NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint bench soak docs clean
+.PHONY: demo test lint bench soak fuzz docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
@@ -29,12 +30,30 @@ bench: $(VENV)/ready-bench
 	python benchmarks/engine.py
 	python benchmarks/allocation.py
 	python benchmarks/io_resources.py
+	python benchmarks/forwarding.py
 
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
 	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
+	PENSTOCK_SOAK=10 pytest -s tests/chaos
 	for study in io-sets io-resources forwarding-policies packs; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
+	$(MAKE) fuzz CASES=10000000
+
+CASES ?= 200000
+FUZZED := $(addprefix native/ionode/,calls connection node polling serving schedulers fuzz_protocol)
+
+fuzz: build/fuzz/ionode
+	mkdir -p build/fuzz/corpus
+	ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=8 build/fuzz/ionode -runs=$(CASES) \
+	  -max_len=64 -entropic=0 -print_funcs=0 -print_final_stats=1 -verbosity=0 \
+	  -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/fuzz/ionode
+
+build/fuzz/ionode: $(NATIVE)
+	mkdir -p build/fuzz
+	clang++ -std=c++20 -O2 -g1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=undefined -Wall -Wextra -Werror -I native/common -pthread \
+	  $(addsuffix .cpp,$(FUZZED)) -o $@
 
 docs: $(VENV)/ready-test
 	pytest tests/docs

@@ -94,7 +94,9 @@ struct Connection {
   std::atomic<Phase> phase{Phase::idle};
   std::atomic<bool> hung_up{false};
   // The node's lock guards what follows.
-  bool sending = false;   // a thread other than the poller uses the socket
+  // Threads that use the socket to reply. The next request may be answered by another before the
+  // first is back from sending.
+  std::uint32_t sending = 0;
   bool doomed = false;    // to be closed as soon as it is idle
   bool closing = false;   // is in the poller's list of those to be closed
   Time since = 0;         // of a stranger: accepted; of a stalled reply: last progress
@@ -113,7 +115,7 @@ struct Connection {
   // Where the client waits for it; false if it is gone.
   bool send(const penstock_reply& reply) const;
 
-  bool quiet() const { return phase == Phase::idle && !sending; }
+  bool quiet() const { return phase == Phase::idle && sending == 0; }
 };
 
 }  // namespace penstock

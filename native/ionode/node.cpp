@@ -271,7 +271,7 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
     request->server = server_of(request->offset);
     scheduler_->add(*request);
   }
-  poke();
+  if (polling_) poke();
 }
 
 void Node::weigh(const std::map<std::string, double>& weights) {

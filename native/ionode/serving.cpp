@@ -222,7 +222,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   }
   const bool data = connection.transport == Transport::tcp &&
                     exchange.operation == PENSTOCK_READ && exchange.result > 0;
-  connection.sending = true;
+  ++connection.sending;
   if (data) {
     reply_with_payload(lock, connection);
     return;
@@ -237,7 +237,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   file.reset();
   const bool sent = connection.send(reply);
   lock.lock();
-  connection.sending = false;
+  --connection.sending;
   if (!sent || connection.doomed) doom(connection);
   if (draining_ && polling_) poke();
 }
@@ -250,7 +250,7 @@ void Node::reply_with_payload(Lock& lock, Connection& connection) {
   lock.unlock();
   const bool alive = send_rest(connection);
   lock.lock();
-  connection.sending = false;
+  --connection.sending;
   if (!alive || connection.sent == connection.to_send) {
     finish_reply(connection);
     if (!alive || connection.doomed) doom(connection);

@@ -36,20 +36,17 @@ class Served:
         self.folder, self.socket = folder, folder / "data"
         self.control = folder / "control"
         paths = ("--socket", str(self.socket), "--control", str(self.control))
-
-        def limit() -> None:
-            if file_size is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
-
         self.process = subprocess.Popen(
             [sys.executable, "-m", "penstock.cli", "ionode", *paths, "--json", *options],
             stdout=subprocess.PIPE,
-            preexec_fn=limit,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the I/O node did not begin"
         self.told = msgspec.json.decode(line)
+        if file_size is not None:
+            limits = (file_size, file_size)
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, limits)
         self.controlling: socket.socket | None = None
 
     def say(self, message: wire.Message) -> Any:
@@ -572,21 +569,21 @@ def test_every_user_is_served_as_that_user(serve: Serve, folder: Path) -> None:
 
 
 @pytest.fixture
-def remote(serve: Serve, folder: Path) -> Iterator[tuple[Served, tuple[str, int], Path]]:
+def remote(serve: Serve, folder: Path) -> "Remote":
     root = folder / "root"
     root.mkdir(exist_ok=True)
     token = folder / "token"
     token.write_bytes(b"t" * 32)
     options = ("--tcp", "127.0.0.1:0", "--token-file", str(token), "--root", str(root))
     node = serve(*options, "--coherent")
-    yield node, ("127.0.0.1", node.told["tcp_port"]), root
+    return ("127.0.0.1", node.told["tcp_port"]), root
 
 
-Remote = tuple[Served, tuple[str, int], Path]
+Remote = tuple[tuple[str, int], Path]
 
 
 def test_clients_on_other_hosts(remote: Remote) -> None:
-    node, address, root = remote
+    address, root = remote
     file = root / "file"
     file.write_bytes(b"")
     inode = file.stat().st_ino
@@ -606,7 +603,7 @@ def test_clients_on_other_hosts(remote: Remote) -> None:
 
 
 def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> None:
-    node, address, root = remote
+    address, root = remote
     file, outside = root / "file", folder / "outside"
     for path in (file, outside):
         path.write_bytes(b"")
@@ -666,7 +663,7 @@ def test_a_peer_that_stops_reading_holds_nobody_up(folder: Path) -> None:
 
 
 def test_a_slow_reader_gets_everything(remote: Remote) -> None:
-    _, address, root = remote
+    address, root = remote
     file, data = root / "slow", os.urandom(frames.LARGEST)
     file.write_bytes(data)
     with Client(address, token=b"t" * 32, buffer=1 << 16) as client:

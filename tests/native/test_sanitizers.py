@@ -9,11 +9,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-PROGRAMS = {
-    "engine": "engine_test",
-    "allocation": "knapsack_test",
-    "ionode": "schedulers_test",
-}
+PROGRAMS = [
+    ("engine", "engine_test"),
+    ("allocation", "knapsack_test"),
+    ("ionode", "schedulers_test"),
+    ("ionode", "node_test"),
+]
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
@@ -22,7 +23,7 @@ def test_native_parts_under_sanitizer(sanitizer: str, tmp_path: Path) -> None:
     subprocess.run([*configure, f"-DPENSTOCK_SANITIZE={sanitizer}"], check=True, timeout=120)
     subprocess.run(["cmake", "--build", tmp_path, "-j2"], check=True, timeout=300)
     strict = {"UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
-    for folder, program in PROGRAMS.items():
+    for folder, program in PROGRAMS:
         result = subprocess.run(
             # TSan cannot place its shadow memory under some kernels' address randomisation.
             ["setarch", "-R", tmp_path / "native" / folder / program],

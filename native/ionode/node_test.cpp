@@ -1,0 +1,282 @@
+// The I/O node with its threads, and its parser and calls without; built under ASan, UBSan and TSan
+// by tests/native.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "check.hpp"
+#include "node.hpp"
+
+using namespace penstock;
+
+namespace {
+
+Parser::Step feed(Parser& parser, const void* data, std::size_t bytes, unsigned descriptors = 0) {
+  const auto space = parser.space();
+  std::memcpy(space.data(), data, std::min(bytes, space.size()));
+  return parser.arrived(bytes, descriptors);
+}
+
+penstock_request request(std::uint32_t operation, std::uint32_t bytes = 0) {
+  return {PENSTOCK_WIRE_MAGIC, operation, 1, 0, 0, bytes, 0};
+}
+
+// Every cut of a frame into two pieces gives the same frame.
+void frames_in_pieces() {
+  std::array<std::byte, sizeof(penstock_request) + sizeof(penstock_introduction)> hello{};
+  const penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
+  std::memcpy(hello.data(), &head, sizeof head);
+  for (std::size_t cut = 1; cut < hello.size(); ++cut) {
+    Parser parser(Transport::local);
+    CHECK(feed(parser, hello.data(), cut, 1) == Parser::Step::more);
+    CHECK(feed(parser, hello.data() + cut, hello.size() - cut) == Parser::Step::frame);
+    CHECK(parser.follows().size() == sizeof(penstock_introduction));
+  }
+}
+
+// No byte behind a request goes unnoticed, over either transport.
+void a_second_request_is_an_error() {
+  struct {
+    penstock_request first = request(PENSTOCK_FSYNC);
+    std::byte more{};
+  } early;
+  Parser local(Transport::local);
+  local.introduce(4096);
+  CHECK(feed(local, &early, sizeof(penstock_request) + 1) == Parser::Step::wrong);
+  Parser remote(Transport::tcp);
+  remote.introduce(0);
+  std::array<std::byte, 8> payload{};
+  const penstock_request write = request(PENSTOCK_WRITE, payload.size());
+  CHECK(feed(remote, &write, sizeof write) == Parser::Step::payload);
+  CHECK(remote.place(payload.data()) == Parser::Step::more);
+  CHECK(remote.space().size() == payload.size() && remote.spare() != nullptr);
+  CHECK(remote.arrived(payload.size()) == Parser::Step::frame);
+  CHECK(remote.arrived(1) == Parser::Step::wrong);
+}
+
+void payload_that_came_with_its_head() {
+  struct {
+    penstock_request head = request(PENSTOCK_WRITE, 4);
+    char data[4] = {'d', 'a', 't', 'a'};
+  } frame;
+  Parser parser(Transport::tcp);
+  parser.introduce(0);
+  CHECK(feed(parser, &frame, sizeof(penstock_request) + 4) == Parser::Step::payload);
+  std::array<std::byte, 4> payload{};
+  CHECK(parser.place(payload.data()) == Parser::Step::frame);
+  CHECK(std::memcmp(payload.data(), "data", 4) == 0);
+}
+
+std::shared_ptr<OpenFile> memory_file(int& descriptor) {
+  descriptor = ::memfd_create("file", MFD_CLOEXEC);
+  CHECK(descriptor >= 0);
+  return std::make_shared<OpenFile>(descriptor, FileNumbers::Key{}, std::make_shared<FileNumbers>(),
+                                    std::make_shared<Identity>());
+}
+
+// One call for all; where it comes to a halt, each request has what a call of its own would give.
+void a_batch_is_divided_in_order() {
+  int descriptor = -1;
+  const auto file = memory_file(descriptor);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit{100, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::array<Exchange, 4> exchanges;
+  std::array<std::array<std::byte, 40>, 4> data;
+  Batch batch;
+  for (std::size_t k = 0; k < exchanges.size(); ++k) {
+    data[k].fill(static_cast<std::byte>(k + 1));
+    exchanges[k].open_file = file;
+    exchanges[k].data = data[k].data();
+    exchanges[k].offset = 40 * k;
+    exchanges[k].bytes = 40;
+    exchanges[k].kind = Kind::write;
+    batch.push_back(&exchanges[k]);
+  }
+  serve(batch);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(exchanges[0].result == 40 && exchanges[1].result == 40 && exchanges[2].result == 20);
+  CHECK(exchanges[3].result == -EFBIG);
+  for (Exchange& exchange : exchanges) exchange.kind = Kind::read;
+  serve(batch);
+  CHECK(exchanges[2].result == 20 && exchanges[3].result == 0);
+  CHECK(data[1][39] == std::byte{2} && data[2][19] == std::byte{3});
+}
+
+// Files of a session: handles are used again, and belong to nobody else.
+void handles_of_a_session() {
+  Session session({1, 2, 3, 4});
+  int descriptor = -1;
+  const auto file = memory_file(descriptor);
+  CHECK(session.add(file) == 0 && session.add(file) == 1);
+  CHECK(session.remove(0) == file && session.remove(0) == nullptr);
+  CHECK(session.file(0) == nullptr && session.file(1) == file && session.file(99) == nullptr);
+  CHECK(session.add(file) == 0);
+}
+
+// The descriptors of one inode have one number, and a later file has another.
+void file_numbers() {
+  FileNumbers numbers;
+  const FileNumbers::Key one{1, 2, 3, 4, 5};
+  const std::uint64_t number = numbers.acquire(one);
+  CHECK(numbers.acquire(one) == number);
+  CHECK(numbers.acquire({1, 2, 3, 4, 6}) != number);
+  numbers.release(one);
+  numbers.release(one);
+  CHECK(numbers.acquire(one) != number);
+}
+
+// A client of a node that runs; ends the test if anything but the expected comes back.
+class Client {
+ public:
+  Client(const std::string& path, std::uint64_t session, int file) {
+    socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    CHECK(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const timeval patience{20, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const int memory = ::memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(::ftruncate(memory, bytes) == 0 && ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    window = static_cast<std::uint64_t*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
+    struct {
+      penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
+      penstock_introduction said{};
+    } hello;
+    hello.said.session[0] = session;
+    hello.said.window = bytes;
+    hello.said.job[0] = static_cast<char>('a' + session % 2);
+    CHECK(exchange(&hello, sizeof hello, memory) == 0);
+    ::close(memory);
+    penstock_request open = request(PENSTOCK_OPEN);
+    open.flags = O_RDWR;
+    const std::int64_t handle = exchange(&open, sizeof open, file);
+    CHECK(handle >= 0);
+    handle_ = static_cast<std::uint32_t>(handle);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    ::close(socket_);
+    ::munmap(window, bytes);
+  }
+
+  std::int64_t call(std::uint32_t operation, std::uint64_t offset = 0, std::uint32_t length = 0) {
+    penstock_request asked = request(operation, length);
+    asked.file = handle_;
+    asked.offset = offset;
+    return exchange(&asked, sizeof asked, -1);
+  }
+
+  static constexpr std::uint32_t bytes = 256 << 10;
+  std::uint64_t* window = nullptr;
+
+ private:
+  std::int64_t exchange(const void* frame, std::size_t length, int passed) const {
+    iovec part{const_cast<void*>(frame), length};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (passed >= 0) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
+    }
+    CHECK(::sendmsg(socket_, &message, 0) == static_cast<ssize_t>(length));
+    penstock_reply reply{};
+    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply);
+    return reply.result;
+  }
+
+  int socket_ = -1;
+  std::uint32_t handle_ = 0;
+};
+
+// What each of several clients wrote is what it reads, while schedulers change, some requests are
+// long and others short, and clients come and go.
+void many_clients_and_changing_schedulers() {
+  std::string folder = "/tmp/penstock-test-XXXXXX";
+  CHECK(::mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/node";
+  NodeOptions options;
+  options.settings.depth = 3;
+  auto node = std::make_shared<Node>(options);
+  node->listen_unix(path);
+  node->start();
+  const int file = ::memfd_create("file", MFD_CLOEXEC);
+  constexpr int clients = 4;
+  constexpr int rounds = 60;
+  std::atomic<int> running{clients};
+  std::vector<std::thread> threads;
+  for (std::uint64_t k = 0; k < clients; ++k) {
+    threads.emplace_back([&, k] {
+      for (std::uint64_t round = 0; round < rounds;) {
+        Client client(path, k + 1, file);
+        for (int again = 0; again < 20; ++again, ++round) {
+          const std::uint32_t length = round % 3 == 0 ? Client::bytes : 4096;
+          const std::uint64_t at = (round * clients + k) * Client::bytes;
+          for (std::uint32_t w = 0; w < length / 8; ++w) client.window[w] = at + w;
+          CHECK(client.call(PENSTOCK_WRITE, at, length) == length);
+          std::memset(client.window, 0, length);
+          CHECK(client.call(PENSTOCK_READ, at, length) == length);
+          for (std::uint32_t w = 0; w < length / 8; ++w) CHECK(client.window[w] == at + w);
+          if (round % 8 == 0) CHECK(client.call(PENSTOCK_FSYNC) == 0);
+        }
+        CHECK(client.call(PENSTOCK_CLOSE) == 0);
+      }
+      --running;
+    });
+  }
+  std::size_t turns = 0;
+  do {
+    Settings settings = node->settings();
+    settings.scheduler = scheduler_names()[turns++ % scheduler_names().size()];
+    settings.window = 100'000;
+    settings.servers = 2;
+    settings.depth = 1 + turns % 4;
+    node->configure(settings, 1 << 20);
+    node->weigh({{"a", 1.0 + static_cast<double>(turns % 3)}});
+    CHECK(node->measure().counts.refused == 0);
+    std::this_thread::yield();
+  } while (running > 0);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(node->drain(20));
+  const Measurement measured = node->measure();
+  CHECK(measured.connections == 0 && measured.sessions == 0 && measured.files == 0);
+  CHECK(measured.counts.writes == clients * rounds && measured.counts.reads == clients * rounds);
+  CHECK(measured.counts.errors == 0 && measured.counts.dropped == 0);
+  CHECK(node->stop(20));
+  ::close(file);
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+
+int main() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  frames_in_pieces();
+  a_second_request_is_an_error();
+  payload_that_came_with_its_head();
+  a_batch_is_divided_in_order();
+  handles_of_a_session();
+  file_numbers();
+  many_clients_and_changing_schedulers();
+  std::puts("node: all hold");
+}
