@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "nodes.h"
+#include "handles.h"
 #include "process.h"
 
 _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
@@ -144,7 +144,6 @@ void penstock_opened(int fd) {
     file->device = status.st_dev;
     file->inode = status.st_ino;
     atomic_store_explicit(&file->direct, false, memory_order_relaxed);
-    atomic_store_explicit(&file->lost, false, memory_order_relaxed);
     atomic_store_explicit(&file->references, 1, memory_order_release);
     penstock_count_open();
   }
@@ -160,7 +159,13 @@ void penstock_copied(int from, int to) {
 
 penstock_file* penstock_closing(int fd) {
   if (!penstock_managed(fd) || penstock_is_stranger()) return NULL;
-  return atomic_exchange_explicit(&penstock_files[fd], NULL, memory_order_acq_rel);
+  penstock_file* file = atomic_exchange_explicit(&penstock_files[fd], NULL, memory_order_acq_rel);
+  int cancellable;
+  if (file != NULL && atomic_load(&file->references) == 1 && penstock_enter(&cancellable)) {
+    penstock_settle(file, fd);
+    penstock_leave(cancellable);
+  }
+  return file;
 }
 
 int penstock_closed_unseen(int fd, penstock_file* held) {

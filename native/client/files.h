@@ -17,6 +17,7 @@
 // with another one the handle is gone.
 typedef struct {
   _Atomic uint64_t key;  // 0: not opened there
+  _Atomic uint64_t host; // whose kernel has what was written; 0: this one
   _Atomic bool written;  // acknowledged writes since the last sync
 } penstock_handle;
 
@@ -28,7 +29,6 @@ typedef struct penstock_file {
   uint64_t device;
   uint64_t inode;
   _Atomic bool direct;    // an I/O node could not open it
-  _Atomic bool lost;      // acknowledged writes went down with their I/O node's host
   struct penstock_file* next;  // while it is unused
   penstock_handle handle[PENSTOCK_MAP_NODES];
 } penstock_file;

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "nodes.h"
+#include "handles.h"
 #include "process.h"
 #include "real.h"
 
@@ -110,8 +110,8 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   if (connection != NULL) {
     const int64_t handle = penstock_handle_of(connection, file, call->fd);
     if (handle >= 0) {
-      result = (call->write ? penstock_send_data : penstock_receive_data)(
-          connection, file, (uint32_t)handle, call->pieces, done, *bytes, offset, (uint32_t)call->flags);
+      const penstock_part part = {call->write, call->pieces, done, *bytes, offset, (uint32_t)call->flags};
+      result = penstock_move(connection, file, (uint32_t)handle, &part);
     } else if (handle != PENSTOCK_GONE) {
       atomic_store_explicit(&file->direct, true, memory_order_relaxed);
     }
@@ -191,7 +191,7 @@ int penstock_forward_sync(int fd, bool data_only) {
   int cancellable;
   if (penstock_active() == NULL || !penstock_enter(&cancellable)) return 0;
   penstock_file* file = penstock_hold(fd);
-  const int error = file == NULL ? 0 : penstock_sync_everywhere(file, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
+  const int error = file == NULL ? 0 : penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
   penstock_leave(cancellable);
   if (file != NULL) penstock_release(file);
   return error;

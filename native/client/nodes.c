@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,30 +15,22 @@
 #include "link.h"
 #include "process.h"
 
-#define RETRY UINT64_C(1000000000)  // nanoseconds before an I/O node that had gone is tried again
+// Nanoseconds before an I/O node that had gone is tried again, at first and at most: one that stalls
+// costs the call that tries it the whole patience.
+#define RETRY UINT64_C(1000000000)
+#define RETRY_SELDOM (30 * RETRY)
 
 // An I/O node that this process went to. Its place among `nodes` is its place among a file's handles.
 typedef struct {
   penstock_node where;
   uint32_t generation;  // of our session; 0: the place is free
   uint64_t session[2];
-  uint64_t boot;
   bool gone;
   uint64_t retry_at;
+  uint64_t pause;  // until the next try
   _Atomic uint32_t unanswered;  // requests that it owes an answer for longer than its patience
   penstock_connection* idle;
 } node;
-
-struct penstock_connection {
-  penstock_link link;
-  int place;
-  uint32_t generation;
-  penstock_connection* next;    // while it is idle
-  penstock_connection* always;  // of all that ever were
-  // What it is busy with, for others who want to go to the same place.
-  _Atomic bool overdue;
-  uint64_t device, inode, offset, end;
-};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of all below
 static node nodes[PENSTOCK_MAP_NODES];
@@ -92,7 +83,7 @@ static int place_for(const penstock_node* where) {
   if (free < 0) return -1;
   nodes[free].where = *where;
   nodes[free].gone = false;
-  nodes[free].retry_at = 0;
+  nodes[free].pause = RETRY;
   begin_session(&nodes[free]);
   return free;
 }
@@ -133,7 +124,7 @@ static void set_gone(penstock_connection* connection) {
   node* at = &nodes[connection->place];
   if (at->generation == connection->generation) {
     at->gone = true;
-    at->retry_at = penstock_now() + RETRY;
+    at->retry_at = penstock_now() + at->pause;
     drop_idle(at);
   }
   pthread_mutex_unlock(&lock);
@@ -152,8 +143,12 @@ static bool introduce(penstock_connection* connection, const penstock_control* p
   }
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
+  connection->boot = reply.boot;
   const bool right = reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
-  if (right) at->boot = reply.boot;
+  if (right) {
+    at->gone = false;
+    at->pause = RETRY;
+  }
   pthread_mutex_unlock(&lock);
   return right;
 }
@@ -199,8 +194,10 @@ static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
   node* at = &nodes[place];
   if (atomic_load(&at->unanswered) != 0) return NULL;
   if (at->gone) {
-    if (penstock_now() < at->retry_at) return NULL;
-    at->gone = false;
+    const uint64_t time = penstock_now();
+    if (time < at->retry_at) return NULL;
+    at->pause = 2 * at->pause < RETRY_SELDOM ? 2 * at->pause : RETRY_SELDOM;
+    at->retry_at = time + at->pause;  // others do not try it meanwhile
     begin_session(at);
   }
   return take(place, fresh);
@@ -235,9 +232,7 @@ void penstock_disconnect(penstock_connection* connection) {
   pthread_mutex_unlock(&lock);
 }
 
-// The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
-// change nothing, and closing the connection makes sure that nobody waits for their answer.
-static int64_t ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel) {
+int64_t penstock_ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel) {
   node* at = &nodes[connection->place];
   int64_t result = PENSTOCK_GONE;
   enum penstock_answer answer = penstock_link_ask(&connection->link, &request, parcel, &result);
@@ -254,68 +249,7 @@ static int64_t ask(penstock_connection* connection, penstock_request request, co
   return PENSTOCK_GONE;
 }
 
-static uint64_t key_of(uint32_t generation, uint32_t handle) { return (uint64_t)generation << 32 | (handle + 1); }
-
-int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd) {
-  penstock_handle* handle = &file->handle[connection->place];
-  uint64_t key = atomic_load_explicit(&handle->key, memory_order_acquire);
-  if (key >> 32 == connection->generation) return (int64_t)(uint32_t)key - 1;
-  penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
-  char path[PATH_MAX];
-  penstock_parcel parcel = {.descriptor = fd};
-  if (connection->link.transport == PENSTOCK_TCP) {
-    const char* below;
-    const penstock_control* page = penstock_active();
-    const int root = page == NULL ? -1 : penstock_path(page, fd, path, &below);
-    if (root < 0) return -ENOENT;
-    request.file = (uint32_t)root;
-    request.offset = file->inode;
-    request.bytes = (uint32_t)strlen(below);
-    parcel = (penstock_parcel){.descriptor = -1, .text = below};
-  }
-  const int64_t opened = ask(connection, request, &parcel);
-  if (opened < 0) return opened;
-  // Acknowledged writes of a session that ended are in this host's kernel still, or else lost.
-  if (key != 0 && connection->link.transport == PENSTOCK_TCP && atomic_exchange(&handle->written, false)) {
-    atomic_store(&file->lost, true);
-  }
-  if (!atomic_compare_exchange_strong(&handle->key, &key, key_of(connection->generation, (uint32_t)opened))) {
-    // Another thread was faster; its handle will do for both.
-    ask(connection, (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
-    return key >> 32 == connection->generation ? (int64_t)(uint32_t)key - 1 : PENSTOCK_GONE;
-  }
-  return opened;
-}
-
-static int64_t move(penstock_connection* connection, const penstock_file* file, penstock_request request,
-                    const penstock_parcel* parcel) {
-  connection->device = file->device;
-  connection->inode = file->inode;
-  connection->offset = request.offset;
-  connection->end = request.offset + request.bytes;
-  return ask(connection, request, parcel);
-}
-
-int64_t penstock_send_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
-                           const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags) {
-  const penstock_request request = {.operation = PENSTOCK_WRITE, .file = handle, .offset = offset,
-                                    .bytes = (uint32_t)bytes, .flags = flags};
-  const penstock_parcel parcel = {.descriptor = -1, .out = pieces, .skip = skip};
-  const int64_t result = move(connection, file, request, &parcel);
-  if (result > 0) atomic_store_explicit(&file->handle[connection->place].written, true, memory_order_relaxed);
-  return result;
-}
-
-int64_t penstock_receive_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
-                              const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags) {
-  const penstock_request request = {.operation = PENSTOCK_READ, .file = handle, .offset = offset,
-                                    .bytes = (uint32_t)bytes, .flags = flags};
-  const penstock_parcel parcel = {.descriptor = -1, .in = pieces, .skip = skip};
-  return move(connection, file, request, &parcel);
-}
-
-// A connection of the session that a handle belongs to; NULL: that session has ended.
-static penstock_connection* connection_to(int place, uint32_t generation) {
+penstock_connection* penstock_reconnect(int place, uint32_t generation) {
   const penstock_control* page = penstock_active();
   pthread_mutex_lock(&lock);
   node* at = &nodes[place];
@@ -327,45 +261,6 @@ static penstock_connection* connection_to(int place, uint32_t generation) {
   if (connection == NULL || !fresh || (page != NULL && introduce(connection, page, &from.where, from.session))) return connection;
   penstock_disconnect(connection);
   return NULL;
-}
-
-static int64_t ask_about(int place, uint64_t key, uint32_t operation) {
-  penstock_connection* connection = connection_to(place, (uint32_t)(key >> 32));
-  if (connection == NULL) return PENSTOCK_GONE;
-  const int64_t result = ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
-  penstock_disconnect(connection);
-  return result;
-}
-
-// Of writes that an I/O node acknowledged and cannot answer for any more: on this host they are in
-// the kernel that our own sync will ask; on another they may be lost.
-static bool may_be_lost(int place, int64_t result, bool written) {
-  return result == PENSTOCK_GONE && written && nodes[place].where.transport == PENSTOCK_TCP;
-}
-
-int penstock_sync_everywhere(penstock_file* file, uint32_t operation) {
-  int error = atomic_exchange(&file->lost, false) ? EIO : 0;
-  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
-    const uint64_t key = atomic_load_explicit(&file->handle[k].key, memory_order_acquire);
-    if (key == 0 || !atomic_exchange(&file->handle[k].written, false)) continue;
-    const int64_t result = ask_about(k, key, operation);
-    if (may_be_lost(k, result, true)) error = error != 0 ? error : EIO;
-    else if (result < 0 && result != PENSTOCK_GONE && error == 0) error = (int)-result;
-  }
-  return error;
-}
-
-int penstock_close_everywhere(penstock_file* file) {
-  int error = atomic_exchange(&file->lost, false) ? EIO : 0;
-  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
-    const uint64_t key = atomic_exchange(&file->handle[k].key, 0);
-    if (key == 0) continue;
-    const bool written = atomic_exchange(&file->handle[k].written, false);
-    const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
-    if (may_be_lost(k, result, written)) error = error != 0 ? error : EIO;
-    else if (result < 0 && result != PENSTOCK_GONE && error == 0) error = (int)-result;
-  }
-  return error;
 }
 
 void penstock_give_up_number(int fd) {

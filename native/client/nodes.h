@@ -8,9 +8,19 @@
 #include <sys/uio.h>
 
 #include "files.h"
-#include "wire.h"
+#include "link.h"
 
-typedef struct penstock_connection penstock_connection;
+typedef struct penstock_connection {
+  penstock_link link;
+  int place;            // of its I/O node among those that this process went to, and among handles
+  uint32_t generation;  // of the session that it is of
+  uint64_t boot;        // of the I/O node's host
+  struct penstock_connection* next;    // while it is idle
+  struct penstock_connection* always;  // of all that ever were
+  // What it is busy with, for others who want to go to the same place of a file.
+  _Atomic bool overdue;
+  uint64_t device, inode, offset, end;
+} penstock_connection;
 
 // Are there any I/O nodes to go to? Costs a load.
 static inline bool penstock_mapped(const penstock_control* page) { return page->map.nodes != 0; }
@@ -25,20 +35,12 @@ void penstock_disconnect(penstock_connection* connection);
 // No answer will come: the I/O node has gone, or was given up where nothing can happen later.
 #define PENSTOCK_GONE INT64_MIN
 
-// The file's handle at the connection's I/O node, opened there when new; PENSTOCK_GONE, or -errno if
-// it cannot be opened there.
-int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd);
+// The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
+// change nothing, and closing the connection makes sure that nobody waits for their answer.
+int64_t penstock_ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel);
 
-// Move data; the result is that of the call, or -errno, or PENSTOCK_GONE.
-int64_t penstock_send_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
-                           const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags);
-int64_t penstock_receive_data(penstock_connection* connection, penstock_file* file, uint32_t handle,
-                              const struct iovec* pieces, size_t skip, size_t bytes, uint64_t offset, uint32_t flags);
-
-// Sync the file at every I/O node that wrote to it, or close it at all that opened it; the first
-// error, or 0.
-int penstock_sync_everywhere(penstock_file* file, uint32_t operation);
-int penstock_close_everywhere(penstock_file* file);
+// A connection of this very session with the I/O node at that place; NULL: the session has ended.
+penstock_connection* penstock_reconnect(int place, uint32_t generation);
 
 // The program wants this very number for a descriptor of its own.
 void penstock_give_up_number(int fd);

@@ -84,19 +84,21 @@ def test_a_file_of_another_name_by_now_is_direct(
     assert pages.total("forwarded_writes") == 1  # 'g', by its name of now
 
 
-def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
-    agent: Agent, remote: RealNode, root: Path
-) -> None:
-    """Acknowledged means in that kernel; without it, nobody can say that the data is safe."""
-    program = (
-        "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * 1000)\n"
-        "print('written', flush=True); input()\n"
-        "for call in (os.fsync, os.fsync, os.close):\n"
-        "    try: call(fd); print(0)\n"
-        "    except OSError as error: print(error.errno)\n"
-    )
+PATIENT_WRITER = (
+    "import os\n"
+    "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * 1000)\n"
+    "print('written', flush=True); input()\n"
+    "for call in (os.fsync, os.fsync, os.close):\n"
+    "    try: call(fd); print(0)\n"
+    "    except OSError as error: print(error.errno)\n"
+)
+
+
+@pytest.fixture
+def writer(agent: Agent, remote: RealNode, root: Path) -> Iterator[subprocess.Popen[str]]:
+    """A program that has written and goes on with fsync, fsync and close."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "import os\n" + program],
+        [sys.executable, "-c", PATIENT_WRITER],
         cwd=root,
         env=os.environ | agent.environment(),
         stdin=subprocess.PIPE,
@@ -105,10 +107,33 @@ def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "written\n"
+    yield process
+    process.kill()
+    process.communicate(timeout=10)
+
+
+def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
+    writer: subprocess.Popen[str], remote: RealNode
+) -> None:
+    """Acknowledged means in that kernel; without it, nobody can say that the data is safe."""
     remote.process.send_signal(signal.SIGKILL)
     remote.process.wait(timeout=10)
-    out, _ = process.communicate("\n", timeout=20)
+    out, _ = writer.communicate("\n", timeout=20)
     assert out.split() == [str(errno.EIO), "0", "0"]
+
+
+def test_another_node_of_the_same_host_can_answer_for_what_one_wrote(
+    writer: subprocess.Popen[str], remote: RealNode, tmp_path: Path, root: Path, pages: Pages
+) -> None:
+    """The host's kernel has the data: an I/O node that is replaced costs no error."""
+    options = ["--tcp", "127.0.0.1:0", "--token-file", str(tmp_path / "token")]
+    with RealNode(tmp_path, 1, *options, "--root", str(root), "--coherent") as successor:
+        pages.assign([successor.remote])
+        remote.process.send_signal(signal.SIGTERM)
+        remote.process.wait(timeout=20)
+        out, _ = writer.communicate("\n", timeout=20)
+        assert out.split() == ["0", "0", "0"]
+        assert successor.measured().syncs == 1
 
 
 def test_an_unreachable_host_costs_a_moment(run: Any, root: Path, pages: Pages) -> None:

@@ -1,0 +1,131 @@
+#define _GNU_SOURCE
+#include "handles.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "process.h"
+
+static uint64_t key_of(uint32_t generation, uint32_t handle) { return (uint64_t)generation << 32 | (handle + 1); }
+
+static int64_t open_there(penstock_connection* connection, const penstock_file* file, int fd) {
+  penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
+  if (connection->link.transport == PENSTOCK_UNIX) {
+    return penstock_ask(connection, request, &(penstock_parcel){.descriptor = fd});
+  }
+  char path[PATH_MAX];
+  const char* below;
+  const penstock_control* page = penstock_active();
+  const int root = page == NULL ? -1 : penstock_path(page, fd, path, &below);
+  if (root < 0) return -ENOENT;
+  request.file = (uint32_t)root;
+  request.offset = file->inode;
+  request.bytes = (uint32_t)strlen(below);
+  return penstock_ask(connection, request, &(penstock_parcel){.descriptor = -1, .text = below});
+}
+
+int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd) {
+  penstock_handle* handle = &file->handle[connection->place];
+  uint64_t key = atomic_load_explicit(&handle->key, memory_order_acquire);
+  if (key >> 32 == connection->generation) return (int64_t)(uint32_t)key - 1;
+  const int64_t opened = open_there(connection, file, fd);
+  if (opened < 0) return opened;
+  if (!atomic_compare_exchange_strong(&handle->key, &key, key_of(connection->generation, (uint32_t)opened))) {
+    // Another thread was faster; its handle will do for both.
+    penstock_ask(connection, (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
+    return key >> 32 == connection->generation ? (int64_t)(uint32_t)key - 1 : PENSTOCK_GONE;
+  }
+  return opened;
+}
+
+int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint32_t handle, const penstock_part* part) {
+  const penstock_request request = {.operation = part->write ? PENSTOCK_WRITE : PENSTOCK_READ, .file = handle,
+                                    .offset = part->offset, .bytes = (uint32_t)part->bytes, .flags = part->flags};
+  const penstock_parcel parcel = {.descriptor = -1, .out = part->write ? part->pieces : NULL,
+                                  .in = part->write ? NULL : part->pieces, .skip = part->skip};
+  connection->device = file->device;
+  connection->inode = file->inode;
+  connection->offset = request.offset;
+  connection->end = request.offset + request.bytes;
+  const int64_t result = penstock_ask(connection, request, &parcel);
+  if (part->write && result > 0) {
+    penstock_handle* there = &file->handle[connection->place];
+    // Only for other hosts: on this one our own kernel has it.
+    const uint64_t host = connection->link.transport == PENSTOCK_TCP ? connection->boot : 0;
+    atomic_store_explicit(&there->host, host, memory_order_relaxed);
+    atomic_store_explicit(&there->written, true, memory_order_release);
+  }
+  return result;
+}
+
+static int64_t ask_about(int place, uint64_t key, uint32_t operation) {
+  penstock_connection* connection = penstock_reconnect(place, (uint32_t)(key >> 32));
+  if (connection == NULL) return PENSTOCK_GONE;
+  const int64_t result = penstock_ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
+  penstock_disconnect(connection);
+  return result;
+}
+
+// By another I/O node of the same host, whose kernel has the data unless it was booted since.
+static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint32_t operation) {
+  const penstock_control* page = penstock_active();
+  size_t bytes = 1;
+  bool wanted;
+  penstock_connection* connection = page == NULL ? NULL : penstock_connect(page, file, 0, &bytes, &wanted);
+  if (connection == NULL) return PENSTOCK_GONE;
+  int64_t result = PENSTOCK_GONE;
+  if (connection->link.transport == PENSTOCK_TCP && connection->boot == host) {
+    const int64_t handle = penstock_handle_of(connection, file, fd);
+    if (handle >= 0) result = penstock_ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)handle}, NULL);
+  }
+  penstock_disconnect(connection);
+  return result;
+}
+
+// What an I/O node says of what it wrote; 0 or an error. On this host our own sync will ask the
+// kernel that has it. On another, what nobody can answer for may be lost.
+static int verdict(int64_t result, uint64_t host) {
+  if (result == PENSTOCK_GONE) return host != 0 ? EIO : 0;
+  return result < 0 ? (int)-result : 0;
+}
+
+int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
+  int error = 0;
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    penstock_handle* there = &file->handle[k];
+    const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
+    if (key == 0 || !atomic_exchange(&there->written, false)) continue;
+    const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
+    int64_t result = ask_about(k, key, operation);
+    if (result == PENSTOCK_GONE && host != 0) result = sync_by_another(file, fd, host, operation);
+    if (error == 0) error = verdict(result, host);
+  }
+  return error;
+}
+
+void penstock_settle(penstock_file* file, int fd) {
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    penstock_handle* there = &file->handle[k];
+    const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
+    const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
+    if (key == 0 || host == 0 || !atomic_load(&there->written)) continue;
+    penstock_connection* connection = penstock_reconnect(k, (uint32_t)(key >> 32));
+    if (connection != NULL) penstock_disconnect(connection);
+    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0) atomic_store(&there->written, false);
+  }
+}
+
+int penstock_close_everywhere(penstock_file* file) {
+  int error = 0;
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    penstock_handle* there = &file->handle[k];
+    const uint64_t key = atomic_exchange(&there->key, 0);
+    if (key == 0) continue;
+    const bool written = atomic_exchange(&there->written, false);
+    const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
+    const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
+    if (error == 0) error = verdict(result, written ? host : 0);
+  }
+  return error;
+}
