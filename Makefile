@@ -41,7 +41,7 @@ soak: $(VENV)/ready-bench
 	$(MAKE) fuzz CASES=10000000
 
 CASES ?= 200000
-FUZZED := $(addprefix native/ionode/,calls connection node polling serving schedulers fuzz_protocol)
+FUZZED := $(addprefix native/ionode/,calls connection intake node polling serving schedulers fuzz_protocol)
 
 fuzz: build/fuzz/ionode
 	mkdir -p build/fuzz/corpus

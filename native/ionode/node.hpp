@@ -130,14 +130,16 @@ class Node : public std::enable_shared_from_this<Node> {
   static ssize_t receive(Connection& connection, unsigned& descriptors);
   Parser::Step place_payload(Connection& connection);
   void arrive(Connection& connection, Outcome outcome, Time before, Time now);
-  void begin(Connection& connection, Time before, Time now);
-  bool greet(Connection& connection);
-  void begin_open(Connection& connection);
-  void begin_transfer(Connection& connection);
   void end_stall(Connection& connection);
   void doom(Connection& connection);
   void close_doomed(Lock& lock);
   void expire(Time now);
+
+  // From frames to exchanges: intake.cpp.
+  void begin(Connection& connection, Time before, Time now);
+  bool greet(Connection& connection);
+  void begin_open(Connection& connection);
+  void begin_transfer(Connection& connection);
 
   std::uint32_t server_of(std::uint64_t offset) const;
   void weigh_group(const Group& group);

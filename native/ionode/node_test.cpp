@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <array>
@@ -16,6 +17,49 @@
 #include "node.hpp"
 
 using namespace penstock;
+
+namespace {
+
+// Where writes stand still until they are let go: a file system that hangs.
+constexpr off_t hanging = 1 << 30;
+
+struct Gate {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0;
+  bool open = false;
+
+  void pass() {
+    std::unique_lock lock(mutex);
+    ++inside;
+    changed.notify_all();
+    changed.wait(lock, [this] { return open; });
+    --inside;
+  }
+
+  void await(int count) {
+    std::unique_lock lock(mutex);
+    const auto there = [&] { return inside == count; };
+    CHECK(changed.wait_for(lock, std::chrono::seconds(20), there));
+  }
+
+  void set(bool is_open) {
+    const std::lock_guard lock(mutex);
+    open = is_open;
+    changed.notify_all();
+  }
+};
+
+Gate gate;
+
+}  // namespace
+
+// In place of the C library's, for the whole program.
+extern "C" ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset, int flags) {
+  if (offset >= hanging) gate.pass();
+  return ::syscall(SYS_pwritev2, descriptor, vectors, static_cast<unsigned long>(count), offset, 0l,
+                   flags);
+}
 
 namespace {
 
@@ -173,10 +217,21 @@ class Client {
   }
 
   std::int64_t call(std::uint32_t operation, std::uint64_t offset = 0, std::uint32_t length = 0) {
+    ask(operation, offset, length);
+    return answer();
+  }
+
+  void ask(std::uint32_t operation, std::uint64_t offset, std::uint32_t length) {
     penstock_request asked = request(operation, length);
     asked.file = handle_;
     asked.offset = offset;
-    return exchange(&asked, sizeof asked, -1);
+    send(&asked, sizeof asked, -1);
+  }
+
+  std::int64_t answer() const {
+    penstock_reply reply{};
+    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply);
+    return reply.result;
   }
 
   static constexpr std::uint32_t bytes = 256 << 10;
@@ -184,6 +239,11 @@ class Client {
 
  private:
   std::int64_t exchange(const void* frame, std::size_t length, int passed) const {
+    send(frame, length, passed);
+    return answer();
+  }
+
+  void send(const void* frame, std::size_t length, int passed) const {
     iovec part{const_cast<void*>(frame), length};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
     msghdr message{};
@@ -199,30 +259,99 @@ class Client {
       std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
     }
     CHECK(::sendmsg(socket_, &message, 0) == static_cast<ssize_t>(length));
-    penstock_reply reply{};
-    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply);
-    return reply.result;
   }
 
   int socket_ = -1;
   std::uint32_t handle_ = 0;
 };
 
+// A node that runs, with a file for its clients.
+struct Running {
+  explicit Running(std::uint32_t depth) {
+    CHECK(::mkdtemp(folder.data()) != nullptr);
+    path = folder + "/node";
+    NodeOptions options;
+    options.settings.depth = depth;
+    node = std::make_shared<Node>(options);
+    node->listen_unix(path);
+    node->start();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    CHECK(node->drain(20));
+    CHECK(node->stop(20));
+    ::close(file);
+    ::unlink(path.c_str());
+    ::rmdir(folder.c_str());
+  }
+
+  // Until that holds of a measurement.
+  template <class Holds>
+  void await(Holds holds) {
+    const Time end = now() + 20'000'000'000;
+    while (!holds(node->measure())) {
+      CHECK(now() < end);
+      std::this_thread::yield();
+    }
+  }
+
+  std::string folder = "/tmp/penstock-test-XXXXXX";
+  std::string path;
+  std::shared_ptr<Node> node;
+  int file = ::memfd_create("file", MFD_CLOEXEC);
+};
+
+// Calls that hang keep their own clients waiting, and nobody else as long as there is depth; an end
+// comes only after them.
+void calls_that_hang_hold_nobody_up() {
+  gate.set(false);
+  Running running(3);
+  Client first(running.path, 1, running.file);
+  Client second(running.path, 2, running.file);
+  Client third(running.path, 3, running.file);
+  CHECK(third.call(PENSTOCK_WRITE, 0, 4096) == 4096);
+  first.ask(PENSTOCK_WRITE, hanging, 8);
+  gate.await(1);
+  second.ask(PENSTOCK_WRITE, hanging + 4096, 8);
+  gate.await(2);
+  for (int k = 0; k < 50; ++k) CHECK(third.call(PENSTOCK_WRITE, 0, 4096) == 4096);
+  CHECK(!running.node->drain(0.05));
+  gate.set(true);
+  CHECK(first.answer() == 8 && second.answer() == 8);
+}
+
+// With one call at a time, what waits behind one that hangs is dropped if its client goes.
+void what_nobody_waits_for_is_not_begun() {
+  gate.set(false);
+  Running running(1);
+  Client first(running.path, 1, running.file);
+  {
+    Client second(running.path, 2, running.file);
+    first.ask(PENSTOCK_WRITE, hanging, 8);
+    gate.await(1);
+    second.window[0] = 1;
+    second.ask(PENSTOCK_WRITE, 0, 8);
+    running.await([](const Measurement& measured) { return measured.queued == 1; });
+  }
+  gate.set(true);
+  CHECK(first.answer() == 8);
+  running.await([](const Measurement& measured) { return measured.connections == 1; });
+  CHECK(running.node->measure().counts.dropped == 1);
+  std::uint64_t written = 0;
+  CHECK(::pread(running.file, &written, sizeof written, 0) == sizeof written && written == 0);
+}
+
 // What each of several clients wrote is what it reads, while schedulers change, some requests are
 // long and others short, and clients come and go.
 void many_clients_and_changing_schedulers() {
-  std::string folder = "/tmp/penstock-test-XXXXXX";
-  CHECK(::mkdtemp(folder.data()) != nullptr);
-  const std::string path = folder + "/node";
-  NodeOptions options;
-  options.settings.depth = 3;
-  auto node = std::make_shared<Node>(options);
-  node->listen_unix(path);
-  node->start();
-  const int file = ::memfd_create("file", MFD_CLOEXEC);
+  Running running(3);
+  const auto& node = running.node;
+  const auto& path = running.path;
+  const int file = running.file;
   constexpr int clients = 4;
   constexpr int rounds = 60;
-  std::atomic<int> running{clients};
+  std::atomic<int> writing{clients};
   std::vector<std::thread> threads;
   for (std::uint64_t k = 0; k < clients; ++k) {
     threads.emplace_back([&, k] {
@@ -240,7 +369,7 @@ void many_clients_and_changing_schedulers() {
         }
         CHECK(client.call(PENSTOCK_CLOSE) == 0);
       }
-      --running;
+      --writing;
     });
   }
   std::size_t turns = 0;
@@ -254,17 +383,13 @@ void many_clients_and_changing_schedulers() {
     node->weigh({{"a", 1.0 + static_cast<double>(turns % 3)}});
     CHECK(node->measure().counts.refused == 0);
     std::this_thread::yield();
-  } while (running > 0);
+  } while (writing > 0);
   for (std::thread& thread : threads) thread.join();
   CHECK(node->drain(20));
   const Measurement measured = node->measure();
   CHECK(measured.connections == 0 && measured.sessions == 0 && measured.files == 0);
   CHECK(measured.counts.writes == clients * rounds && measured.counts.reads == clients * rounds);
   CHECK(measured.counts.errors == 0 && measured.counts.dropped == 0);
-  CHECK(node->stop(20));
-  ::close(file);
-  ::unlink(path.c_str());
-  ::rmdir(folder.c_str());
 }
 
 }  // namespace
@@ -278,5 +403,7 @@ int main() {
   handles_of_a_session();
   file_numbers();
   many_clients_and_changing_schedulers();
+  calls_that_hang_hold_nobody_up();
+  what_nobody_waits_for_is_not_begun();
   std::puts("node: all hold");
 }

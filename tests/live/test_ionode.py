@@ -480,6 +480,28 @@ def test_schedulers_change_under_load(serve: Serve, folder: Path) -> None:
     assert set(node.measured().groups) == {"job0", "job1"}
 
 
+def wakeups(node: Served) -> int:
+    """Return how often any of its threads has waited so far."""
+    tasks = Path(f"/proc/{node.process.pid}/task").glob("*/status")
+    lines = [line for task in tasks for line in task.read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+
+
+def test_an_idle_node_wakes_up_for_nothing(serve: Serve, file: Path) -> None:
+    """Once the relief has seen two milliseconds without a request, nothing is timed any more."""
+    node = serve()
+    with Client(node.socket) as client:
+        handle = client.open(file)
+        for _ in range(100):
+            assert client.write(handle, b"x") == 1
+        quiet, end = 0, time.monotonic() + PATIENCE
+        while not quiet and time.monotonic() < end:
+            before = wakeups(node)
+            time.sleep(0.2)  # the rule is about time that passes
+            quiet = wakeups(node) == before
+        assert quiet
+
+
 def test_a_thousand_connections_and_flat_memory(serve: Serve, file: Path) -> None:
     """A connection costs no more than a few KiB, and nothing once it is gone."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
