@@ -437,6 +437,9 @@ def test_control_messages_that_are_none(node: Served) -> None:
     assert answer == wire.Failed(error="unknown scheduler 'twin'; did you mean 'twins'?")
     assert isinstance(node.say(wire.Settings(quantum=0)), wire.Failed)
     assert isinstance(node.say(wire.Weigh(weights={"job": -1.0})), wire.Failed)
+    assert isinstance(node.say(wire.Weigh(weights={"not-yet-here": 0.0})), wire.Failed)
+    with Client(node.socket, job=b"not-yet-here") as client:
+        assert client.greeting is not None
     assert isinstance(node.say(wire.Ask()), wire.Failed)
     assert node.say(wire.Weigh(weights={"job": 2.0})) == wire.Done()
     assert node.say(wire.Weigh(weights={})) == wire.Done()
