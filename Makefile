@@ -38,22 +38,27 @@ soak: $(VENV)/ready-bench
 	PENSTOCK_SOAK=10 pytest -s tests/chaos
 	for study in io-sets io-resources forwarding-policies packs; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
-	$(MAKE) fuzz CASES=10000000
+	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
 
-CASES ?= 200000
-FUZZED := $(addprefix native/ionode/,calls connection intake node polling serving schedulers fuzz_protocol)
+# Hostile frames: the parser alone, fast, and a whole I/O node driven by hand. Seeds are kept.
+CASES ?= 1000000
+NODE_CASES ?= 20000
+FUZZ_frames := fuzz_frames
+FUZZ_node := calls connection intake node polling serving schedulers fuzz_node
+FUZZ_FLAGS := -max_len=1024 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/
 
-fuzz: build/fuzz/ionode
-	mkdir -p build/fuzz/corpus
-	ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=8 build/fuzz/ionode -runs=$(CASES) \
-	  -max_len=64 -entropic=0 -print_funcs=0 -print_final_stats=1 -verbosity=0 \
-	  -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/fuzz/ionode
+fuzz: build/fuzz/frames build/fuzz/node
+	mkdir -p build/fuzz/corpus-frames build/fuzz/corpus-node
+	build/fuzz/frames -runs=$(CASES) $(FUZZ_FLAGS) build/fuzz/corpus-frames tests/fuzz/frames
+	ASAN_OPTIONS=malloc_context_size=2:quarantine_size_mb=8 build/fuzz/node -runs=$(NODE_CASES) \
+	  -entropic=0 $(FUZZ_FLAGS) -max_len=64 build/fuzz/corpus-node tests/fuzz/ionode
 
-build/fuzz/ionode: $(NATIVE)
+build/fuzz/%: $(NATIVE)
+	deploy/install-packages fuzz
 	mkdir -p build/fuzz
 	clang++ -std=c++20 -O2 -g1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
 	  -fno-sanitize-recover=undefined -Wall -Wextra -Werror -I native/common -pthread \
-	  $(addsuffix .cpp,$(FUZZED)) -o $@
+	  $(addprefix native/ionode/,$(addsuffix .cpp,$(FUZZ_$*))) -o $@
 
 docs: $(VENV)/ready-test
 	pytest tests/docs

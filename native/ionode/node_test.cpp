@@ -191,9 +191,9 @@ class Client {
     const timeval patience{20, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     const int memory = ::memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(::ftruncate(memory, bytes) == 0 && ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    CHECK(::ftruncate(memory, bytes + PENSTOCK_MAILBOX_BYTES) == 0 && ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
     window = static_cast<std::uint64_t*>(
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
+        ::mmap(nullptr, bytes + PENSTOCK_MAILBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
     struct {
       penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
       penstock_introduction said{};
@@ -201,11 +201,15 @@ class Client {
     hello.said.session[0] = session;
     hello.said.window = bytes;
     hello.said.job[0] = static_cast<char>('a' + session % 2);
-    CHECK(exchange(&hello, sizeof hello, memory) == 0);
+    send(&hello, sizeof hello, memory);
     ::close(memory);
+    penstock_reply reply{};
+    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply && reply.result == 0);
     penstock_request open = request(PENSTOCK_OPEN);
     open.flags = O_RDWR;
-    const std::int64_t handle = exchange(&open, sizeof open, file);
+    open.number = ++asked_;
+    send(&open, sizeof open, file);
+    const std::int64_t handle = answer();
     CHECK(handle >= 0);
     handle_ = static_cast<std::uint32_t>(handle);
   }
@@ -213,7 +217,7 @@ class Client {
   Client& operator=(const Client&) = delete;
   ~Client() {
     ::close(socket_);
-    ::munmap(window, bytes);
+    ::munmap(window, bytes + PENSTOCK_MAILBOX_BYTES);
   }
 
   std::int64_t call(std::uint32_t operation, std::uint64_t offset = 0, std::uint32_t length = 0) {
@@ -225,24 +229,24 @@ class Client {
     penstock_request asked = request(operation, length);
     asked.file = handle_;
     asked.offset = offset;
+    asked.number = ++asked_;
     send(&asked, sizeof asked, -1);
   }
 
   std::int64_t answer() const {
-    penstock_reply reply{};
-    CHECK(::recv(socket_, &reply, sizeof reply, MSG_WAITALL) == sizeof reply);
-    return reply.result;
+    auto* mailbox = reinterpret_cast<penstock_mailbox*>(reinterpret_cast<std::byte*>(window) + bytes);
+    const Time end = now() + 20'000'000'000;
+    while (std::atomic_ref(mailbox->answered).load(std::memory_order_acquire) != asked_) {
+      CHECK(now() < end);
+      std::this_thread::yield();
+    }
+    return mailbox->reply.result;
   }
 
   static constexpr std::uint32_t bytes = 256 << 10;
   std::uint64_t* window = nullptr;
 
  private:
-  std::int64_t exchange(const void* frame, std::size_t length, int passed) const {
-    send(frame, length, passed);
-    return answer();
-  }
-
   void send(const void* frame, std::size_t length, int passed) const {
     iovec part{const_cast<void*>(frame), length};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -263,6 +267,7 @@ class Client {
 
   int socket_ = -1;
   std::uint32_t handle_ = 0;
+  std::uint32_t asked_ = 1;  // HELLO's
 };
 
 // A node that runs, with a file for its clients.
