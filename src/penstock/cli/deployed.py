@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock import units
 from penstock.errors import InputError
 from penstock.live import launcher
 
@@ -42,8 +43,6 @@ def volume(text: str | None, flag: str) -> int:
     """Return bytes given in words; 0 where nothing is given."""
     if text is None:
         return 0
-    from penstock.model import units  # noqa: PLC0415 - NumPy comes with it, and jobs start often
-
     try:
         return round(units.volume(text))
     except InputError as error:

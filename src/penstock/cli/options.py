@@ -15,7 +15,7 @@ from penstock import config
 from penstock.cli import output
 from penstock.cli.output import progress
 from penstock.errors import InputError
-from penstock.model import units
+from penstock import units
 from penstock.sim import traces
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload

@@ -11,7 +11,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json, emit_table
 from penstock.live import launcher, wire
 from penstock.live.state import State
-from penstock.model.units import show_seconds, show_volume
+from penstock.units import show_seconds, show_volume
 
 
 @click.command(short_help="Jobs, I/O nodes, and what they moved.")
@@ -74,6 +74,11 @@ def _show(found: dict[str, Any]) -> None:
         heads = ("I/O node", "state", "process", "scheduler", "read", "written", "requests")
         emit_table((*heads, "queued", "deaths"), nodes, text={"state", "scheduler"})
         click.echo("")
+    for node in found["io_nodes"]:
+        if "silent_seconds" in node:
+            since = show_seconds(node["silent_seconds"])
+            number, why = node["number"], node["why"]
+            click.echo(f"I/O node {number} has not answered for {since}: {why}")
     click.echo(
         f"{show_volume(found['forwarded_bytes'])} forwarded, "
         f"{show_volume(found['direct_bytes'])} direct, "

@@ -14,7 +14,7 @@ from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
-from penstock.model import units
+from penstock import units
 
 _PREFIX = "io-node."
 _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_fields__}

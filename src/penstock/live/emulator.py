@@ -18,7 +18,7 @@ from typing import Any
 from penstock import live
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
-from penstock.model import units
+from penstock import units
 
 VERSION = 1
 MAGIC = b"PNSTEMUL"

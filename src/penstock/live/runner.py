@@ -22,6 +22,7 @@ from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.page import Counters, Pages
 from penstock.live.state import State
+from penstock.live.witness import Witness
 
 COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
@@ -99,6 +100,7 @@ def run(
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
         try:
+            witness = stack.enter_context(Witness(FORWARDED))
             pages = stack.enter_context(_pages(begun))
             path = state.agent(os.getpid())
             path.unlink(missing_ok=True)  # of one that had this number and was killed
@@ -113,7 +115,7 @@ def run(
         except CannotRunError as error:
             job.end(error.status)
             raise
-        return job.follow(pid)
+        return job.follow(pid, witness)
 
 
 def _pages(begun: wire.Begun) -> Pages:
@@ -169,7 +171,7 @@ class _Job:
         self._listener = threading.Thread(target=self._listen, name="penstock-map", daemon=True)
         self._listener.start()
 
-    def follow(self, pid: int) -> Outcome:
+    def follow(self, pid: int, witness: Witness) -> Outcome:
         """Return how the process ended; signals that come meanwhile are its own."""
         due = time.monotonic() + COUNTED_EVERY
         while (status := _ended(pid)) is None:
@@ -178,8 +180,7 @@ class _Job:
             if got is None:
                 self._tell(wire.Counted(counters=self._counters()))
                 due = time.monotonic() + COUNTED_EVERY
-            elif got.si_signo != signal.SIGCHLD and got.si_code <= 0:
-                # What the kernel sent, such as the terminal's, it has sent to the job as well.
+            elif got.si_signo != signal.SIGCHLD and _is_ours_alone(got, pid, witness):
                 with suppress(ProcessLookupError):
                     os.kill(pid, got.si_signo)
         return self.end(status)
@@ -221,6 +222,17 @@ class _Job:
                         self._tell(wire.Counted(counters=self._counters()))
                     case _:
                         return
+
+
+def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:
+    """Say whether a signal has not come to the command by itself."""
+    if got.si_code > 0:  # what the kernel sent, such as the terminal's, it has sent to the job too
+        return False
+    try:
+        together = os.getpgid(pid) == os.getpgrp()
+    except ProcessLookupError:
+        return False
+    return not (together and witness.saw(got.si_signo))
 
 
 def _ended(pid: int) -> int | None:

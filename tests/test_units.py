@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from penstock.errors import InputError
-from penstock.model import units
+from penstock import units
 
 
 @pytest.mark.parametrize(
