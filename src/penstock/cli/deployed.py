@@ -9,7 +9,6 @@ import click
 
 from penstock import units
 from penstock.errors import InputError
-from penstock.live import launcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +24,8 @@ state = click.option(
 @contextmanager
 def telling() -> Iterator[None]:
     """Tell in one line what a deployment failed to do."""
+    from penstock.live import launcher  # noqa: PLC0415 - 'run' starts often, and needs none of it
+
     try:
         yield
     except launcher.LaunchError as error:

@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli import output
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.ionode import IONode, Remote, roots_of
 from penstock.live.page import TOKEN_BYTES
-from penstock import units
 
 _PATH = click.Path(path_type=Path)
 

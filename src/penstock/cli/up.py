@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
@@ -14,7 +15,6 @@ from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
-from penstock import units
 
 _PREFIX = "io-node."
 _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_fields__}

@@ -134,7 +134,7 @@ class Controller:
 
     def end(self, job: Job, status: int | None) -> None:
         """Let a job go; without a status its connection broke off."""
-        self.jobs.end(job, status)
+        self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
@@ -174,7 +174,9 @@ class Controller:
         forwarded, direct, fail_opens = self.jobs.totals()
         return wire.Status(
             site=socket.gethostname(),
-            jobs=[job.told() for job in self.jobs.all()],
+            roots=self.deployment.roots,
+            emulated=self.deployment.emulate,
+            jobs=[job.told(time.time()) for job in self.jobs.all()],
             io_nodes=list(io_nodes),
             forwarded_bytes=forwarded,
             direct_bytes=direct,
