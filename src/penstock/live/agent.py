@@ -59,9 +59,10 @@ class Agent:
         Libraries `above` see a program's calls before the client library does, those `below` what
         it leaves to the C library.
         """
-        others = filter(None, [os.environ.get("LD_PRELOAD", "")])
+        # A job inside a job has its libraries already; the linker takes colons and spaces alike.
+        others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
         return {
-            "LD_PRELOAD": ":".join([*above, str(library()), *others, *below]),
+            "LD_PRELOAD": ":".join(dict.fromkeys([*above, str(library()), *others, *below])),
             "PENSTOCK_AGENT": str(self.path),
         }
 

@@ -4,8 +4,10 @@ The job's pages and its agent live in this process; the controller hears what th
 its map. When the controller goes, the job goes on with the map that it has.
 """
 
+import errno
 import os
 import pwd
+import shutil
 import signal
 import threading
 import time
@@ -38,6 +40,7 @@ FORWARDED = frozenset(
     }
 )
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_SHELL = "/bin/sh"
 _SUMMED = tuple(
     field.name for field in fields(Counters) if field.name not in {"pid", "last_call", "in_flight"}
 )
@@ -51,8 +54,15 @@ class CannotRunError(Exception):
     """A command that is not there, or is no program; the exit status is as shells have it."""
 
     def __init__(self, program: str, error: OSError) -> None:
-        super().__init__(f"cannot run {program!r}: {error.strerror}")
-        self.status = 127 if isinstance(error, FileNotFoundError) else 126
+        missing = isinstance(error, FileNotFoundError)
+        if missing and "/" not in program:
+            why = "command not found"
+        elif missing and Path(program).exists():
+            why = "the interpreter that its first line names is not there"
+        else:
+            why = str(error.strerror)
+        super().__init__(f"{program}: {why}")
+        self.status = 127 if missing else 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +74,30 @@ class Outcome:
     counters: dict[str, int]
 
 
+def check(command: Sequence[str]) -> None:
+    """Refuse a command that can be none, whatever is installed."""
+    if not command[0]:
+        raise CannotRunError("''", FileNotFoundError())
+
+
 def plainly(command: Sequence[str]) -> NoReturn:
     """Become the command."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], list(command))
+        try:
+            os.execvp(command[0], list(command))
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            os.execv(_SHELL, _as_script(command))
     except OSError as error:
         raise CannotRunError(command[0], error) from error
+
+
+def _as_script(command: Sequence[str]) -> list[str]:
+    """Return how shells, and execvp, run an executable text without a first line that says how."""
+    return [_SHELL, shutil.which(command[0]) or command[0], *command[1:]]
 
 
 def run(
@@ -145,7 +171,7 @@ def _blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
 
 
 def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
-    try:
+    def spawn(command: Sequence[str]) -> int:
         return os.posix_spawnp(
             command[0],
             list(command),
@@ -153,6 +179,14 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collect
             setsigmask=mask,
             setsigdef=_IGNORED_BY_PYTHON,
         )
+
+    try:
+        try:
+            return spawn(command)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            return spawn(_as_script(command))
     except OSError as error:
         raise CannotRunError(command[0], error) from error
 
