@@ -260,13 +260,13 @@ class _Job:
 
 def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:
     """Say whether a signal has not come to the command by itself."""
+    to_the_group = witness.saw(got.si_signo)
     if got.si_code > 0:  # what the kernel sent, such as the terminal's, it has sent to the job too
         return False
     try:
-        together = os.getpgid(pid) == os.getpgrp()
+        return not to_the_group or os.getpgid(pid) != os.getpgrp()
     except ProcessLookupError:
         return False
-    return not (together and witness.saw(got.si_signo))
 
 
 def _ended(pid: int) -> int | None:
