@@ -8,13 +8,13 @@ import msgspec
 
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import emit_json, emit_table
+from penstock.cli.output import console, emit_json, emit_table
 from penstock.live import launcher, wire
 from penstock.live.state import State
 from penstock.units import show_seconds, show_volume
 
-LONGEST_COMMAND = 40
-"""Characters of a command that are shown; --json has all."""
+SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
+"""Characters of a command that are shown, as the terminal has room; --json has all."""
 
 
 @click.command(short_help="Jobs, I/O nodes, and what they moved.")
@@ -66,6 +66,7 @@ def _show_jobs(jobs: list[dict[str, Any]]) -> None:
     """List jobs; columns that would say the same of all are left out."""
     users = len({job["user"] for job in jobs}) > 1
     waits = any(job["waits"] for job in jobs)
+    fail_opens = any(job["fail_opens"] for job in jobs)
     rows = []
     for job in jobs:
         moved = job["forwarded_bytes"] + job["direct_bytes"]
@@ -80,13 +81,16 @@ def _show_jobs(jobs: list[dict[str, Any]]) -> None:
             "MiB/s": f"{moved / 2**20 / max(job['seconds'], 1e-9):,.1f}" if moved else "-",
             "fail-opens": f"{job['fail_opens']:,}",
             "waits": f"{job['waits']:,} ({show_seconds(job['waited_seconds'])})",
-            "command": _brief(job["command"]),
+            "command": " ".join(" ".join(job["command"]).split()),
         }
         if not users:
             del row["user"]
         if not waits:
             del row["waits"]
+        if not fail_opens:
+            del row["fail-opens"]
         rows.append(row)
+    _cut_commands(rows)
     text = {"user", "state", "I/O nodes", "command"}
     emit_table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text)
 
@@ -125,6 +129,14 @@ def _numbers(numbers: list[int]) -> str:
     return " ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
-def _brief(command: list[str]) -> str:
-    text = " ".join(" ".join(command).split())
-    return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 3] + "..."
+def _cut_commands(rows: list[dict[str, str]]) -> None:
+    """Cut the last column to what the others leave: folded, it would make the table unreadable."""
+    taken = sum(
+        2 + max(len(column), *(len(row[column]) for row in rows))
+        for column in rows[0]
+        if column != "command"
+    )
+    room = min(max(console().width - taken, SHORTEST_COMMAND), LONGEST_COMMAND)
+    for row in rows:
+        if len(row["command"]) > room:
+            row["command"] = row["command"][: room - 3] + "..."

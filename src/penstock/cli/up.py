@@ -100,7 +100,8 @@ def up(
         emit_json(told | {"io_nodes": found.io_nodes})
         return
     beneath = " on an emulated file system" if emulate else ""
-    click.echo(f"{io_nodes} I/O nodes serve {', '.join(deployment.roots)}{beneath}")
+    serving = "1 I/O node serves" if io_nodes == 1 else f"{io_nodes} I/O nodes serve"
+    click.echo(f"{serving} {', '.join(deployment.roots)}{beneath}")
     where = f"--state {state.folder} " if folder else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 

@@ -253,11 +253,13 @@ def interruptible() -> Iterator[None]:
 
     def end(number: int, _: object) -> None:
         # One is enough: the next would break off the cleaning.
-        for other in _INTERRUPTS:
+        for other in before:
             signal.signal(other, signal.SIG_IGN)
         raise InterruptedRun(number)
 
-    before = {number: signal.signal(number, end) for number in _INTERRUPTS}
+    # What nohup, or a shell in the background, ignores stays ignored.
+    heeded = [n for n in _INTERRUPTS if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
     try:
         yield
     finally:

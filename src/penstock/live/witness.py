@@ -19,7 +19,7 @@ AT_ONCE = 0.01
 class Witness:
     """A child process that says which signals it got; a context manager.
 
-    To be made before any thread is started: it forks. It ends when its parent does.
+    It ends when its parent does, and needs nothing that another thread's lock could withhold.
     """
 
     def __init__(self, signals: Collection[int]) -> None:
