@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import InputError
 from penstock.live import launcher
 from penstock.live.agent import library
 from penstock.live.deployment import Deployment
@@ -246,3 +247,15 @@ def test_a_stopped_io_node_says_since_when_and_what_to_do(state: State) -> None:
     assert (node["state"], node["alive"]) == ("not answering", True)
     assert node["silent_seconds"] >= 4  # two questions, 2 s each
     assert json.loads(status("--json"))["io_nodes"][1]["state"] == "serving"
+
+
+def test_a_library_that_cannot_be_preloaded_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The linker would take its name apart, and complain in every process of the job."""
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    (folder / "libpenstock_client.so").touch()
+    monkeypatch.setattr("penstock.live.__path__", [str(folder)])
+    with pytest.raises(InputError, match="cannot be preloaded"):
+        library()

@@ -25,6 +25,11 @@ def library() -> Path:
     """Return the client library, which the build installs beside this package."""
     for folder in live.__path__:
         if (file := Path(folder) / "libpenstock_client.so").is_file():
+            if set(str(file)) & {" ", ":"}:
+                raise InputError(
+                    f"{file} cannot be preloaded: LD_PRELOAD ends a name at a space or a colon; "
+                    "install penstock elsewhere"
+                )
             return file
     raise InputError("the client library is not installed; install penstock with a C compiler")
 
