@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock import cli
+from penstock.live import wire
 
 UP = ("up", "--io-nodes", "1")
 
@@ -66,3 +67,49 @@ def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     out = penstock(verb, "--help").out
     assert "Examples:" in out
     assert f"penstock {verb}" in out
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    numbers = ("forwarded_bytes", "direct_bytes", "fail_opens", "waits", "waited_seconds")
+    own = {"id": "job.1", "user": "me", "state": "running", "status": None, "seconds": 4.0}
+    return dict.fromkeys(numbers, 0) | own | {"io_nodes": [0], "command": ["job"]} | changes
+
+
+@pytest.mark.parametrize(
+    ("jobs", "there", "not_there"),
+    [
+        ([job(io_nodes=[0, 1, 2, 5])], ["0-2 5"], ["user", "waits", "fail-opens  "]),
+        ([job(io_nodes=[2, 1])], ["2 1"], []),
+        ([job(io_nodes=[])], ["direct"], []),
+        ([job(forwarded_bytes=2**20, direct_bytes=2**20)], ["0.5"], []),
+        ([job(state="ended", status=3)], ["ended: 3"], []),
+        ([job(), job(user="you")], ["user", "you"], []),
+        ([job(waits=2, waited_seconds=1.5)], ["waits", "2 (1.5 s)"], []),
+        ([job(fail_opens=7)], ["fail-opens  ", " 7 "], []),
+        ([job(command=["a\nb", "c" * 300])], ["a b ccc", "..."], ["c" * 60]),
+    ],
+)
+def test_status_says_what_differs_and_fits(
+    penstock: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    jobs: list[dict[str, Any]],
+    there: list[str],
+    not_there: list[str],
+) -> None:
+    """Columns that would be the same for all jobs are left out; commands never fold a table."""
+    found = wire.Status(
+        site="here",
+        roots=["/data"],
+        emulated="laptop",
+        jobs=jobs,
+        io_nodes=[],
+        forwarded_bytes=0,
+        direct_bytes=0,
+        fail_open_total=0,
+    )
+    monkeypatch.setattr("penstock.live.launcher.ask", lambda *_: found)
+    out = penstock("status").out
+    assert "/data, on an emulated file system (laptop)" in out
+    assert [text for text in there if text not in out] == []
+    assert [text for text in not_there if text in out] == []
+    assert len(out.splitlines()) == 2 + 1 + len(jobs) + 2

@@ -39,7 +39,13 @@ def test_commands(page: Path, tmp_path: Path) -> None:
             continue
         program = command.replace("penstock", f"{sys.executable} -m penstock.cli", 1)
         result = subprocess.run(
-            program, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+            program,
+            shell=True,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         assert result.returncode == 0, f"{command}\n{result.stderr}"
         assert result.stdout, command
@@ -69,9 +75,12 @@ def test_the_toml_example_is_a_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_examples_run(page: Path) -> None:
+def test_python_examples_run(page: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for code in blocks(page, "python"):
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+        result = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False
+        )
         assert result.returncode == 0, result.stderr
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from penstock.live.deployment import Deployment
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.patterns import Pattern, Phase
 from penstock.live.player import Did, Plan
+from penstock.live.state import State
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 KIB = 1024
@@ -341,3 +343,76 @@ def test_wrong_input_is_told_before_anything_starts(
     result = penstock("explore", file, *told)
     assert (result.returncode, said in result.stderr) == (2, True), result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_long_temporary_directory_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sockets have short names; batch systems' directories of a job have long ones."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with explorer.private_state() as folder:
+        State(folder)
+    assert not folder.exists()
+    assert list(long.iterdir()) == []
+
+
+SIGNALLED = """
+import os, signal, sys
+from penstock import cli
+from penstock.live import runner
+from penstock.studies.journal import Journal
+
+def then_a_signal(function, after):
+    def called(*given):
+        result = function(*given)
+        called.times += 1
+        if called.times == after:
+            os.kill(os.getpid(), signal.{signal})
+        return result
+    called.times = 0
+    return called
+
+{where} = then_a_signal({where}, {after})
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [
+        ("Journal.add", signal.SIGTERM),
+        ("Journal.add", signal.SIGINT),
+        ("runner._spawn", signal.SIGTERM),
+        ("runner._spawn", signal.SIGHUP),
+    ],
+    ids=["between runs", "interrupt between runs", "in a run", "hang-up in a run"],
+)
+def test_a_signal_leaves_nothing_behind_but_what_was_measured(
+    root: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    where: str,
+    number: signal.Signals,
+) -> None:
+    file, out, scratch = tmp_path / "patterns.json", tmp_path / "out", tmp_path_factory.mktemp("s")
+    file.write_text(json.dumps(PATTERNS))
+    explore = ("explore", file, "--root", root, "--io-nodes", "1", "--repeats", "3", "--out", out)
+    after = 1 if where == "Journal.add" else 2  # one run is over in either case
+    program = SIGNALLED.format(where=where, after=after, signal=number.name)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *map(str, explore)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+    assert ended.returncode == 128 + number, ended.stderr
+    assert "interrupted; 1 of 3 runs are kept" in ended.stderr
+    assert (list(scratch.iterdir()), list(root.iterdir())) == ([], [])
+    kept = (out / "runs.jsonl").read_bytes()
+    again = penstock(*explore)
+    assert again.returncode == 0, again.stderr
+    assert (out / "runs.jsonl").read_bytes().startswith(kept)

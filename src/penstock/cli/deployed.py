@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock import units
 from penstock.errors import InputError
-from penstock.live import launcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +24,8 @@ state = click.option(
 @contextmanager
 def telling() -> Iterator[None]:
     """Tell in one line what a deployment failed to do."""
+    from penstock.live import launcher  # noqa: PLC0415 - 'run' starts often, and needs none of it
+
     try:
         yield
     except launcher.LaunchError as error:
@@ -42,8 +44,6 @@ def volume(text: str | None, flag: str) -> int:
     """Return bytes given in words; 0 where nothing is given."""
     if text is None:
         return 0
-    from penstock.model import units  # noqa: PLC0415 - NumPy comes with it, and jobs start often
-
     try:
         return round(units.volume(text))
     except InputError as error:

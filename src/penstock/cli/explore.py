@@ -35,12 +35,39 @@ IO_NODES = (0, 1, 2, 4, 8)
     type=click.Path(path_type=Path),
     help="Where to write and read; else where the patterns' paths are.",
 )
-@click.option("--repeats", metavar="K", type=click.IntRange(1), default=5, show_default=True)
+@click.option(
+    "--repeats",
+    metavar="K",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Runs of each phase over each number.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), default=Path("explored"))
-@click.option("--emulate", metavar="SPEC", help="Emulate a parallel file system, as 'up' does.")
-@click.option("--scheduler", metavar="NAME", help="How I/O nodes order requests.")
-@click.option("--depth", metavar="N", type=click.IntRange(1), help="Requests in service at once.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("explored"),
+    show_default=True,
+    help="Where results go, and where the same command goes on after an interruption.",
+)
+@click.option(
+    "--emulate",
+    metavar="SPEC",
+    help="Emulate a parallel file system, as 'penstock up' does: docs/emulator.md.",
+)
+@click.option(
+    "--scheduler",
+    metavar="NAME",
+    help="How I/O nodes order requests; else fifo: docs/schedulers.md.",
+)
+@click.option(
+    "--depth",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Requests in service at once; else the file's dispatchers, or 16.",
+)
 @click.option("--stripe", metavar="SIZE", help="Spread files over I/O nodes in such pieces.")
 @click.option("--mpi", is_flag=True, help="Ranks under mpiexec (needs mpi4py); else forked.")
 @json_option
@@ -102,12 +129,22 @@ def explore(
     )
     out.mkdir(parents=True, exist_ok=True)
     header = _header(told, deployment, mpi=mpi)
-    with Journal(out / "runs.jsonl", header) as journal, explorer.private_state() as state:
-        deployment = msgspec.structs.replace(deployment, state=str(state))
+    with Journal(out / "runs.jsonl", header) as journal:
         wanted = [cell for cell in cells if _id(cell) not in journal.entries]
-        if wanted:
-            _measure(Explorer(deployment, told.phases, seed=seed, mpi=mpi), wanted, journal)
-        runs = [_run(cell, journal.entries[_id(cell)]) for cell in cells]
+        try:
+            with explorer.interruptible(), explorer.private_state() as state:
+                deployment = msgspec.structs.replace(deployment, state=str(state))
+                if wanted:
+                    _measure(Explorer(deployment, told.phases, seed=seed, mpi=mpi), wanted, journal)
+        except explorer.InterruptedRun as signalled:
+            kept = sum(_id(cell) in journal.entries for cell in cells)
+            click.echo(
+                f"penstock: interrupted; {kept} of {len(cells)} runs are kept in {journal.path}, "
+                "the same command goes on from there",
+                err=True,
+            )
+            return 128 + signalled.number
+        runs = sorted((_run(cell, journal.entries[_id(cell)]) for cell in cells), key=_by_cell)
     return _report(told, runs, out, emulate, as_json=as_json)
 
 
@@ -161,10 +198,12 @@ def _show(found: list[Point], out: Path, emulate: str | None) -> None:
         )
         for point in found
     ]
-    kind = f"emulated file system, {emulate}" if emulate else "measured"
+    # Not as the table's title, which would be broken at the table's width.
+    beneath = f", on an emulated file system ({emulate})" if emulate else ""
+    click.echo(f"median bandwidth and quartiles over repeats{beneath}\n")
     columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
-    emit_table(columns, rows, title=f"bandwidth over I/O nodes ({kind})")
-    click.echo(f"curves for 'penstock allocate': {out / 'curves.json'}")
+    emit_table(columns, rows)
+    click.echo(f"\nwhat to do with it: penstock allocate {out / 'curves.json'} --io-nodes N")
 
 
 def _several(text: str | None, flag: str, least: int, most: int) -> list[int]:
@@ -203,6 +242,10 @@ def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, A
     }
 
 
+def _by_cell(run: Run) -> Cell:
+    return run.cell
+
+
 def _id(cell: Cell) -> tuple[str, float, int]:
     return (f"{cell.phase} by {cell.processes}", float(cell.io_nodes), cell.repeat)
 
@@ -224,4 +267,5 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     with replacing(path) as partial, partial.open("w", newline="") as file:
         table = csv.DictWriter(file, fieldnames=list(rows[0]))
         table.writeheader()
-        table.writerows(rows)
+        for row in rows:
+            table.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
+from penstock import units
 from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
 from penstock.errors import InputError, unknown
 from penstock.files import check_writable
-from penstock.model import units
 from penstock.sim import traces
 from penstock.sim.generators import PRESETS, Preset
 from penstock.sim.generators.io_sets import HORIZON

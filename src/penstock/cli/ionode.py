@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from penstock.cli import options
+from penstock import units
+from penstock.cli import output
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.ionode import IONode, Remote, roots_of
 from penstock.live.page import TOKEN_BYTES
-from penstock.model import units
 
 _PATH = click.Path(path_type=Path)
 
@@ -33,7 +33,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--coherent", is_flag=True, help="The roots are the same on all hosts at all times.")
 @click.option("--all-users", is_flag=True, help="Serve every user, as that user; needs root.")
 @click.option("--with-parent", is_flag=True, help="End when the process that started it ends.")
-@options.as_json
+@output.as_json
 def ionode(
     *,
     data: Path,

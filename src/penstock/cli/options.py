@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock import config
+from penstock import config, units
 from penstock.cli import output
 from penstock.cli.output import progress
 from penstock.errors import InputError
-from penstock.model import units
 from penstock.sim import traces
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload

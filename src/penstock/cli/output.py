@@ -4,13 +4,15 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Rich takes longer to import than a verb without a table to run: it comes where something is drawn.
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -28,6 +30,9 @@ def emit_table(
     text: Collection[str] = (),
 ) -> None:
     """Print a table; the first column and those in `text` are text, the others are numbers."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(columns):
         left = i == 0 or column in text
@@ -38,8 +43,10 @@ def emit_table(
     console().print(table)
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> "Console":
     """Return a console that does not cut lines when its output goes to a file."""
+    from rich.console import Console  # noqa: PLC0415
+
     out = Console(stderr=stderr, highlight=False, soft_wrap=False)
     return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=160)
 
@@ -91,11 +98,11 @@ class Progress:
 def progress(label: str, total: int) -> Iterator[Progress]:
     """Show the progress of `total` steps on standard error until the block ends."""
     state = Progress(label, total)
-    err = Console(stderr=True)
+    err = console(stderr=True)
     if not err.is_terminal:
         yield state
         return
-    from rich.progress import (  # noqa: PLC0415 - drawn only on a terminal
+    from rich.progress import (  # noqa: PLC0415
         BarColumn,
         MofNCompleteColumn,
         TextColumn,

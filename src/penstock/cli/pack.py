@@ -10,10 +10,10 @@ from penstock.cli import options
 from penstock.cli.output import emit_json, emit_table
 from penstock.model import Job, JobId, Pack, Schedule, Site
 from penstock.model.load import io_occupation, isolated_io
-from penstock.model.units import show_seconds
 from penstock.policies.packing.packs import partition_nodes
 from penstock.sim import packs, traces
 from penstock.sim.traces.jobs_file import is_workload, read_jobs
+from penstock.units import show_seconds
 
 
 @click.command(short_help="Which jobs should run together, behind which I/O node.")

@@ -10,6 +10,7 @@ from penstock.cli.output import emit_json
 from penstock.errors import InputError
 from penstock.live import launcher, wire
 from penstock.live.state import State
+from penstock.units import show_volume
 
 
 @click.command(short_help="Give a running job other I/O nodes.")
@@ -51,5 +52,7 @@ def remap(
     if as_json:
         emit_json({"job": job, "io_nodes": nodes, "stripe": message.stripe})
     else:
-        where = f"I/O nodes {', '.join(map(str, nodes))}" if nodes else "the file system directly"
+        several = f"I/O node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
+        spread = f", in pieces of {show_volume(message.stripe)}" if message.stripe else ""
+        where = several + spread if nodes else "the file system directly"
         click.echo(f"{job} goes to {where} from now on")

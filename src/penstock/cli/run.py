@@ -58,9 +58,10 @@ def run(
     if not _NAME.fullmatch(name):
         raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
     try:
+        runner.check(command)
         outcome = _run(state, command, name, io_nodes, require=require)
     except runner.CannotRunError as error:
-        click.echo(f"penstock: error: {error}", err=True)
+        click.echo(f"penstock: {error}", err=True)
         return error.status
     if as_json:
         click.echo(msgspec.json.encode(_told(outcome)), err=True)

@@ -8,10 +8,13 @@ import msgspec
 
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import emit_json, emit_table
+from penstock.cli.output import console, emit_json, emit_table
 from penstock.live import launcher, wire
 from penstock.live.state import State
-from penstock.model.units import show_seconds, show_volume
+from penstock.units import show_seconds, show_volume
+
+SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
+"""Characters of a command that are shown, as the terminal has room; --json has all."""
 
 
 @click.command(short_help="Jobs, I/O nodes, and what they moved.")
@@ -25,9 +28,10 @@ def status(*, folder: Path | None, as_json: bool) -> None:
       penstock status
       penstock status --state ./state --json
 
-    Forwarded bytes went through an I/O node, direct ones past them. A fail-open is a call that an
-    I/O node should have done, or a gate should have held, and that was let through. Jobs that ended
-    are listed while they are remembered (the last hundred); totals are of all.
+    MiB/s is what a job moved over the time that it has run, computing included. Forwarded bytes
+    went through an I/O node, direct ones past them. A fail-open is a call that an I/O node should
+    have done, or a gate should have held, and that was let through. Jobs that ended are listed
+    while they are remembered (the last hundred); totals are of all.
     """
     with deployed.telling():
         found = launcher.ask(State(folder), wire.Ask(), wire.Status)
@@ -37,26 +41,62 @@ def status(*, folder: Path | None, as_json: bool) -> None:
 
 
 def _show(found: dict[str, Any]) -> None:
-    jobs = [
-        (
-            job["id"],
-            job["user"],
-            job["state"] if job["state"] != "ended" else f"ended with {job['status']}",
-            " ".join(map(str, job["io_nodes"])) or "direct",
-            show_volume(job["forwarded_bytes"]),
-            show_volume(job["direct_bytes"]),
-            f"{job['waits']:,} ({show_seconds(job['waited_seconds'])})",
-            f"{job['fail_opens']:,}",
-            " ".join(job["command"])[:60],
-        )
-        for job in found["jobs"]
-    ]
-    columns = ("job", "user", "state", "I/O nodes", "forwarded", "direct", "waits", "fail-opens")
-    if jobs:
-        text = {"user", "state", "I/O nodes", "command"}
-        emit_table((*columns, "command"), jobs, text=text)
+    beneath = f", on an emulated file system ({found['emulated']})" if found["emulated"] else ""
+    click.echo(f"{', '.join(found['roots'])}{beneath}\n")
+    if found["jobs"]:
+        _show_jobs(found["jobs"])
         click.echo("")
-    nodes = [
+    if found["io_nodes"]:
+        _show_io_nodes(found["io_nodes"])
+        click.echo("")
+    for node in found["io_nodes"]:
+        if "silent_seconds" in node:
+            since = show_seconds(node["silent_seconds"])
+            click.echo(f"I/O node {node['number']} has not answered for {since}: {node['why']}")
+    click.echo(
+        f"{show_volume(found['forwarded_bytes'])} forwarded, "
+        f"{show_volume(found['direct_bytes'])} direct, "
+        f"{found['fail_open_total']:,} fail-opens, in all"
+    )
+    if found["fail_open_total"]:
+        click.echo("(a fail-open is a call that went past its I/O node or its gate: docs/live.md)")
+
+
+def _show_jobs(jobs: list[dict[str, Any]]) -> None:
+    """List jobs; columns that would say the same of all are left out."""
+    users = len({job["user"] for job in jobs}) > 1
+    waits = any(job["waits"] for job in jobs)
+    fail_opens = any(job["fail_opens"] for job in jobs)
+    rows = []
+    for job in jobs:
+        moved = job["forwarded_bytes"] + job["direct_bytes"]
+        row = {
+            "job": job["id"],
+            "user": job["user"],
+            "state": job["state"] if job["state"] != "ended" else f"ended: {job['status']}",
+            "I/O nodes": _numbers(job["io_nodes"]),
+            "time": show_seconds(job["seconds"]),
+            "forwarded": show_volume(job["forwarded_bytes"]),
+            "direct": show_volume(job["direct_bytes"]),
+            "MiB/s": f"{moved / 2**20 / max(job['seconds'], 1e-9):,.1f}" if moved else "-",
+            "fail-opens": f"{job['fail_opens']:,}",
+            "waits": f"{job['waits']:,} ({show_seconds(job['waited_seconds'])})",
+            "command": " ".join(" ".join(job["command"]).split()),
+        }
+        if not users:
+            del row["user"]
+        if not waits:
+            del row["waits"]
+        if not fail_opens:
+            del row["fail-opens"]
+        rows.append(row)
+    _cut_commands(rows)
+    text = {"user", "state", "I/O nodes", "command"}
+    emit_table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text)
+
+
+def _show_io_nodes(io_nodes: list[dict[str, Any]]) -> None:
+    rows = [
         (
             str(node["number"]),
             node["state"],
@@ -68,14 +108,35 @@ def _show(found: dict[str, Any]) -> None:
             f"{node.get('queued', 0):,}",
             f"{node['deaths']:,}",
         )
-        for node in found["io_nodes"]
+        for node in io_nodes
     ]
-    if nodes:
-        heads = ("I/O node", "state", "process", "scheduler", "read", "written", "requests")
-        emit_table((*heads, "queued", "deaths"), nodes, text={"state", "scheduler"})
-        click.echo("")
-    click.echo(
-        f"{show_volume(found['forwarded_bytes'])} forwarded, "
-        f"{show_volume(found['direct_bytes'])} direct, "
-        f"{found['fail_open_total']:,} fail-opens, in all"
+    heads = ("I/O node", "state", "process", "scheduler", "read", "written", "requests")
+    emit_table((*heads, "queued", "deaths"), rows, text={"state", "scheduler"})
+
+
+def _numbers(numbers: list[int]) -> str:
+    """Return I/O nodes in short: "0-3 6"."""
+    if not numbers:
+        return "direct"
+    if numbers != sorted(numbers):
+        return " ".join(map(str, numbers))
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return " ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+
+
+def _cut_commands(rows: list[dict[str, str]]) -> None:
+    """Cut the last column to what the others leave: folded, it would make the table unreadable."""
+    taken = sum(
+        2 + max(len(column), *(len(row[column]) for row in rows))
+        for column in rows[0]
+        if column != "command"
     )
+    room = min(max(console().width - taken, SHORTEST_COMMAND), LONGEST_COMMAND)
+    for row in rows:
+        if len(row["command"]) > room:
+            row["command"] = row["command"][: room - 3] + "..."

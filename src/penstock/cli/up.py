@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
@@ -14,7 +15,6 @@ from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
-from penstock.model import units
 
 _PREFIX = "io-node."
 _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_fields__}
@@ -100,7 +100,8 @@ def up(
         emit_json(told | {"io_nodes": found.io_nodes})
         return
     beneath = " on an emulated file system" if emulate else ""
-    click.echo(f"{io_nodes} I/O nodes serve {', '.join(deployment.roots)}{beneath}")
+    serving = "1 I/O node serves" if io_nodes == 1 else f"{io_nodes} I/O nodes serve"
+    click.echo(f"{serving} {', '.join(deployment.roots)}{beneath}")
     where = f"--state {state.folder} " if folder else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 

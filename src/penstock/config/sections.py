@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from penstock import registry
+from penstock import registry, units
 from penstock.arbiter import Arbiter
 from penstock.errors import InputError
-from penstock.model import Site, units
+from penstock.model import Site
 from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
 DECIDED = ("sharing", "allocation", "placement", "packing")

@@ -25,6 +25,11 @@ def library() -> Path:
     """Return the client library, which the build installs beside this package."""
     for folder in live.__path__:
         if (file := Path(folder) / "libpenstock_client.so").is_file():
+            if set(str(file)) & {" ", ":"}:
+                raise InputError(
+                    f"{file} cannot be preloaded: LD_PRELOAD ends a name at a space or a colon; "
+                    "install penstock elsewhere"
+                )
             return file
     raise InputError("the client library is not installed; install penstock with a C compiler")
 
@@ -59,9 +64,10 @@ class Agent:
         Libraries `above` see a program's calls before the client library does, those `below` what
         it leaves to the C library.
         """
-        others = filter(None, [os.environ.get("LD_PRELOAD", "")])
+        # A job inside a job has its libraries already; the linker takes colons and spaces alike.
+        others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
         return {
-            "LD_PRELOAD": ":".join([*above, str(library()), *others, *below]),
+            "LD_PRELOAD": ":".join(dict.fromkeys([*above, str(library()), *others, *below])),
             "PENSTOCK_AGENT": str(self.path),
         }
 

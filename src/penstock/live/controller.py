@@ -1,8 +1,8 @@
 """The controller of a deployment: keeps its I/O nodes, its running jobs, and who has which.
 
 `python -m penstock.live.controller` reads a Deployment from standard input, and writes Done or
-Failed to standard output once all I/O nodes serve, or cannot. Its argument is the descriptor of the
-deployment's lock, which it inherits and holds.
+Failed to standard output once all I/O nodes serve, or cannot. Its arguments are the descriptor of
+the deployment's lock, which it inherits and holds, and the process that started it.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError
+from penstock.files import reason
 from penstock.live import channel, wire
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
@@ -133,7 +134,7 @@ class Controller:
 
     def end(self, job: Job, status: int | None) -> None:
         """Let a job go; without a status its connection broke off."""
-        self.jobs.end(job, status)
+        self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
@@ -173,7 +174,9 @@ class Controller:
         forwarded, direct, fail_opens = self.jobs.totals()
         return wire.Status(
             site=socket.gethostname(),
-            jobs=[job.told() for job in self.jobs.all()],
+            roots=self.deployment.roots,
+            emulated=self.deployment.emulate,
+            jobs=[job.told(time.time()) for job in self.jobs.all()],
             io_nodes=list(io_nodes),
             forwarded_bytes=forwarded,
             direct_bytes=direct,
@@ -195,10 +198,13 @@ class Controller:
         told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
         try:
             measured = await self.fleet.ask(io_node.number, wire.Measure(), wire.Measured)
-        except OSError:
-            return told | {"state": "not answering"}
+        except TimeoutError:
+            why = f"no answer came within {ANSWERS_WITHIN:g} s"
+            return told | {"state": "not answering", **io_node.silence(why)}
+        except OSError as error:
+            return told | {"state": "not answering", **io_node.silence(reason(error))}
         if isinstance(measured, wire.Failed):
-            return told | {"state": f"not answering: {measured.error}"}
+            return told | {"state": "not answering", **io_node.silence(measured.error)}
         plain: dict[str, Any] = msgspec.to_builtins(measured)
         return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}
 
@@ -271,7 +277,7 @@ def main() -> None:
     """Be the controller of the deployment on standard input."""
     deployment = msgspec.json.decode(sys.stdin.buffer.read(), type=Deployment)
     if deployment.attached:
-        end_with_parent(signal.SIGTERM)
+        end_with_parent(signal.SIGTERM, int(sys.argv[2]))
     elif os.fork():
         os._exit(0)
     sign(int(sys.argv[1]), os.getpid())

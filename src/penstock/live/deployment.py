@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from penstock.errors import InputError
 from penstock.live import page, wire
+from penstock.live.emulator import Emulation
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
 """The command that is an I/O node."""
@@ -38,8 +39,6 @@ def emulated(spec: str | None, roots: list[str]) -> str | None:
         return None
     if len(roots) != 1:
         raise InputError("--emulate is of one directory; give one --root")
-    from penstock.live.emulator import Emulation  # noqa: PLC0415 - NumPy comes with its units
-
     Emulation.parse(spec)
     return str(Path(spec).resolve()) if spec.endswith(".toml") else spec
 

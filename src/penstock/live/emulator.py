@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import live
+from penstock import live, units
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
-from penstock.model import units
 
 VERSION = 1
 MAGIC = b"PNSTEMUL"

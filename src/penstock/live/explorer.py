@@ -9,6 +9,7 @@ import importlib.util
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,17 @@ from penstock.live.state import State
 MEGA = 1e6
 PATIENCE = 86400.0
 """Seconds that a rank waits for the others, which may write for long; none waits for a dead one."""
+
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """A signal ended the work; what was measured before counts."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class Cell(NamedTuple):
@@ -134,6 +146,8 @@ class Explorer:
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
+            if outcome.status - 128 in _INTERRUPTS:
+                raise InterruptedRun(outcome.status - 128)
             did = _collected(plan, outcome.status)
             return _judged(cell, plan, did, outcome.counters)
 
@@ -234,9 +248,34 @@ def _timed(did: list[Did]) -> tuple[list[Timed], float]:
 
 
 @contextmanager
+def interruptible() -> Iterator[None]:
+    """Let all signals that ask for an end unwind the block, so that nothing is left behind."""
+
+    def end(number: int, _: object) -> None:
+        # One is enough: the next would break off the cleaning.
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        raise InterruptedRun(number)
+
+    # What nohup, or a shell in the background, ignores stays ignored.
+    heeded = [n for n in _INTERRUPTS if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def private_state() -> Iterator[Path]:
     """Give a state directory that is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-"))
+    try:
+        State(folder)
+    except InputError:  # $TMPDIR is too long a name for sockets in it
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="penstock-", dir="/tmp"))
     try:
         yield folder
     finally:

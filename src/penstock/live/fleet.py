@@ -5,6 +5,7 @@ import fcntl
 import logging
 import os
 import secrets
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +36,14 @@ class IoNode:
         self.process: asyncio.subprocess.Process | None = None
         self.deaths = 0
         self.given_up = False
+        self.answered = 0.0  # when it last did, on the monotonic clock
+
+    def silence(self, why: str) -> dict[str, object]:
+        """Return for how long it has not answered, and why, as far as can be told from here."""
+        assert self.node is not None
+        if _is_stopped(self.node.pid):
+            why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
+        return {"silent_seconds": time.monotonic() - self.answered, "why": why}
 
 
 class Fleet:
@@ -72,7 +81,9 @@ class Fleet:
 
     async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
         """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
-        return await self._ask(number, message, answer, ANSWERS_WITHIN)
+        told = await self._ask(number, message, answer, ANSWERS_WITHIN)
+        self.io_nodes[number].answered = time.monotonic()
+        return told
 
     async def stop(self) -> None:
         """Let all finish what they began, and end them."""
@@ -108,6 +119,7 @@ class Fleet:
         finally:
             os.close(lock)
         await self._serving(number, process)
+        io_node.answered = time.monotonic()
         await self._configure(number)
         io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
         log.info("I/O node %d serves, process %d", number, process.pid)
@@ -202,6 +214,15 @@ def _locked(state: State, number: int) -> int:
         os.close(lock)
         raise StartError(f"I/O node {number} of an earlier run is still there") from error
     return lock
+
+
+def _is_stopped(pid: int) -> bool:
+    """Say whether a signal, or a debugger, has stopped a process."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return told.rpartition(")")[2].split()[0] in {"T", "t"}
 
 
 async def _kill(process: asyncio.subprocess.Process | None) -> None:

@@ -21,12 +21,12 @@ import msgspec
 
 from penstock.errors import InputError, unknown
 from penstock.live import _ionode, page, wire
+from penstock.live.parent import end_with_parent
 
 Control = wire.Settings | wire.Weigh | wire.Measure | wire.Drain | wire.Stop
 LONGEST_MESSAGE = 1 << 20
 PATIENCE = 10.0
 """Seconds for clients to fall idle when the process is told to end by a signal."""
-_PR_SET_PDEATHSIG = 1
 
 _COHERENT = {0x0BD00BD0: "Lustre", 0x47504653: "GPFS"}
 _NEVER = {
@@ -119,7 +119,7 @@ class IONode:
         if self.remote is not None:
             self.remote.check()
         if self.with_parent:
-            _end_with_parent()
+            end_with_parent(signal.SIGTERM)
         _allow_many_files()
         os.umask(0o077)
         for path in (self.socket, self.control):
@@ -257,13 +257,6 @@ def _allow_many_files() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def _end_with_parent() -> None:
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before it could be asked for
-        raise InputError("the process that started this I/O node is gone")
 
 
 def roots_of(paths: Sequence[str]) -> tuple[Path, ...]:

@@ -36,13 +36,14 @@ class Job:
     id: str
     begin: Begin
     began: float  # seconds since the epoch
+    ended: float | None = None
     io_nodes: tuple[int, ...] = ()  # those it had last
     counters: Mapping[str, int] = field(default_factory=dict)
     maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke off
     status: int | None = None
 
-    def told(self) -> dict[str, object]:
+    def told(self, now: float) -> dict[str, object]:
         """Return the job as `penstock status` lists it."""
         counters = self.counters
         return {
@@ -54,6 +55,7 @@ class Job:
             "state": self.state,
             "status": self.status,
             "began": self.began,
+            "seconds": max((now if self.ended is None else self.ended) - self.began, 0.0),
             "io_nodes": list(self.io_nodes),
             "forwarded_bytes": forwarded_bytes(counters),
             "direct_bytes": direct_bytes(counters),
@@ -83,9 +85,9 @@ class Jobs:
         self.running[job.id] = job
         return job
 
-    def end(self, job: Job, status: int | None) -> None:
+    def end(self, job: Job, status: int | None, now: float) -> None:
         """Take note that a job ended; with no status it was lost."""
-        job.state, job.status = ("lost" if status is None else "ended"), status
+        job.state, job.status, job.ended = ("lost" if status is None else "ended"), status, now
         del self.running[job.id]
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters

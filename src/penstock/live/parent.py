@@ -7,9 +7,12 @@ import signal
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(number: signal.Signals) -> None:
-    """Get a signal when the parent ends, however it does; at once if it has ended already."""
-    parent = os.getppid()
+def end_with_parent(number: signal.Signals, parent: int | None = None) -> None:
+    """Get a signal when the parent ends, however it does; at once if it has ended already.
+
+    Without the parent's process id, one that ended before this call is taken for the next.
+    """
+    parent = os.getppid() if parent is None else parent
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-    if os.getppid() != parent or parent == 1:
+    if os.getppid() != parent:
         os.kill(os.getpid(), number)

@@ -215,8 +215,8 @@ def validate(plan: Plan, did: list[Did]) -> str:
     return ""
 
 
-def _forked_rank(plan: Plan, rank: int, gate: Any) -> None:
-    end_with_parent(signal.SIGKILL)
+def _forked_rank(plan: Plan, rank: int, gate: Any, parent: int) -> None:
+    end_with_parent(signal.SIGKILL, parent)
     _rank(plan, rank, gate.wait, gate.abort)
 
 
@@ -232,7 +232,8 @@ def _rank(plan: Plan, rank: int, barrier: Barrier, abort: Callable[[], object]) 
 def _forked(plan: Plan) -> int:
     fork = multiprocessing.get_context("fork")
     gate = fork.Barrier(plan.ranks, timeout=plan.patience)
-    ranks = [fork.Process(target=_forked_rank, args=(plan, k, gate)) for k in range(plan.ranks)]
+    given = (gate, os.getpid())
+    ranks = [fork.Process(target=_forked_rank, args=(plan, k, *given)) for k in range(plan.ranks)]
     for rank in ranks:
         rank.start()
     alive: dict[object, Any] = {rank.sentinel: rank for rank in ranks}

@@ -4,8 +4,10 @@ The job's pages and its agent live in this process; the controller hears what th
 its map. When the controller goes, the job goes on with the map that it has.
 """
 
+import errno
 import os
 import pwd
+import shutil
 import signal
 import threading
 import time
@@ -22,6 +24,7 @@ from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.page import Counters, Pages
 from penstock.live.state import State
+from penstock.live.witness import Witness
 
 COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
@@ -37,6 +40,7 @@ FORWARDED = frozenset(
     }
 )
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_SHELL = "/bin/sh"
 _SUMMED = tuple(
     field.name for field in fields(Counters) if field.name not in {"pid", "last_call", "in_flight"}
 )
@@ -50,8 +54,15 @@ class CannotRunError(Exception):
     """A command that is not there, or is no program; the exit status is as shells have it."""
 
     def __init__(self, program: str, error: OSError) -> None:
-        super().__init__(f"cannot run {program!r}: {error.strerror}")
-        self.status = 127 if isinstance(error, FileNotFoundError) else 126
+        missing = isinstance(error, FileNotFoundError)
+        if missing and "/" not in program:
+            why = "command not found"
+        elif missing and Path(program).exists():
+            why = "the interpreter that its first line names is not there"
+        else:
+            why = str(error.strerror)
+        super().__init__(f"{program}: {why}")
+        self.status = 127 if missing else 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +74,30 @@ class Outcome:
     counters: dict[str, int]
 
 
+def check(command: Sequence[str]) -> None:
+    """Refuse a command that can be none, whatever is installed."""
+    if not command[0]:
+        raise CannotRunError("''", FileNotFoundError())
+
+
 def plainly(command: Sequence[str]) -> NoReturn:
     """Become the command."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], list(command))
+        try:
+            os.execvp(command[0], list(command))
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            os.execv(_SHELL, _as_script(command))
     except OSError as error:
         raise CannotRunError(command[0], error) from error
+
+
+def _as_script(command: Sequence[str]) -> list[str]:
+    """Return how shells, and execvp, run an executable text without a first line that says how."""
+    return [_SHELL, shutil.which(command[0]) or command[0], *command[1:]]
 
 
 def run(
@@ -99,6 +126,7 @@ def run(
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
         try:
+            witness = stack.enter_context(Witness(FORWARDED))
             pages = stack.enter_context(_pages(begun))
             path = state.agent(os.getpid())
             path.unlink(missing_ok=True)  # of one that had this number and was killed
@@ -113,7 +141,7 @@ def run(
         except CannotRunError as error:
             job.end(error.status)
             raise
-        return job.follow(pid)
+        return job.follow(pid, witness)
 
 
 def _pages(begun: wire.Begun) -> Pages:
@@ -143,7 +171,7 @@ def _blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
 
 
 def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
-    try:
+    def spawn(command: Sequence[str]) -> int:
         return os.posix_spawnp(
             command[0],
             list(command),
@@ -151,6 +179,14 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collect
             setsigmask=mask,
             setsigdef=_IGNORED_BY_PYTHON,
         )
+
+    try:
+        try:
+            return spawn(command)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            return spawn(_as_script(command))
     except OSError as error:
         raise CannotRunError(command[0], error) from error
 
@@ -169,7 +205,7 @@ class _Job:
         self._listener = threading.Thread(target=self._listen, name="penstock-map", daemon=True)
         self._listener.start()
 
-    def follow(self, pid: int) -> Outcome:
+    def follow(self, pid: int, witness: Witness) -> Outcome:
         """Return how the process ended; signals that come meanwhile are its own."""
         due = time.monotonic() + COUNTED_EVERY
         while (status := _ended(pid)) is None:
@@ -178,8 +214,7 @@ class _Job:
             if got is None:
                 self._tell(wire.Counted(counters=self._counters()))
                 due = time.monotonic() + COUNTED_EVERY
-            elif got.si_signo != signal.SIGCHLD and got.si_code <= 0:
-                # What the kernel sent, such as the terminal's, it has sent to the job as well.
+            elif got.si_signo != signal.SIGCHLD and _is_ours_alone(got, pid, witness):
                 with suppress(ProcessLookupError):
                     os.kill(pid, got.si_signo)
         return self.end(status)
@@ -221,6 +256,17 @@ class _Job:
                         self._tell(wire.Counted(counters=self._counters()))
                     case _:
                         return
+
+
+def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:
+    """Say whether a signal has not come to the command by itself."""
+    to_the_group = witness.saw(got.si_signo)
+    if got.si_code > 0:  # what the kernel sent, such as the terminal's, it has sent to the job too
+        return False
+    try:
+        return not to_the_group or os.getpgid(pid) != os.getpgrp()
+    except ProcessLookupError:
+        return False
 
 
 def _ended(pid: int) -> int | None:

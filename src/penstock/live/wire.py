@@ -154,6 +154,8 @@ class Status(Message, frozen=True, kw_only=True):
     """How things are; `penstock status --json` prints it."""
 
     site: str
+    roots: list[str] = []
+    emulated: str | None = None  # what is emulated below, as 'penstock up --emulate' was told
     jobs: list[dict[str, object]]
     io_nodes: list[dict[str, object]]
     forwarded_bytes: int

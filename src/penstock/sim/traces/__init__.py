@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock import units
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.model import Site, units
+from penstock.model import Site
 from penstock.sim.checks import check
 from penstock.sim.traces import as_json, as_npz, as_tables, memory
 from penstock.sim.workload import Workload

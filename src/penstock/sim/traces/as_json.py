@@ -20,8 +20,9 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from penstock import units
 from penstock.errors import InputError, unknown
-from penstock.model import Curve, Site, units
+from penstock.model import Curve, Site
 from penstock.sim.traces import curves, json_errors, memory
 from penstock.sim.workload import Floats, Ints, Workload
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from penstock import units
 from penstock.errors import InputError, unknown
 from penstock.files import reason
-from penstock.model import Site, units
+from penstock.model import Site
 from penstock.sim.traces import memory
 from penstock.sim.workload import Workload
 

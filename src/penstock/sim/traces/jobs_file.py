@@ -13,8 +13,9 @@ from typing import Annotated
 
 import msgspec
 
+from penstock import units
 from penstock.errors import InputError
-from penstock.model import Job, Site, units
+from penstock.model import Job, Site
 from penstock.sim import traces
 from penstock.sim.traces import curves, json_errors
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
+from penstock import units
 from penstock.errors import InputError
-from penstock.model import units
 
 
 @pytest.mark.parametrize(
