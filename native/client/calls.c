@@ -53,6 +53,21 @@ EXPORT int creat64(const char* path, mode_t mode) {
   return fd;
 }
 
+// The C library opens these itself.
+#define TEMPORARY(name, parameters, arguments)      \
+  EXPORT int name parameters {                      \
+    const int fd = penstock_real()->name arguments; \
+    penstock_opened(fd);                            \
+    return fd;                                      \
+  }
+#define TEMPORARIES(name, parameters, arguments) \
+  TEMPORARY(name, parameters, arguments)         \
+  TEMPORARY(name##64, parameters, arguments)
+TEMPORARIES(mkstemp, (char* path), (path))
+TEMPORARIES(mkostemp, (char* path, int flags), (path, flags))
+TEMPORARIES(mkstemps, (char* path, int suffix), (path, suffix))
+TEMPORARIES(mkostemps, (char* path, int suffix, int flags), (path, suffix, flags))
+
 // What the compiler calls instead where it checks arguments.
 EXPORT int __open_2(const char* path, int flags) { return open(path, flags); }
 EXPORT int __open64_2(const char* path, int flags) { return open64(path, flags); }

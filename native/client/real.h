@@ -24,6 +24,14 @@ struct sigevent;
   X(int, openat64, (int, const char*, int, ...))                                           \
   X(int, creat, (const char*, mode_t))                                                     \
   X(int, creat64, (const char*, mode_t))                                                   \
+  X(int, mkstemp, (char*))                                                                 \
+  X(int, mkstemp64, (char*))                                                               \
+  X(int, mkostemp, (char*, int))                                                           \
+  X(int, mkostemp64, (char*, int))                                                         \
+  X(int, mkstemps, (char*, int))                                                           \
+  X(int, mkstemps64, (char*, int))                                                         \
+  X(int, mkostemps, (char*, int, int))                                                     \
+  X(int, mkostemps64, (char*, int, int))                                                   \
   X(int, close, (int))                                                                     \
   X(int, close_range, (unsigned, unsigned, int))                                           \
   X(void, closefrom, (int))                                                                \

@@ -434,6 +434,17 @@ def test_it_stacks_with_other_preloaded_libraries(
     assert (root.parent / "told").read_text() == ("20480\n" if order == "above" else "0\n")
 
 
+def test_temporary_files_of_the_c_library_are_seen(python: Any, node: OddNode) -> None:
+    """It opens them past us; programs write them and rename them into place."""
+    python(
+        "names = [ctypes.create_string_buffer(b'tmp%dXXXXXX.c' % k) for k in range(2)]\n"
+        "names[0] = ctypes.create_string_buffer(b'tmpXXXXXX')\n"
+        "for fd in (libc.mkstemp(names[0]), libc.mkstemps(names[1], 2)):\n"
+        "    assert fd > 2 and os.write(fd, b'x' * 100) == 100; os.close(fd)\n"
+    )
+    assert node.count(WRITE) == 2
+
+
 def test_a_vector_of_many_small_pieces(python: Any, node: OddNode, root: Path) -> None:
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
