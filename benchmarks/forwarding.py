@@ -95,7 +95,7 @@ def ways(folder: Path, client: Path, repeats: int) -> None:
         pages, forwarded = stack.enter_context(job(folder, root, [node]))
         for k in range(CLIENTS):
             (root / f"f{k}").write_bytes(bytes(SPAN))
-        for size, count, many in ((4 * KIB, 40_000, 400_000), (MIB, 1000, 2000)):
+        for size, count, many in ((4 * KIB, 20_000, 100_000), (MIB, 200, 400)):
             measured: dict[str, list[float]] = {}
             for _ in range(repeats):
                 for way, env, n, more in (
@@ -156,7 +156,7 @@ def emulated(
 
 def aggregation(folder: Path, client: Path) -> None:
     """Eight clients write one file in turn, 4 KiB each: directly, and through one I/O node."""
-    spec, clients, count = "targets=1,rate=400MiB/s,latency=500us,switch=1ms", 8, 60
+    spec, clients, count = "targets=1,rate=400MiB/s,latency=2ms,switch=1ms", 8, 60
     speed = {}
     for way, nodes in (("direct", 0), ("aggregated", 1)):
         place = folder / way
@@ -229,7 +229,7 @@ def resident(pid: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=7, help="of each way (7)")
+    parser.add_argument("--repeats", type=int, default=15, help="of each way (15)")
     arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))

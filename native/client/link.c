@@ -27,6 +27,9 @@
 #define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
 #define FIRST_LOOK UINT64_C(5000000)    // nanoseconds until the socket is looked at for a hang-up
 #define SELDOM_LOOK UINT64_C(100000000)
+#define YIELDS 12        // times that a reply is looked for awake
+#define MOST_AWAKE 8     // requests in a row that may be slow until this is left
+#define RETRY_AWAKE 256  // requests after which it is tried again
 
 typedef union {
   struct sockaddr any;
@@ -232,13 +235,33 @@ static bool hung_up(const penstock_link* link) {
   return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) != 0;
 }
 
+// Where replies come in less time than it takes to fall asleep and be woken, they are waited for
+// awake, if others can have the processor meanwhile. `link->awake` counts down while they do not.
+static bool comes_soon(penstock_link* link, const uint32_t* answered) {
+  if (link->awake == 0) {
+    // Now and then it is tried again.
+    if (link->number % RETRY_AWAKE != 0) return false;
+    link->awake = 1;
+  }
+  for (int k = 0; k < YIELDS; ++k) {
+    if (__atomic_load_n(answered, __ATOMIC_ACQUIRE) == link->asked.number) {
+      if (link->awake < MOST_AWAKE) ++link->awake;
+      return true;
+    }
+    syscall(SYS_sched_yield);
+  }
+  --link->awake;
+  return false;
+}
+
 // The reply in the mailbox, once it is there.
 static enum penstock_answer collect_reply(penstock_link* link) {
   penstock_mailbox* mailbox = (penstock_mailbox*)(void*)(link->window + PENSTOCK_LARGEST);
   uint64_t waited = 0, look = FIRST_LOOK;
   bool gone = false;
+  if (!comes_soon(link, &mailbox->answered)) __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
   for (;;) {
-    const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_ACQUIRE);
+    const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_SEQ_CST);
     if (answered == link->asked.number) break;
     if (gone) return PENSTOCK_HUNG_UP;
     if (waited >= link->patience) return PENSTOCK_LATE;
@@ -248,6 +271,7 @@ static enum penstock_answer collect_reply(penstock_link* link) {
     look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = hung_up(link);  // and then looked into once more: the reply may have come before
   }
+  __atomic_store_n(&mailbox->sleeps, 0, __ATOMIC_RELAXED);
   link->reply = mailbox->reply;
   link->received = sizeof link->reply;
   return link->reply.number == link->asked.number ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;

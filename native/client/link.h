@@ -15,6 +15,7 @@ typedef struct {
   uint32_t transport;
   uint64_t patience;
   uint32_t number;  // of requests so far
+  uint32_t awake;   // how much replies are waited for awake
   char* window;     // shared with the I/O node; NULL over TCP
   // Of the answer that is being received.
   penstock_request asked;

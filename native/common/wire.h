@@ -63,11 +63,11 @@ typedef struct {
   uint64_t node;   // of HELLO: the I/O node's id, as in the map
 } penstock_reply;
 
-// Waiting for a reply here rather than on the socket, a client is woken once, by the reply, and not
-// by its request being read as well. It looks at the socket now and then for a hang-up.
+// Waiting for a reply here rather than on the socket, a client is woken at most once, by the reply,
+// and not by its request being read as well. It looks at the socket now and then for a hang-up.
 typedef struct {
   uint32_t answered;  // the number of the request that `reply` is for; a futex, stored last
-  uint32_t reserved;
+  uint32_t sleeps;    // 1: the client waits for that futex, and must be woken
   penstock_reply reply;
 } penstock_mailbox;
 

@@ -29,7 +29,8 @@ bool Connection::send(const penstock_reply& reply) const {
   }
   auto* mailbox = reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);
   mailbox->reply = reply;
-  std::atomic_ref(mailbox->answered).store(reply.number, std::memory_order_release);
+  std::atomic_ref(mailbox->answered).store(reply.number, std::memory_order_seq_cst);
+  if (std::atomic_ref(mailbox->sleeps).load(std::memory_order_seq_cst) == 0) return true;
   ::syscall(SYS_futex, &mailbox->answered, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   return true;
 }
