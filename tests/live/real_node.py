@@ -16,7 +16,14 @@ PATIENCE = 20.0
 class RealNode:
     """One I/O node process; a context manager."""
 
-    def __init__(self, folder: Path, number: int = 0, *options: str, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        number: int = 0,
+        *options: str,
+        user: int | None = None,
+        **environment: str,
+    ) -> None:
         self.control = folder / f"node{number}.control"
         address = folder / f"node{number}.sock"
         self.node = wire.Node(number=number, id=1000 + number, address=str(address))
@@ -24,7 +31,13 @@ class RealNode:
         command += ["--socket", str(address), "--control", str(self.control)]
         command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+            user=user,
+            group=user,
+            extra_groups=None if user is None else [],
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
