@@ -11,6 +11,14 @@ import msgspec
 from penstock.live import wire
 
 PATIENCE = 20.0
+BECOME = "import os\ndef become(user): os.setgroups([]); os.setgid(user); os.setuid(user)\n"
+"""For programs that let go of root once they run: the interpreter may be root's alone."""
+
+
+def _as_user(user: int) -> list[str]:
+    program = "from penstock import cli\nfrom penstock.cli import ionode\n"
+    program += f"{BECOME}become({user})\ncli.main()\n"
+    return [sys.executable, "-c", program]
 
 
 class RealNode:
@@ -27,7 +35,8 @@ class RealNode:
         self.control = folder / f"node{number}.control"
         address = folder / f"node{number}.sock"
         self.node = wire.Node(number=number, id=1000 + number, address=str(address))
-        command = [sys.executable, "-m", "penstock.cli", "ionode", "--with-parent"]
+        command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
+        command += ["ionode", "--with-parent"]
         command += ["--socket", str(address), "--control", str(self.control)]
         command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]
         self.process = subprocess.Popen(
@@ -35,9 +44,6 @@ class RealNode:
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | environment,
-            user=user,
-            group=user,
-            extra_groups=None if user is None else [],
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

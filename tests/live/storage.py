@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
@@ -77,9 +77,7 @@ def statfs_type(directory: Path) -> int:
 
 
 @contextmanager
-def loop_device(
-    directory: Path, *, size: int, make: Sequence[str] = (), options: str = "defaults"
-) -> Iterator[tuple[Path, Path]]:
+def loop_device(directory: Path, *, size: int) -> Iterator[tuple[Path, Path]]:
     """Mount an ext4 on a loop device in memory; yield the mount and the device."""
     mount = directory / "loop"
     mount.mkdir()
@@ -90,8 +88,8 @@ def loop_device(
             file.truncate(size)
         device = Path(_run("losetup", "--find", "--show", image))
         stack.callback(_run, "losetup", "--detach", device)
-        _run("mkfs.ext4", "-q", *make, device)
-        _run("mount", "-o", options, device, mount)
+        _run("mkfs.ext4", "-q", device)
+        _run("mount", device, mount)
         stack.callback(_unmount, mount)
         yield mount, device
 

@@ -1,6 +1,6 @@
 """Real faults below a forwarded program: it sees what it would see without us, and goes on."""
 
-import ctypes
+import fcntl
 import os
 import shutil
 import signal
@@ -8,14 +8,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from live.real_node import RealNode
+from live.real_node import BECOME, RealNode
 from live.storage import loop_device, need, need_root, remount, small_memory
 
 from penstock.live.agent import Agent
@@ -24,7 +23,7 @@ from penstock.live.page import Pages
 MIB = 1 << 20
 NOBODY = 65534
 WAIT = 30.0
-PROLOGUE = """
+PROLOGUE = f"""{BECOME}
 import errno, fcntl, hashlib, os, resource, signal, sys
 def outcome(call):
     try: return call()
@@ -50,15 +49,12 @@ class Layer:
 
     def begin(self, program: str, *, forwarded: bool = True) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-S", "-c", PROLOGUE + program],
+            [sys.executable, "-S", "-c", PROLOGUE + f"become({self.user})\n" + program],
             cwd=self.root,
             env=os.environ | (self.agent.environment() if forwarded else {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            user=self.user,
-            group=self.user,
-            extra_groups=[],
         )
 
     def run(self, program: str, *, forwarded: bool = True, status: int = 0) -> str:
@@ -79,7 +75,6 @@ class Layer:
         self.clear()
         native = self.run(program, forwarded=False, status=status)
         self.clear()
-        os.sync()  # ext4 frees blocks when it commits
         assert self.run(program, status=status) == native
         assert self.pages.total("forwarded_writes") > 0
         return native.splitlines()
@@ -164,36 +159,6 @@ def test_a_full_file_system_is_full_at_the_same_byte(folder: Path) -> None:
         assert job.node.measured().files == 0, "it gave the blocker's space back, too"
 
 
-def set_quota(device: Path, user: int, limit: int) -> None:
-    """Let a user's files have this many bytes (quotactl(2), struct if_dqblk)."""
-    limits = struct.pack("<8QI4x", limit // 1024, 0, 0, 0, 0, 0, 0, 0, 1)
-    command = 0x800008 << 8  # Q_SETQUOTA of users
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.quotactl(command, os.fsencode(device), user, limits) == 0, ctypes.get_errno()
-
-
-@pytest.mark.parametrize("options", [(), ("--all-users",)], ids=["own", "all-users"])
-def test_a_quota_is_that_of_the_user(folder: Path, options: tuple[str, ...]) -> None:
-    """Root's I/O node must not write on where its caller may not."""
-    need_root()
-    need("mkfs.ext4")
-    make = ("-O", "quota", "-E", "quotatype=usrquota")
-    with loop_device(folder, size=32 * MIB, make=make, options="usrquota") as (root, device):
-        (root / "lost+found").rmdir()
-        set_quota(device, NOBODY, MIB)
-        served_by = 0 if options else NOBODY
-        with layer(folder, root, *options, user=NOBODY, served_by=served_by) as job:
-            said = job.as_without_us(
-                "fd = os.open('f', os.O_CREAT | os.O_WRONLY); fill(fd)\n"
-                "os.ftruncate(fd, 500_000); os.lseek(fd, 0, os.SEEK_END)\n"
-                "print(os.write(fd, b'z' * 100_000), *where(fd))\n"
-            )
-            assert said[-2].split()[0] == "EDQUOT"
-            assert MIB - 65536 <= int(said[-2].split()[1]) <= MIB
-            assert said[-1] == "100000 600000 600000"
-            assert job.pages.total("failed_open") == 0
-
-
 @pytest.mark.parametrize("first", ["os.write(fd, b'before ')", "os.lseek(fd, 7, 0)"])
 def test_a_directory_may_be_removed_under_an_open_file(ours: Layer, first: str) -> None:
     """The I/O node opens a file when it is first written to; it may have no name by then."""
@@ -261,34 +226,41 @@ def test_a_write_clears_the_bits_that_give_rights_away(
     assert job.pages.total("failed_open") == 0
 
 
-LIMIT = "resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, 250_000))\n"
-
-
-def test_a_file_size_limit_is_the_programs_own(ours: Layer) -> None:
-    said = ours.as_without_us(
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        + LIMIT
-        + "fd = os.open('f', os.O_CREAT | os.O_RDWR); fill(fd)\n"
-        "print(outcome(lambda: os.pwrite(fd, b'x', 300_000)), os.pwrite(fd, b'x', 0))\n"
+def limited(action: str, limit: int) -> str:
+    """Return the begin of a program that may write files of so many bytes."""
+    return (
+        f"signal.signal(signal.SIGXFSZ, signal.{action})\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        f"fd = os.open('f', os.O_CREAT | os.O_RDWR); os.lseek(fd, {limit - 150_000}, 0)\n"
     )
-    assert said == [
-        "100000 100000 100000",
-        "100000 200000 200000",
-        "50000 250000 250000",
-        "EFBIG 250000 250000",
+
+
+@pytest.mark.parametrize(
+    ("limit", "forwarded"), [(8_000_000, 2), (250_000, 0)], ids=["large", "small"]
+)
+def test_a_file_size_limit_is_the_programs_own(ours: Layer, limit: int, forwarded: int) -> None:
+    """It counts for shared memory, too: with less than that takes, calls are direct."""
+    program = limited("SIG_IGN", limit) + (
+        "fill(fd)\nprint(outcome(lambda: os.pwrite(fd, b'x', 9_000_000)), os.pwrite(fd, b'x', 0))\n"
+    )
+    said = ours.run(program)
+    ours.clear()
+    assert said == ours.run(program, forwarded=False)
+    assert said.splitlines() == [
+        f"100000 {limit - 50_000} {limit - 50_000}",
+        f"50000 {limit} {limit}",
+        f"EFBIG {limit} {limit}",
         "EFBIG 1",
     ]
+    assert ours.pages.total("forwarded_writes") == forwarded
 
 
-@pytest.mark.parametrize("inherited", [False, True])
-def test_a_program_beyond_its_limit_gets_the_signal(ours: Layer, inherited: bool) -> None:
-    program = "fd = os.open('f', os.O_CREAT | os.O_RDWR); fill(fd)\n"
-    reset = "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n" + LIMIT
-    if inherited:  # by a program that the limited one becomes
-        again = PROLOGUE + "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n" + program
-        program = f"os.execv(sys.executable, [sys.executable, '-S', '-c', {again!r}])\n"
-    ours.as_without_us(reset + program, status=-signal.SIGXFSZ)
-    assert (ours.root / "f").stat().st_size == 250_000
+@pytest.mark.parametrize("limit", [8_000_000, 250_000])
+def test_a_program_beyond_its_limit_gets_the_signal(ours: Layer, limit: int) -> None:
+    program = limited("SIG_DFL", limit)
+    program += "while True: print(os.write(fd, b'x' * 100_000), flush=True)\n"
+    said = ours.run(program, status=-signal.SIGXFSZ)
+    assert said == ours.run(program, forwarded=False, status=-signal.SIGXFSZ) == "100000\n50000\n"
 
 
 def test_a_file_system_that_shuts_down_fails_its_programs(folder: Path) -> None:
@@ -318,8 +290,6 @@ def test_a_file_system_that_shuts_down_fails_its_programs(folder: Path) -> None:
 
 def shut_down(mount: Path) -> None:
     """Let an ext4 fail every access from now on (EXT4_IOC_SHUTDOWN)."""
-    import fcntl  # noqa: PLC0415
-
     directory = os.open(mount, os.O_RDONLY)
     fcntl.ioctl(directory, 0x8004587D, struct.pack("I", 2))
     os.close(directory)

@@ -1,4 +1,4 @@
-"""The forwarding layer on a real FUSE file system: GlusterFS, served on the mount of its clients."""
+"""The forwarding layer on a real FUSE file system: GlusterFS, on the mount of its clients."""
 
 import os
 import signal
@@ -103,8 +103,7 @@ def test_a_volume_that_loses_its_bricks_fails_its_programs(
     assert pages.total("forwarded_writes") == 2
     assert pages.total("failed_open") == 0
     assert said == (
-        "Transport endpoint is not connected 100000\n"
-        "Transport endpoint is not connected\n"
+        "Transport endpoint is not connected 100000\nTransport endpoint is not connected\n"
     )
 
 

@@ -37,7 +37,7 @@ for thread in range(16): threading.Thread(target=write, args=(thread,), daemon=T
 sys.stdin.read()
 os._exit(0)
 """
-"""Overwrites its files, with sixteen requests under way: a late thread leaves the others waiting."""
+"""Overwrites its files; of sixteen requests some wait even where a thread is late."""
 
 
 @dataclass(frozen=True, kw_only=True)
