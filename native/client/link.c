@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -103,8 +104,15 @@ void penstock_link_abandon(penstock_link* link) {
   penstock_link_close(link);
 }
 
+// RLIMIT_FSIZE counts for memory that has a descriptor, too: beyond it we would be killed by SIGXFSZ.
+static bool window_allowed(void) {
+  struct rlimit limit;
+  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur >= WINDOW_BYTES;
+}
+
 // Memory that the I/O node reads from and writes to; it may not shrink below its feet.
 static int new_window(penstock_link* link) {
+  if (!window_allowed()) return -1;
   const int fd = (int)syscall(SYS_memfd_create, "penstock", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
   if (fd < 0) return -1;
   void* window = MAP_FAILED;

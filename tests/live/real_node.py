@@ -11,20 +11,39 @@ import msgspec
 from penstock.live import wire
 
 PATIENCE = 20.0
+BECOME = "import os\ndef become(user): os.setgroups([]); os.setgid(user); os.setuid(user)\n"
+"""For programs that let go of root once they run: the interpreter may be root's alone."""
+
+
+def _as_user(user: int) -> list[str]:
+    program = "from penstock import cli\nfrom penstock.cli import ionode\n"
+    program += f"{BECOME}become({user})\ncli.main()\n"
+    return [sys.executable, "-c", program]
 
 
 class RealNode:
     """One I/O node process; a context manager."""
 
-    def __init__(self, folder: Path, number: int = 0, *options: str, **environment: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        number: int = 0,
+        *options: str,
+        user: int | None = None,
+        **environment: str,
+    ) -> None:
         self.control = folder / f"node{number}.control"
         address = folder / f"node{number}.sock"
         self.node = wire.Node(number=number, id=1000 + number, address=str(address))
-        command = [sys.executable, "-m", "penstock.cli", "ionode", "--with-parent"]
+        command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
+        command += ["ionode", "--with-parent"]
         command += ["--socket", str(address), "--control", str(self.control)]
         command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -1,4 +1,4 @@
-"""Real storage for tests: a throttled device, and a GlusterFS volume. Both need root.
+"""Real storage for tests: small and throttled devices, and a GlusterFS volume. All need root.
 
 Each is a context manager that takes down what it put up, whatever happens inside; `gluster` and
 `throttled` are the fixtures.
@@ -77,9 +77,9 @@ def statfs_type(directory: Path) -> int:
 
 
 @contextmanager
-def throttled_device(directory: Path, *, rate: int, size: int = 256 << 20) -> Iterator[Path]:
-    """Mount an ext4 on a loop device in memory that writes `rate` bytes a second."""
-    mount = directory / "throttled"
+def loop_device(directory: Path, *, size: int) -> Iterator[tuple[Path, Path]]:
+    """Mount an ext4 on a loop device in memory; yield the mount and the device."""
+    mount = directory / "loop"
     mount.mkdir()
     image = Path("/dev/shm") / f"penstock-{os.getpid()}-{mount.stat().st_ino}.image"
     with ExitStack() as stack:
@@ -89,14 +89,38 @@ def throttled_device(directory: Path, *, rate: int, size: int = 256 << 20) -> It
         device = Path(_run("losetup", "--find", "--show", image))
         stack.callback(_run, "losetup", "--detach", device)
         _run("mkfs.ext4", "-q", device)
+        _run("mount", device, mount)
+        stack.callback(_unmount, mount)
+        yield mount, device
+
+
+@contextmanager
+def throttled_device(directory: Path, *, rate: int, size: int = 256 << 20) -> Iterator[Path]:
+    """Mount an ext4 on a loop device in memory that writes `rate` bytes a second."""
+    with loop_device(directory, size=size) as (mount, device), ExitStack() as stack:
         number = device.stat().st_rdev
         name = f"{os.major(number)}:{os.minor(number)}"
         # In the root group, where buffered writes are limited too.
         _THROTTLE.write_text(f"{name} {rate}")
         stack.callback(_THROTTLE.write_text, f"{name} 0")
-        _run("mount", device, mount)
-        stack.callback(_unmount, mount)
         yield mount
+
+
+@contextmanager
+def small_memory(directory: Path, *, size: int) -> Iterator[Path]:
+    """Mount a file system in memory that is full after `size` bytes."""
+    mount = directory / "small"
+    mount.mkdir()
+    _run("mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "none", mount)
+    try:
+        yield mount
+    finally:
+        _unmount(mount)
+
+
+def remount(directory: Path, options: str) -> None:
+    """Give a mounted file system other options."""
+    _run("mount", "-o", f"remount,{options}", directory)
 
 
 @contextmanager
@@ -163,20 +187,20 @@ def gluster_volume(directory: Path, *, bricks: int = 2) -> Iterator[Path]:
         yield mount
 
 
-def _need_root() -> None:
+def need_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
 
 
-def _need(program: str) -> None:
+def need(program: str) -> None:
     assert shutil.which(program), f"{program} is missing; run deploy/install-packages test as root"
 
 
 @pytest.fixture
 def throttled(tmp_path: Path) -> Callable[[int], AbstractContextManager[Path]]:
     """Mounts a device of a given rate: `with throttled(50 << 20) as directory`."""
-    _need_root()
-    _need("mkfs.ext4")
+    need_root()
+    need("mkfs.ext4")
     if not _THROTTLE.exists():
         pytest.skip("a device is throttled by cgroup v1's blkio controller, which is not mounted")
     return lambda rate: throttled_device(tmp_path, rate=rate)
@@ -185,7 +209,7 @@ def throttled(tmp_path: Path) -> Callable[[int], AbstractContextManager[Path]]:
 @pytest.fixture
 def gluster(tmp_path: Path) -> Iterator[Path]:
     """A mounted GlusterFS volume of two bricks."""
-    _need_root()
-    _need("glusterfsd")
+    need_root()
+    need("glusterfsd")
     with gluster_volume(tmp_path) as mount:
         yield mount

@@ -6,13 +6,14 @@ on SIGTERM and on SIGINT.
 
 import asyncio
 import ctypes
+import math
 import os
 import resource
 import secrets
 import signal
 import socket
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -214,6 +215,7 @@ class _Process:
             case wire.Settings():
                 self._node.configure(_given(message))
             case wire.Weigh(weights=weights):
+                _check_weights(weights)
                 self._node.weigh(weights)
             case wire.Measure():
                 return msgspec.convert(
@@ -235,6 +237,13 @@ def _given(settings: wire.Settings) -> dict[str, object]:
     if scheduler is not None and scheduler not in (known := _ionode.scheduler_names()):
         raise unknown("scheduler", str(scheduler), known)
     return given
+
+
+def _check_weights(weights: Mapping[str, float]) -> None:
+    """Refuse a weight that a job's queue would refuse: the job may not be there yet."""
+    for job, weight in weights.items():
+        if not 0 < weight < math.inf:
+            raise InputError(f"weight {weight:g} of job {job!r}; give a number above zero")
 
 
 def _make_room(path: Path) -> None:
