@@ -27,7 +27,8 @@ static _Atomic int highest = -1;  // of the descriptors that ever were managed
 static void forget_handles(penstock_file* file) {
   for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
     atomic_store_explicit(&file->handle[k].key, 0, memory_order_relaxed);
-    atomic_store_explicit(&file->handle[k].written, false, memory_order_relaxed);
+    atomic_store_explicit(&file->handle[k].writes, 0, memory_order_relaxed);
+    atomic_store_explicit(&file->handle[k].synced, 0, memory_order_relaxed);
   }
 }
 

@@ -18,7 +18,10 @@
 typedef struct {
   _Atomic uint64_t key;  // 0: not opened there
   _Atomic uint64_t host; // whose kernel has what was written; 0: this one
-  _Atomic bool written;  // acknowledged writes since the last sync
+  // Acknowledged writes, and how many of them are synced. Two threads may sync at once, and neither
+  // is done before the I/O node has answered it.
+  _Atomic uint32_t writes;
+  _Atomic uint32_t synced;
 } penstock_handle;
 
 // A managed file: one for all copies of a descriptor. Memory of a file is only ever used for files,

@@ -54,7 +54,7 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
     // Only for other hosts: on this one our own kernel has it.
     const uint64_t host = connection->link.transport == PENSTOCK_TCP ? connection->boot : 0;
     atomic_store_explicit(&there->host, host, memory_order_relaxed);
-    atomic_store_explicit(&there->written, true, memory_order_release);
+    atomic_fetch_add_explicit(&there->writes, 1, memory_order_release);
   }
   return result;
 }
@@ -90,15 +90,25 @@ static int verdict(int64_t result, uint64_t host) {
   return result < 0 ? (int)-result : 0;
 }
 
+static bool unsynced(penstock_handle* there) { return atomic_load(&there->writes) != atomic_load(&there->synced); }
+
+// An error is told once: whoever asks next is asked for what was written since.
+static void settled(penstock_handle* there, uint32_t writes) {
+  uint32_t synced = atomic_load(&there->synced);
+  while ((int32_t)(writes - synced) > 0 && !atomic_compare_exchange_weak(&there->synced, &synced, writes)) continue;
+}
+
 int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
   int error = 0;
   for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
     penstock_handle* there = &file->handle[k];
     const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
-    if (key == 0 || !atomic_exchange(&there->written, false)) continue;
+    const uint32_t writes = atomic_load(&there->writes);
+    if (key == 0 || !unsynced(there)) continue;
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
     int64_t result = ask_about(k, key, operation);
     if (result == PENSTOCK_GONE && host != 0) result = sync_by_another(file, fd, host, operation);
+    settled(there, writes);
     if (error == 0) error = verdict(result, host);
   }
   return error;
@@ -109,10 +119,11 @@ void penstock_settle(penstock_file* file, int fd) {
     penstock_handle* there = &file->handle[k];
     const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
-    if (key == 0 || host == 0 || !atomic_load(&there->written)) continue;
+    if (key == 0 || host == 0 || !unsynced(there)) continue;
+    const uint32_t writes = atomic_load(&there->writes);
     penstock_connection* connection = penstock_reconnect(k, (uint32_t)(key >> 32));
     if (connection != NULL) penstock_disconnect(connection);
-    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0) atomic_store(&there->written, false);
+    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0) settled(there, writes);
   }
 }
 
@@ -122,10 +133,9 @@ int penstock_close_everywhere(penstock_file* file) {
     penstock_handle* there = &file->handle[k];
     const uint64_t key = atomic_exchange(&there->key, 0);
     if (key == 0) continue;
-    const bool written = atomic_exchange(&there->written, false);
-    const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
+    const uint64_t host = unsynced(there) ? atomic_load_explicit(&there->host, memory_order_relaxed) : 0;
     const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
-    if (error == 0) error = verdict(result, written ? host : 0);
+    if (error == 0) error = verdict(result, host);
   }
   return error;
 }

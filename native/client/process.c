@@ -240,7 +240,9 @@ static void attach(const char* agent) {
     penstock_control* shared = map(pages[0], sizeof *shared, PROT_READ);
     counters = map(pages[1], sizeof *counters, PROT_READ | PROT_WRITE);
     if (shared != NULL && counters != NULL && shared->magic == PENSTOCK_CONTROL_MAGIC &&
-        shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared) {
+        shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared &&
+        counters->magic == PENSTOCK_COUNTERS_MAGIC && counters->version == PENSTOCK_PAGE_VERSION &&
+        counters->slots >= PENSTOCK_SLOTS) {
       atomic_store_explicit(&control, shared, memory_order_release);
     }
   }
