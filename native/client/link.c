@@ -28,7 +28,7 @@
 #define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
 #define FIRST_LOOK UINT64_C(5000000)    // nanoseconds until the socket is looked at for a hang-up
 #define SELDOM_LOOK UINT64_C(100000000)
-#define YIELDS 12        // times that a reply is looked for awake
+#define YIELDS 16        // times that a reply is looked for awake
 #define MOST_AWAKE 8     // requests in a row that may be slow until this is left
 #define RETRY_AWAKE 256  // requests after which it is tried again
 

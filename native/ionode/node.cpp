@@ -23,6 +23,7 @@ constexpr auto relief_interval = std::chrono::milliseconds(2);
 constexpr Time relief_after = 2'000'000;
 constexpr std::uint64_t long_bytes = 64 << 10;
 constexpr std::uint32_t long_time = 30'000;
+constexpr std::uint32_t copying_time = 1'000'000;
 constexpr std::uint32_t requests_between_polls = 16;
 constexpr int backlog = 1024;
 
@@ -247,9 +248,17 @@ void Node::expect_relief() {
   }
 }
 
+const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+
 bool Node::long_to_serve(const Batch& batch) const {
   if (batch.empty() || batch.size() > 8) return true;
   const auto& first = static_cast<const Exchange&>(*batch[0]);
+  // What only copies memory needs no more threads than there are processors: one of them will be
+  // back to poll before another could be woken up.
+  if (in_service_ > 0 && in_service_ + 1 >= processors && first.kind != Kind::sync &&
+      first.open_file->usual_time() < copying_time) {
+    return false;
+  }
   return batch.bytes() >= long_bytes || first.kind == Kind::sync ||
          first.open_file->usual_time() >= long_time;
 }
