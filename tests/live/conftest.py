@@ -2,10 +2,13 @@
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from live.real_node import RealNode, Serve
 
 from penstock.live.agent import Agent
 from penstock.live.page import Pages
@@ -71,3 +74,44 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
         return str(target)
 
     return compiled
+
+
+# I/O nodes for tests that speak to them in frames.
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A short path, for sockets, in memory."""
+    with tempfile.TemporaryDirectory(prefix="io", dir="/dev/shm") as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="module")
+def node(folder: Path) -> Iterator[RealNode]:
+    """The node of all tests that leave it as it was."""
+    (folder / "shared").mkdir()
+    with RealNode(folder / "shared") as node:
+        yield node
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start a node of the test's own."""
+    with tempfile.TemporaryDirectory(prefix="io", dir="/dev/shm") as path:
+        nodes: list[RealNode] = []
+
+        def start(*options: str, **more: Any) -> RealNode:
+            nodes.append(RealNode(Path(path), len(nodes), *options, **more))
+            return nodes[-1]
+
+        yield start
+        for node in nodes:
+            node.__exit__()
+
+
+@pytest.fixture
+def file(folder: Path) -> Iterator[Path]:
+    path = folder / "file"
+    path.write_bytes(b"")
+    yield path
+    path.unlink()

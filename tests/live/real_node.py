@@ -1,10 +1,15 @@
 """Real I/O nodes for tests: `penstock ionode` processes, and what they say they did."""
 
 import os
+import resource
+import signal
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -30,14 +35,15 @@ class RealNode:
         number: int = 0,
         *options: str,
         user: int | None = None,
+        file_size: int | None = None,
         **environment: str,
     ) -> None:
-        self.control = folder / f"node{number}.control"
-        address = folder / f"node{number}.sock"
-        self.node = wire.Node(number=number, id=1000 + number, address=str(address))
+        self.folder, self.control = folder, folder / f"node{number}.control"
+        self.socket = folder / f"node{number}.sock"
+        self.node = wire.Node(number=number, id=1000 + number, address=str(self.socket))
         command = [sys.executable, "-m", "penstock.cli"] if user is None else _as_user(user)
         command += ["ionode", "--with-parent"]
-        command += ["--socket", str(address), "--control", str(self.control)]
+        command += ["--socket", str(self.socket), "--control", str(self.control)]
         command += ["--number", str(number), "--id", str(self.node.id), "--json", *options]
         self.process = subprocess.Popen(
             command,
@@ -48,7 +54,11 @@ class RealNode:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the I/O node did not start"
-        self.port: int | None = msgspec.json.decode(line).get("tcp_port")
+        self.told: dict[str, Any] = msgspec.json.decode(line)
+        if file_size is not None:
+            limits = (file_size, file_size)
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, limits)
+        self._controlling: socket.socket | None = None
 
     def __enter__(self) -> "RealNode":
         return self
@@ -56,21 +66,28 @@ class RealNode:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate(timeout=PATIENCE)
+        if self._controlling is not None:
+            self._controlling.close()
 
     @property
     def remote(self) -> wire.Node:
         """Where clients on other hosts find it."""
         return msgspec.structs.replace(
-            self.node, transport="tcp", address="127.0.0.1", port=self.port
+            self.node, transport="tcp", address="127.0.0.1", port=self.told["tcp_port"]
         )
 
     def ask(self, message: wire.Message) -> wire.Message:
-        """Send one control message, and return the answer."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(PATIENCE)
-            connection.connect(str(self.control))
-            connection.sendall(msgspec.json.encode(message) + b"\n")
-            line = connection.makefile("rb").readline()
+        """Return the answer; over one connection, so that descriptors can be counted."""
+        if self._controlling is None:
+            self._controlling = socket.socket(socket.AF_UNIX)
+            self._controlling.settimeout(PATIENCE)
+            self._controlling.connect(str(self.control))
+        self._controlling.sendall(msgspec.json.encode(message) + b"\n")
+        line = b""
+        while not line.endswith(b"\n"):
+            part = self._controlling.recv(1 << 16)
+            assert part, "the I/O node is gone"
+            line += part
         return msgspec.json.decode(line, type=wire.Done | wire.Measured | wire.Failed)
 
     def measured(self) -> wire.Measured:
@@ -78,3 +95,35 @@ class RealNode:
         answer = self.ask(wire.Measure())
         assert isinstance(answer, wire.Measured)
         return answer
+
+    def until(self, holds: Callable[[wire.Measured], bool]) -> wire.Measured:
+        """Return the first measurement of which that holds."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if holds(measured := self.measured()):
+                return measured
+        raise AssertionError(f"still {measured}")
+
+    def stand_still(self) -> None:
+        """Stop it, and return when no thread of it runs any more."""
+        self.process.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + PATIENCE
+        for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
+            while (thread / "stat").read_text().rpartition(")")[2].split()[0] != "T":
+                assert time.monotonic() < end
+
+    def go_on(self) -> None:
+        """Let it run again."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def memory(self) -> int:
+        """Return its resident bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * next(int(line.split()[1]) for line in status.splitlines() if "VmRSS" in line)
+
+    def descriptors(self) -> int:
+        """Return how many it has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+Serve = Callable[..., RealNode]
