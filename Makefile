@@ -18,7 +18,8 @@ demo: $(VENV)/ready
 	penstock reproduce demo --out out/demo
 
 test: $(VENV)/ready-test lint
-	pytest -n $(CORES) --dist loadfile  # a study is run once for all tests of its file
+	pytest -n $(CORES) --dist loadfile -m 'not timed'  # a study is run once for all of its file
+	pytest -m timed  # with nothing beside them
 
 lint: $(VENV)/ready-test
 	ruff check .

@@ -15,6 +15,8 @@ from penstock.live.agent import Agent
 from penstock.live.emulator import Emulation, Served
 from penstock.live.page import Pages
 
+pytestmark = pytest.mark.timed
+
 __all__ = ["memory"]
 KIB = 1 << 10
 

@@ -21,6 +21,8 @@ from penstock.live import emulator
 from penstock.live.agent import Agent, library
 from penstock.live.emulator import Emulation, Served
 
+pytestmark = pytest.mark.timed
+
 __all__ = ["memory"]
 KIB, MIB = 1 << 10, 1 << 20
 

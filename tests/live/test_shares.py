@@ -27,6 +27,8 @@ WINDOW = 48 * MIB  # bytes of all jobs over which shares are compared
 PATIENCE = 20.0
 WRITER = """
 import mmap, os, sys, threading
+
+pytestmark = pytest.mark.timed
 name, flags = sys.argv[1], int(sys.argv[2])
 data = mmap.mmap(-1, 524288)
 def write(thread):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from live.storage import FUSE_MAGIC, gluster, gluster_volume, statfs_type, throttled
 
+pytestmark = pytest.mark.timed
+
 __all__ = ["gluster", "throttled"]
 MIB = 1 << 20
 
