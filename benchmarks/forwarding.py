@@ -128,6 +128,18 @@ def report(size: int, speed: Mapping[str, float]) -> None:
         print(f"  through an I/O node / direct: {through:.2f} {verdict(through, 0.7)}")
 
 
+def copies(folder: Path) -> None:
+    """The ceiling for 1 MiB through an I/O node: what its copies alone cost."""
+    command = [str(built(folder, "copies")), str(folder / "copied")]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    plain, copied, piped = map(float, told.split())
+    print(
+        f"1 MiB in one thread: pwrite {plain:.0f} us; copied once before {copied:.0f} us, "
+        f"{plain / copied:.2f} of it; through a pipe without a copy {piped:.0f} us, "
+        f"{plain / piped:.2f} of it"
+    )
+
+
 def emulated(
     folder: Path, spec: str, nodes: int, options: Sequence[str], commands: Sequence[list[str]]
 ) -> float:
@@ -237,6 +249,7 @@ def main() -> None:
         folder = Path(name)
         client = built(folder, "client")
         ways(folder, client, arguments.repeats)
+        copies(folder)
         aggregation(folder / "aggregation", client)
         two_nodes(folder / "two", client)
         many_connections(folder)

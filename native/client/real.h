@@ -60,6 +60,7 @@ struct sigevent;
   X(ssize_t, copy_file_range, (int, off64_t*, int, off64_t*, size_t, unsigned))            \
   X(ssize_t, sendfile, (int, int, off_t*, size_t))                                         \
   X(ssize_t, sendfile64, (int, int, off64_t*, size_t))                                     \
+  X(ssize_t, fgetxattr, (int, const char*, void*, size_t))                                 \
   X(int, fsync, (int))                                                                     \
   X(int, fdatasync, (int))                                                                 \
   X(int, aio_read, (struct aiocb*))                                                        \

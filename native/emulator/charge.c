@@ -159,6 +159,30 @@ static penstock_target* target_of(penstock_emulation* e, uint64_t inode, uint32_
   return &e->target[(inode + k) % e->targets];
 }
 
+static void put(uint8_t* at, uint64_t value, int bytes) {
+  for (int k = 0; k < bytes; ++k) at[k] = (uint8_t)(value >> 8 * k);
+}
+
+// lov_user_md_v1 and its objects, of which only the target's number means anything here.
+ssize_t penstock_layout(struct penstock_file file, uint8_t* value, size_t room) {
+  enum { HEAD = 32, OBJECT = 24, STRIPE_SIZE = 24, STRIPE_COUNT = 28, TARGET = 20 };
+  const penstock_emulation* e = active();
+  const size_t bytes = HEAD + OBJECT * (size_t)e->count;
+  if (room == 0) return (ssize_t)bytes;
+  if (room < bytes) {
+    errno = ERANGE;
+    return -1;
+  }
+  memset(value, 0, bytes);
+  put(value, 0x0BD10BD0, 4);
+  put(value + STRIPE_SIZE, e->stripe, 4);
+  put(value + STRIPE_COUNT, e->count, 2);
+  for (uint32_t k = 0; k < e->count; ++k) {
+    put(value + HEAD + OBJECT * k + TARGET, (file.inode + k) % e->targets, 4);
+  }
+  return (ssize_t)bytes;
+}
+
 // Words hold units since `began`; the callers' times are CLOCK_MONOTONIC nanoseconds.
 static uint64_t since(const penstock_emulation* e, uint64_t time) {
   return time > e->began ? (time - e->began) >> UNIT_BITS : 0;

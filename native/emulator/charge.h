@@ -15,6 +15,9 @@ struct penstock_file {
 };
 struct penstock_file penstock_look_at(int fd);
 
+// Where the file lies, as Lustre's extended attribute says it; the bytes of that, or -1 with errno.
+ssize_t penstock_layout(struct penstock_file file, uint8_t* value, size_t room);
+
 // The time from which a call that begins now is charged.
 uint64_t penstock_arrive(void);
 

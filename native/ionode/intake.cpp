@@ -122,7 +122,7 @@ void Node::begin_transfer(Connection& connection) {
   const std::uint64_t call = ((exchange.flags & RWF_SYNC) != 0 ? 2 : 0) +
                              ((exchange.flags & RWF_DSYNC) != 0 ? 1 : 0);
   exchange.file = exchange.open_file->number() << 2 | call;
-  exchange.server = server_of(exchange.offset);
+  exchange.server = server_of(exchange);
 }
 
 }  // namespace penstock

@@ -23,7 +23,6 @@ constexpr auto relief_interval = std::chrono::milliseconds(2);
 constexpr Time relief_after = 2'000'000;
 constexpr std::uint64_t long_bytes = 64 << 10;
 constexpr std::uint32_t long_time = 30'000;
-constexpr std::uint32_t copying_time = 1'000'000;
 constexpr std::uint32_t requests_between_polls = 16;
 constexpr int backlog = 1024;
 
@@ -65,6 +64,7 @@ Node::Node(const NodeOptions& options)
       own_identity_(std::make_shared<Identity>(Identity{::geteuid(), ::getegid(), {}})),
       settings_(options.settings),
       stripe_size_(options.stripe_size),
+      stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
       scheduler_(make_scheduler(options.settings)),
       sessions_(options.limits) {
   // A file size limit or a client that went away is an error number, not the end.
@@ -248,17 +248,9 @@ void Node::expect_relief() {
   }
 }
 
-const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
-
 bool Node::long_to_serve(const Batch& batch) const {
   if (batch.empty() || batch.size() > 8) return true;
   const auto& first = static_cast<const Exchange&>(*batch[0]);
-  // What only copies memory needs no more threads than there are processors: one of them will be
-  // back to poll before another could be woken up.
-  if (in_service_ > 0 && in_service_ + 1 >= processors && first.kind != Kind::sync &&
-      first.open_file->usual_time() < copying_time) {
-    return false;
-  }
   return batch.bytes() >= long_bytes || first.kind == Kind::sync ||
          first.open_file->usual_time() >= long_time;
 }
@@ -275,9 +267,10 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
   scheduler_ = std::move(next);
   settings_ = settings;
   stripe_size_ = stripe_size;
+  stripes_ = StripeMap::fixed(stripe_size, settings.servers);
   for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
   for (Request* request : queued) {
-    request->server = server_of(request->offset);
+    request->server = server_of(static_cast<const Exchange&>(*request));
     scheduler_->add(*request);
   }
   if (polling_) poke();
@@ -340,8 +333,9 @@ std::uint64_t Node::stripe_size() {
   return stripe_size_;
 }
 
-std::uint32_t Node::server_of(std::uint64_t offset) const {
-  return static_cast<std::uint32_t>(offset / stripe_size_ % settings_.servers);
+// A site with more targets than the settings say shares their queues.
+std::uint32_t Node::server_of(const Exchange& exchange) const {
+  return exchange.open_file->server(exchange.offset, stripes_) % settings_.servers;
 }
 
 }  // namespace penstock

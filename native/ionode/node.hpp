@@ -141,7 +141,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void begin_open(Connection& connection);
   void begin_transfer(Connection& connection);
 
-  std::uint32_t server_of(std::uint64_t offset) const;
+  std::uint32_t server_of(const Exchange& exchange) const;
   void weigh_group(const Group& group);
 
   // Set before the threads start.
@@ -163,6 +163,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::condition_variable changed_;  // connections or threads went
   Settings settings_;
   std::uint64_t stripe_size_;
+  StripeMap stripes_;  // of files whose layout nobody tells
   std::map<std::string, double> weights_;
   std::unique_ptr<FairQueue> scheduler_;
   std::deque<Exchange*> chores_;  // opens, closes, and what is answered without a call

@@ -12,8 +12,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
+
+#include "stripe_map.hpp"
 
 namespace penstock {
 
@@ -65,7 +68,8 @@ class OpenFile {
         key_(key),
         numbers_(std::move(numbers)),
         number_(numbers_->acquire(key)),
-        identity_(std::move(identity)) {}
+        identity_(std::move(identity)),
+        layout_(StripeMap::of(descriptor)) {}
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile() {
@@ -85,6 +89,10 @@ class OpenFile {
   int descriptor() const { return descriptor_; }
   std::uint64_t number() const { return number_; }
   const Identity& identity() const { return *identity_; }
+  // Where its file system says that the file lies; the layout of all files otherwise.
+  std::uint32_t server(std::uint64_t offset, const StripeMap& otherwise) const {
+    return (layout_ ? *layout_ : otherwise).server(offset);
+  }
 
   // Long calls are not made by the thread that polls. Threads may overwrite each other's value.
   std::uint32_t usual_time() const { return usual_time_.load(std::memory_order_relaxed); }
@@ -98,6 +106,7 @@ class OpenFile {
   std::shared_ptr<FileNumbers> numbers_;
   std::uint64_t number_;
   std::shared_ptr<const Identity> identity_;
+  const std::optional<StripeMap> layout_;
   std::atomic<std::uint32_t> usual_time_{0};
 };
 

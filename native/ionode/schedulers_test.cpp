@@ -1,6 +1,8 @@
 // The schedulers' state equations; built under ASan, UBSan and TSan by tests/native. That each does
 // what its twin in Python does is tested by tests/live/test_schedulers.py.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -307,6 +309,14 @@ void spoilt_layouts_do_no_harm() {
     for (std::size_t object = 0; object < 3; ++object) put(layout + 52 + 24 * object, 7 * object, 4);
   }
   CHECK(StripeMap::from_lustre(whole)->server(1100) == 14);
+  std::string path = "/tmp/penstock-layout-XXXXXX";
+  const int file = ::mkstemp(path.data());
+  CHECK(file >= 0 && ::unlink(path.c_str()) == 0 && !StripeMap::of(file));
+  // Lustre's own name for it is Lustre's alone.
+  if (::fsetxattr(file, "user.lov", whole.data(), whole.size(), 0) == 0) {
+    CHECK(StripeMap::of(file, "user.lov")->server(1100) == 14);
+  }
+  ::close(file);
   std::mt19937 random(5);
   int refused = 0;
   for (int round = 0; round < 20'000; ++round) {

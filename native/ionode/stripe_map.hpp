@@ -22,12 +22,13 @@ class StripeMap {
     return StripeMap({{0, END_OF_FILE, stripe_size, in_a_row(count)}});
   }
 
-  // Of an open file, as far as its file system tells.
-  static StripeMap of(int file, const StripeMap& otherwise) {
-    std::vector<std::uint8_t> value(64 << 10);  // as large as Linux lets an attribute be
-    const ssize_t length = ::fgetxattr(file, "lustre.lov", value.data(), value.size());
-    if (length <= 0) return otherwise;
-    return from_lustre(std::span(value).first(static_cast<std::size_t>(length))).value_or(otherwise);
+  // Of an open file, if its file system tells.
+  static std::optional<StripeMap> of(int file, const char* attribute = "lustre.lov") {
+    const ssize_t length = ::fgetxattr(file, attribute, nullptr, 0);
+    if (length <= 0) return std::nullopt;
+    std::vector<std::uint8_t> value(static_cast<std::size_t>(length));
+    if (::fgetxattr(file, attribute, value.data(), value.size()) != length) return std::nullopt;
+    return from_lustre(value);
   }
 
   static std::optional<StripeMap> from_lustre(std::span<const std::uint8_t> value) {

@@ -6,6 +6,7 @@ Time is emulated by sleeping, so ratios of bandwidths hold on a busy machine too
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from penstock.errors import InputError
 from penstock.live import emulator
 from penstock.live.agent import Agent, library
 from penstock.live.emulator import Emulation, Served
+from penstock.live.stripes import StripeMap
 
 pytestmark = pytest.mark.timed
 
@@ -350,3 +352,27 @@ def test_it_needs_the_c_library_alone_and_no_symbol_newer_than_glibc_2_17(
 def test_the_layout_is_the_documented_one() -> None:
     text = (Path(__file__).parents[2] / "docs" / "emulator.md").read_text()
     assert f"{emulator.FILE_BYTES:,} bytes" in text
+
+
+def test_it_tells_where_a_file_lies(tmp_path: Path) -> None:
+    """As Lustre does, in its extended attribute: targets and stripe size of that very file."""
+    root, shared = tmp_path / "root", tmp_path / "emulation"
+    root.mkdir()
+    machine = Emulation.parse("targets=6,count=3,stripe=64KiB")
+    machine.create(shared, root)
+    program = (
+        "import os, sys; fd = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)\n"
+        "sys.stdout.write(os.getxattr(fd, 'lustre.lov').hex())\n"
+    )
+    environment = os.environ | emulator.environment(shared)
+    told = subprocess.run(
+        [sys.executable, "-c", program, str(root / "file")],
+        env=environment | {"LD_PRELOAD": str(emulator.below())},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+    layout = StripeMap.from_lustre(bytes.fromhex(told))
+    first = machine.first_target(root / "file")
+    assert [layout.server(k * 65536) for k in range(6)] == [(first + k % 3) % 6 for k in range(6)]

@@ -10,6 +10,7 @@ from msgspec import Meta
 from penstock.errors import InputError
 from penstock.live import page, wire
 from penstock.live.emulator import Emulation
+from penstock.live.stripes import StripeMap
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
 """The command that is an I/O node."""
@@ -55,3 +56,16 @@ def managed(roots: tuple[Path, ...]) -> list[str]:
         if root.resolve() == Path("/"):
             raise InputError("--root /: all of the system cannot be managed; give a directory")
     return list(dict.fromkeys(str(root.resolve()) for root in roots))
+
+
+def laid_out(deployment: Deployment) -> Deployment:
+    """Return it with storage targets and stripe size that its file system tells, unless given."""
+    if deployment.emulate is not None:
+        emulation = Emulation.parse(deployment.emulate)
+        servers, stripe_size = emulation.targets, emulation.stripe
+    else:
+        last = StripeMap.of(Path(deployment.roots[0])).components[-1]
+        servers, stripe_size = len(last.targets), last.stripe_size
+    known = wire.Settings(servers=servers, stripe_size=stripe_size)
+    told = {k: v for k, v in msgspec.structs.asdict(deployment.settings).items() if v is not None}
+    return msgspec.structs.replace(deployment, settings=msgspec.structs.replace(known, **told))

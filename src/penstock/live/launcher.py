@@ -13,7 +13,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.channel import Channel
-from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
 from penstock.live.state import GRACE, State, end, gone, holder, holding
 
 CLEANS_WITHIN = 10.0
@@ -34,7 +34,7 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
     state.create()
     try:
         with holding(state.lock) as lock:
-            return _up(deployment, state, lock)
+            return _up(laid_out(deployment), state, lock)
     except BlockingIOError:
         raise InputError(
             f"already up in {state.folder}; 'penstock down' ends what is there"
