@@ -69,20 +69,21 @@ TEMPORARIES(mkstemps, (char* path, int suffix), (path, suffix))
 TEMPORARIES(mkostemps, (char* path, int suffix, int flags), (path, suffix, flags))
 
 // What the compiler calls instead where it checks arguments.
+extern void __chk_fail(void) __attribute__((noreturn));
 EXPORT int __open_2(const char* path, int flags) { return open(path, flags); }
 EXPORT int __open64_2(const char* path, int flags) { return open64(path, flags); }
 EXPORT int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
 EXPORT int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
 EXPORT ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room) {
-  if (bytes > room) abort();
+  if (bytes > room) __chk_fail();
   return read(fd, data, bytes);
 }
 EXPORT ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room) {
-  if (bytes > room) abort();
+  if (bytes > room) __chk_fail();
   return pread(fd, data, bytes, at);
 }
 EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
-  if (bytes > room) abort();
+  if (bytes > room) __chk_fail();
   return pread64(fd, data, bytes, at);
 }
 
@@ -124,22 +125,35 @@ EXPORT void closefrom(int first) {
   for (int fd = (int)from; fd < PENSTOCK_DESCRIPTORS; ++fd) close(fd);
 }
 
-static void take_number(int from, int to) {
-  if (from != to && penstock_is_own(to) && !penstock_is_stranger()) penstock_give_up_number(to);
-}
 static int copied(int from, int to) {
   penstock_copied(from, to);
   if (to == 1) penstock_streams_redirected();
   return to;
 }
 EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
+
+// What has the number now goes out of the table first: calls of other threads on it go to the kernel,
+// which knows at every moment which file is meant.
+static penstock_file* make_room(int from, int to) {
+  if (from == to) return NULL;
+  if (penstock_is_own(to) && !penstock_is_stranger()) penstock_give_up_number(to);
+  return penstock_closing(to);
+}
+static int replaced(int from, int to, int result, penstock_file* before) {
+  const int error = errno;
+  if (result < 0 && before != NULL) penstock_not_closed(to, before);
+  if (result >= 0 && before != NULL) penstock_release(before);
+  if (result >= 0) copied(from, result);
+  errno = error;
+  return result;
+}
 EXPORT int dup2(int from, int to) {
-  take_number(from, to);
-  return copied(from, penstock_real()->dup2(from, to));
+  penstock_file* before = make_room(from, to);
+  return replaced(from, to, penstock_real()->dup2(from, to), before);
 }
 EXPORT int dup3(int from, int to, int flags) {
-  take_number(from, to);
-  return copied(from, penstock_real()->dup3(from, to, flags));
+  penstock_file* before = make_room(from, to);
+  return replaced(from, to, penstock_real()->dup3(from, to, flags), before);
 }
 
 static int after_fcntl(int fd, int command, const void* argument, int result) {

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "handles.h"
@@ -18,6 +19,7 @@
 _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
 
 static _Atomic uint8_t own[PENSTOCK_DESCRIPTORS];
+static _Atomic uint32_t pins[PENSTOCK_DESCRIPTORS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of `unused`
 static penstock_file* unused;
 static _Atomic int highest = -1;  // of the descriptors that ever were managed
@@ -57,11 +59,10 @@ static void recycle(penstock_file* file) {
 
 int penstock_release(penstock_file* file) {
   if (atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1) return 0;
-  int cancellable;
-  if (!penstock_enter(&cancellable)) return 0;  // better a little lost memory than a hanging handler
+  if (!penstock_enter()) return 0;  // better a little lost memory than a hanging handler
   const int error = penstock_close_everywhere(file);
   recycle(file);
-  penstock_leave(cancellable);
+  penstock_leave();
   return error;
 }
 
@@ -79,6 +80,22 @@ penstock_file* penstock_hold(int fd) {
       break;
     }
   }
+}
+
+penstock_file* penstock_pin(int fd) {
+  if (!penstock_managed(fd)) return NULL;
+  atomic_fetch_add(&pins[fd], 1);
+  penstock_file* file = penstock_hold(fd);
+  if (file == NULL) atomic_fetch_sub(&pins[fd], 1);
+  return file;
+}
+
+void penstock_unpin(int fd) { atomic_fetch_sub(&pins[fd], 1); }
+
+// The table says already that the number is not managed: nobody else pins it.
+static void wait_for_pins(int fd) {
+  const struct timespec while_ = {0, 50000};
+  while (!penstock_inside() && atomic_load(&pins[fd]) != 0) syscall(SYS_nanosleep, &while_, NULL);
 }
 
 static void set(int fd, penstock_file* file) {
@@ -128,9 +145,8 @@ static bool status_of(int fd, struct stat* status) {
 
 void penstock_opened(int fd) {
   const penstock_control* page = penstock_active();
-  int cancellable;
   if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_stranger() ||
-      !penstock_enter(&cancellable)) {
+      !penstock_enter()) {
     return;
   }
   const int error = errno;
@@ -148,7 +164,7 @@ void penstock_opened(int fd) {
     atomic_store_explicit(&file->references, 1, memory_order_release);
     penstock_count_open();
   }
-  penstock_leave(cancellable);
+  penstock_leave();
   set(fd, file);
   errno = error;
 }
@@ -158,13 +174,15 @@ void penstock_copied(int from, int to) {
   set(to, penstock_hold(from));
 }
 
+void penstock_not_closed(int fd, penstock_file* file) { set(fd, file); }
+
 penstock_file* penstock_closing(int fd) {
   if (!penstock_managed(fd) || penstock_is_stranger()) return NULL;
-  penstock_file* file = atomic_exchange_explicit(&penstock_files[fd], NULL, memory_order_acq_rel);
-  int cancellable;
-  if (file != NULL && atomic_load(&file->references) == 1 && penstock_enter(&cancellable)) {
+  penstock_file* file = atomic_exchange(&penstock_files[fd], NULL);
+  if (file != NULL) wait_for_pins(fd);
+  if (file != NULL && atomic_load(&file->references) == 1 && penstock_enter()) {
     penstock_settle(file, fd);
-    penstock_leave(cancellable);
+    penstock_leave();
   }
   return file;
 }
@@ -194,12 +212,14 @@ void penstock_files_forked(void) {
   for (int fd = 0; fd <= top; ++fd) {
     penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
     if (file != NULL) atomic_store_explicit(&file->references, 0, memory_order_relaxed);
+    atomic_store_explicit(&pins[fd], 0, memory_order_relaxed);
   }
   for (int fd = 0; fd <= top; ++fd) {
     penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
     if (file == NULL) continue;
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
-    forget_handles(file);
+    // What the parent wrote through other hosts is still to be synced there.
+    for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) atomic_store_explicit(&file->handle[k].key, 0, memory_order_relaxed);
   }
 }
 

@@ -51,12 +51,20 @@ void penstock_copied(int from, int to);
 // before it, because another thread may get the same number at once after it.
 penstock_file* penstock_closing(int fd);
 
+// It was not closed after all: the kernel refused.
+void penstock_not_closed(int fd, penstock_file* file);
+
 // A held file's descriptor may have been closed past us: then the table is told, and in any case the
 // hold is released.
 int penstock_closed_unseen(int fd, penstock_file* held);
 
 // All descriptors of a range have been, or will be, closed.
 void penstock_closed(unsigned first, unsigned last);
+
+// For a call through an I/O node: until it is over, the number stays with this very file, and whoever
+// closes or replaces it waits. (In the kernel, which of the two comes first is decided at once.)
+penstock_file* penstock_pin(int fd);
+void penstock_unpin(int fd);
 
 // For a call that goes on for a while. Whoever releases a file last waits until its I/O nodes have
 // closed it: the first error there, or 0.

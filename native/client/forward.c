@@ -16,6 +16,8 @@
 
 #define MOST_BYTES 0x7ffff000u  // that one call moves, as in the kernel
 #define KEPT_FLAGS (2 | 4)      // RWF_DSYNC, RWF_SYNC
+#define POPULATE_READ 22   // MADV_POPULATE_READ and _WRITE
+#define POPULATE_WRITE 23
 #define BLOCK 4096u             // what every O_DIRECT transfer may be aligned to
 
 static _Atomic uint64_t largest_file = UINT64_MAX;
@@ -32,20 +34,26 @@ static bool is_readable(uintptr_t at) {
   return syscall(SYS_rt_sigprocmask, -1, at & ~(uintptr_t)7, NULL, 8) == 0 || errno != EFAULT;
 }
 
-// The kernel answers EFAULT for memory that is not there; we would crash. Of many pages only the
-// ends are tried, and the others just found to be mapped, which is dear for few. `known` is a page
-// that was found to be there: the small pieces of a vector often lie side by side.
-static bool is_there(const void* data, size_t bytes, uintptr_t* known) {
-  const uintptr_t begin = (uintptr_t)data, end = begin + bytes, first = begin & ~(uintptr_t)(BLOCK - 1);
-  if (bytes == 0 || (first == *known && end <= first + BLOCK)) return true;
-  if (end < begin || !is_readable(begin) || !is_readable(end - 1)) return false;
-  *known = (end - 1) & ~(uintptr_t)(BLOCK - 1);
-  if (end - first <= 4 * BLOCK) {
-    for (uintptr_t page = first + BLOCK; page + BLOCK < end; page += BLOCK) {
-      if (!is_readable(page)) return false;
-    }
-    return true;
+// Linux 5.14 and later do. The same error would also tell of memory that may not be accessed so.
+static bool knows_populate(void) {
+  static const int anything = 0;
+  static _Atomic int known;
+  if (atomic_load_explicit(&known, memory_order_relaxed) == 0) {
+    const uintptr_t page = (uintptr_t)&anything & ~(uintptr_t)(BLOCK - 1);
+    atomic_store(&known, syscall(SYS_madvise, page, BLOCK, POPULATE_READ) == 0 ? 1 : -1);
   }
+  return atomic_load_explicit(&known, memory_order_relaxed) > 0;
+}
+
+// The kernel answers EFAULT for memory that is not there; we would crash. One page or two to read
+// from are tried, others populated (as the call would do), or on older kernels found to be mapped.
+static bool is_there(const void* data, size_t bytes, bool to_read) {
+  const uintptr_t begin = (uintptr_t)data, end = begin + bytes, first = begin & ~(uintptr_t)(BLOCK - 1);
+  if (bytes == 0) return true;
+  if (end < begin) return false;
+  if (to_read && end - first <= 2 * BLOCK) return is_readable(begin) && is_readable(end - 1);
+  if (syscall(SYS_madvise, first, end - first, to_read ? POPULATE_READ : POPULATE_WRITE) == 0) return true;
+  if (knows_populate()) return false;
   unsigned char present[256];
   const size_t most = sizeof present * BLOCK;
   for (uintptr_t from = first; from < end; from += most) {
@@ -58,14 +66,17 @@ static bool is_there(const void* data, size_t bytes, uintptr_t* known) {
 static size_t forwardable(const penstock_call* call, const penstock_file* file) {
   if ((call->flags & ~KEPT_FLAGS) != 0 || call->count <= 0 || call->count > IOV_MAX) return 0;
   const bool aligned_only = (file->access & O_DIRECT) != 0;
-  uintptr_t known = UINTPTR_MAX;
+  uintptr_t known = UINTPTR_MAX;  // a page that is there: small pieces often lie side by side
   size_t bytes = 0;
   for (int k = 0; k < call->count; ++k) {
     const struct iovec piece = call->pieces[k];
     if (aligned_only && (((uintptr_t)piece.iov_base | piece.iov_len) & (BLOCK - 1)) != 0) return 0;
     if (piece.iov_len > MOST_BYTES - bytes) return 0;
     bytes += piece.iov_len;
-    if (!is_there(piece.iov_base, piece.iov_len, &known)) return 0;
+    const uintptr_t begin = (uintptr_t)piece.iov_base, page = begin & ~(uintptr_t)(BLOCK - 1);
+    if (page == known && begin + piece.iov_len <= page + BLOCK) continue;
+    if (!is_there(piece.iov_base, piece.iov_len, call->write)) return 0;
+    if (piece.iov_len > 0) known = (begin + piece.iov_len - 1) & ~(uintptr_t)(BLOCK - 1);
   }
   return bytes;
 }
@@ -171,28 +182,33 @@ static bool forward(const penstock_control* page, const penstock_call* call, pen
 
 bool penstock_forward(const penstock_call* call, ssize_t* result) {
   const penstock_control* page = penstock_active();
-  int cancellable;
-  if (page == NULL || !penstock_mapped(page) || !penstock_enter(&cancellable)) return false;
+  if (page == NULL || !penstock_concerned(page) || !penstock_enter()) return false;
   const int error = errno;
-  penstock_file* file = penstock_hold(call->fd);
+  penstock_file* file = penstock_pin(call->fd);
   bool done = false;
   int after = error;
   if (file != NULL) {
     done = !atomic_load_explicit(&file->direct, memory_order_relaxed) && forward(page, call, file, result);
     if (done && *result < 0) after = errno;
+    penstock_unpin(call->fd);
   }
-  penstock_leave(cancellable);
+  penstock_leave();
   if (file != NULL) penstock_release(file);
   errno = after;
   return done;
 }
 
 int penstock_forward_sync(int fd, bool data_only) {
-  int cancellable;
-  if (penstock_active() == NULL || !penstock_enter(&cancellable)) return 0;
   penstock_file* file = penstock_hold(fd);
-  const int error = file == NULL ? 0 : penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
-  penstock_leave(cancellable);
-  if (file != NULL) penstock_release(file);
+  if (file == NULL) return 0;
+  int error = 0;
+  // Where we may not ask any more, what only other hosts have is not known to be safe.
+  if (penstock_retired()) {
+    error = penstock_unsynced_elsewhere(file) ? EIO : 0;
+  } else if (penstock_enter()) {
+    error = penstock_sync_everywhere(file, fd, data_only ? PENSTOCK_FDATASYNC : PENSTOCK_FSYNC);
+    penstock_leave();
+  }
+  penstock_release(file);
   return error;
 }

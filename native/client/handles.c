@@ -98,15 +98,22 @@ static void settled(penstock_handle* there, uint32_t writes) {
   while ((int32_t)(writes - synced) > 0 && !atomic_compare_exchange_weak(&there->synced, &synced, writes)) continue;
 }
 
+bool penstock_unsynced_elsewhere(penstock_file* file) {
+  for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
+    if (unsynced(&file->handle[k]) && atomic_load(&file->handle[k].host) != 0) return true;
+  }
+  return false;
+}
+
 int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
   int error = 0;
   for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) {
     penstock_handle* there = &file->handle[k];
     const uint64_t key = atomic_load_explicit(&there->key, memory_order_acquire);
     const uint32_t writes = atomic_load(&there->writes);
-    if (key == 0 || !unsynced(there)) continue;
+    if (!unsynced(there)) continue;
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
-    int64_t result = ask_about(k, key, operation);
+    int64_t result = key != 0 ? ask_about(k, key, operation) : PENSTOCK_GONE;  // 0: written before a fork
     if (result == PENSTOCK_GONE && host != 0) result = sync_by_another(file, fd, host, operation);
     settled(there, writes);
     if (error == 0) error = verdict(result, host);

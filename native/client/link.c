@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "process.h"
 
 #define MOST_PIECES 64  // of a vector that goes over TCP at once
 #define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
@@ -240,7 +241,7 @@ static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, s
 static bool hung_up(const penstock_link* link) {
   struct pollfd socket = {.fd = link->fd, .events = POLLRDHUP};
   const struct timespec at_once = {0, 0};
-  return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) != 0;
+  return syscall(SYS_ppoll, &socket, 1, &at_once, NULL, 0) > 0 && socket.revents != 0;
 }
 
 // Where replies come in less time than it takes to fall asleep and be woken, they are waited for
@@ -265,17 +266,17 @@ static bool comes_soon(penstock_link* link, const uint32_t* answered) {
 // The reply in the mailbox, once it is there.
 static enum penstock_answer collect_reply(penstock_link* link) {
   penstock_mailbox* mailbox = (penstock_mailbox*)(void*)(link->window + PENSTOCK_LARGEST);
-  uint64_t waited = 0, look = FIRST_LOOK;
+  const uint64_t began = penstock_now();
+  uint64_t look = FIRST_LOOK;
   bool gone = false;
   if (!comes_soon(link, &mailbox->answered)) __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
   for (;;) {
     const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_SEQ_CST);
     if (answered == link->asked.number) break;
     if (gone) return PENSTOCK_HUNG_UP;
-    if (waited >= link->patience) return PENSTOCK_LATE;
+    if (penstock_now() - began >= link->patience) return PENSTOCK_LATE;
     const struct timespec timeout = {0, (long)look};
     if (syscall(SYS_futex, &mailbox->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
-    waited += look;
     look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = hung_up(link);  // and then looked into once more: the reply may have come before
   }

@@ -32,6 +32,8 @@ typedef struct {
   penstock_connection* idle;
 } node;
 
+_Atomic uint32_t penstock_overdue;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of all below
 static node nodes[PENSTOCK_MAP_NODES];
 static uint32_t generations;
@@ -168,6 +170,7 @@ static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_
     pthread_mutex_unlock(&lock);
     const struct timespec while_ = {0, 2000000};
     syscall(SYS_nanosleep, &while_, NULL);
+    penstock_let_die();
     pthread_mutex_lock(&lock);
   }
 }
@@ -239,7 +242,12 @@ int64_t penstock_ask(penstock_connection* connection, penstock_request request, 
   if (answer == PENSTOCK_LATE && request.operation == PENSTOCK_WRITE) {
     atomic_store_explicit(&connection->overdue, true, memory_order_release);
     atomic_fetch_add(&at->unanswered, 1);
-    while (answer == PENSTOCK_LATE) answer = penstock_link_wait(&connection->link, parcel, &result);
+    atomic_fetch_add(&penstock_overdue, 1);
+    while (answer == PENSTOCK_LATE) {
+      penstock_let_die();
+      answer = penstock_link_wait(&connection->link, parcel, &result);
+    }
+    atomic_fetch_sub(&penstock_overdue, 1);
     atomic_fetch_sub(&at->unanswered, 1);
     atomic_store_explicit(&connection->overdue, false, memory_order_release);
   }
@@ -286,4 +294,5 @@ void penstock_nodes_forked(void) {
   broken = connections;
   memset(nodes, 0, sizeof nodes);
   map.known = false;
+  atomic_store_explicit(&penstock_overdue, 0, memory_order_relaxed);
 }

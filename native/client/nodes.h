@@ -22,8 +22,13 @@ typedef struct penstock_connection {
   uint64_t device, inode, offset, end;
 } penstock_connection;
 
-// Are there any I/O nodes to go to? Costs a load.
-static inline bool penstock_mapped(const penstock_control* page) { return page->map.nodes != 0; }
+// Writes of this process whose I/O node does not answer.
+extern _Atomic uint32_t penstock_overdue;
+
+// Are there any I/O nodes to go to, or to wait for? Costs two loads.
+static inline bool penstock_concerned(const penstock_control* page) {
+  return page->map.nodes != 0 || atomic_load_explicit(&penstock_overdue, memory_order_relaxed) != 0;
+}
 
 // A connection to the I/O node for this offset, idle and ours until given back; NULL: there is none
 // to be had now, although it was `wanted` or because the job has none any more. `bytes` is cut down

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,10 @@ static const penstock_control* _Atomic control;
 static penstock_counters* counters;
 static __thread penstock_slot* mine;
 static __thread bool inside;
+static __thread uint64_t blocked;  // signals, by the program itself
 static __thread bool forks_unprepared;
 static _Atomic int locked;
+static _Atomic bool retired;
 static _Atomic pid_t self;
 static _Atomic bool* original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
 static _Atomic uint64_t ordinal;  // plus one; 0: not yet asked for
@@ -45,7 +48,12 @@ const penstock_control* penstock_active(void) {
   return page != NULL && atomic_load_explicit(&page->active, memory_order_relaxed) ? page : NULL;
 }
 
-void penstock_retire(void) { atomic_store_explicit(&control, NULL, memory_order_release); }
+void penstock_retire(void) {
+  atomic_store_explicit(&retired, true, memory_order_release);
+  atomic_store_explicit(&control, NULL, memory_order_release);
+}
+
+bool penstock_retired(void) { return atomic_load_explicit(&retired, memory_order_acquire); }
 
 bool penstock_is_copy(void) {
   return original == NULL ? penstock_is_stranger() : !atomic_load_explicit(original, memory_order_relaxed);
@@ -55,16 +63,36 @@ bool penstock_is_stranger(void) {
   return (pid_t)syscall(SYS_getpid) != atomic_load_explicit(&self, memory_order_relaxed);
 }
 
-bool penstock_enter(int* cancellable) {
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+// Not those by which the processor tells of faults: blocked, they end the process.
+#define WAITING (~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS)))
+
+bool penstock_enter(void) {
   if (inside || penstock_is_copy()) return false;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancellable);
+  const uint64_t waiting = WAITING;
+  if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, &waiting, &blocked, sizeof waiting) != 0) return false;
   inside = true;
   return true;
 }
 
-void penstock_leave(int cancellable) {
+void penstock_leave(void) {
   inside = false;
-  pthread_setcancelstate(cancellable, NULL);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+}
+
+bool penstock_inside(void) { return inside; }
+
+void penstock_let_die(void) {
+  static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  uint64_t pending = 0;
+  syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  for (size_t k = 0; k < sizeof fatal / sizeof *fatal; ++k) {
+    struct sigaction action;
+    if ((pending & ~blocked & BIT(fatal[k])) != 0 && sigaction(fatal[k], NULL, &action) == 0 &&
+        action.sa_handler == SIG_DFL) {
+      syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+    }
+  }
 }
 
 static penstock_slot* claim(void) {

@@ -20,11 +20,17 @@ bool penstock_is_copy(void);
 // that it opens or closes may be written down. Costs a system call.
 bool penstock_is_stranger(void);
 
-// Around all that takes a lock of ours or talks to an I/O node; cancellation is off in between. False:
-// a signal handler came in between, and the thread below it may hold what we would wait for, or this
-// is a copy. Then go straight to the kernel.
-bool penstock_enter(int* cancellable);
-void penstock_leave(int cancellable);
+// Around all that takes a lock of ours or talks to an I/O node. Signals wait until it is over, as
+// they do while the kernel reads or writes a file: a handler could jump away with what we hold, and
+// cancellation is a signal too. False: this is a handler that a fault in between called, or a copy.
+// Then go straight to the kernel.
+bool penstock_enter(void);
+void penstock_leave(void);
+
+bool penstock_inside(void);
+
+// For a wait that may be long: a signal that would end the process may do so.
+void penstock_let_die(void);
 
 // The process took a lock: from now on it never waits at the gate, or others would wait for it.
 void penstock_locked(void);
@@ -38,8 +44,9 @@ void penstock_count_open(void);
 void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
 void penstock_count_failed_open(void);
 
-// From now on this process passes through.
+// From now on this process passes through, and makes no system call of its own.
 void penstock_retire(void);
+bool penstock_retired(void);
 
 // This process's number among those of the job that went to an I/O node.
 uint64_t penstock_ordinal(void);

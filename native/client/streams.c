@@ -69,9 +69,7 @@ static FILE* around(FILE* native, const char* mode, bool lent) {
   cookie* mine = malloc(sizeof *mine);
   if (mine == NULL) return NULL;
   *mine = (cookie){native, native->_fileno, lent};
-  const char* comma = strchr(mode, ',');
-  const char* plus = strchr(mode, '+');
-  const char plain[] = {mode[0], plus != NULL && (comma == NULL || plus < comma) ? '+' : '\0', '\0'};
+  const char plain[] = {mode[0], '\0'};
   const cookie_io_functions_t calls = {read_cookie, write_cookie, seek_cookie, close_cookie};
   FILE* stream = fopencookie(mine, plain, calls);
   if (stream == NULL) {
@@ -84,9 +82,10 @@ static FILE* around(FILE* native, const char* mode, bool lent) {
   return stream;
 }
 
-// One that converts characters, or cannot be wrapped, stays as the C library made it.
+// One that converts characters, or cannot be wrapped, stays as the C library made it. So does one for
+// update: over a cookie, the C library loses its place when it seeks between a write and a read.
 static FILE* ours(FILE* native, const char* mode) {
-  if (native == NULL || !penstock_managed(native->_fileno) || strstr(mode, ",ccs=") != NULL) return native;
+  if (native == NULL || !penstock_managed(native->_fileno) || strpbrk(mode, "+,") != NULL) return native;
   const int error = errno;
   FILE* stream = around(native, mode, false);
   errno = error;
@@ -135,7 +134,10 @@ EXPORT int fclose(FILE* stream) {
 
 static bool redirected;
 
-static void replace_output(int buffering) {
+// Buffered as the native one is: another library, or the program's user, may have chosen that.
+static void replace_output(void) {
+  const int flags = stdout->_flags;
+  const int buffering = (flags & 0x2) != 0 ? _IONBF : (flags & 0x200) != 0 ? _IOLBF : _IOFBF;
   FILE* stream = __fpending(stdout) == 0 ? around(stdout, "w", true) : NULL;
   if (stream == NULL) return;
   setvbuf(stream, NULL, buffering, BUFSIZ);
@@ -146,7 +148,7 @@ static void replace_output(int buffering) {
 void penstock_streams_start(void) {
   // Where C++ is about, std::cout may have taken the native stream already: the two would mix up
   // their order.
-  if (penstock_managed(STDOUT_FILENO) && !penstock_defined("_ZSt4cout")) replace_output(_IOFBF);
+  if (penstock_managed(STDOUT_FILENO) && !penstock_defined("_ZSt4cout")) replace_output();
 }
 
 // Shells redirect themselves for what they do without another process. Other programs may have kept
@@ -154,5 +156,5 @@ void penstock_streams_start(void) {
 void penstock_streams_redirected(void) {
   const char* name = program_invocation_short_name;
   if (redirected || !penstock_managed(STDOUT_FILENO) || penstock_is_stranger()) return;
-  if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output(_IOLBF);
+  if (strcmp(name, "bash") == 0 || strcmp(name, "sh") == 0) replace_output();
 }

@@ -23,8 +23,8 @@ Mapping map_window(int descriptor, std::uint32_t bytes) {
   return {address, whole};
 }
 
-bool Connection::send(const penstock_reply& reply) const {
-  if (!window || exchange.operation == PENSTOCK_HELLO) {
+bool Connection::send(const penstock_reply& reply, bool by_socket) const {
+  if (by_socket) {
     return ::send(descriptor, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
   }
   auto* mailbox = reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);

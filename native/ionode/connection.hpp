@@ -112,8 +112,9 @@ struct Connection {
   std::size_t sent = 0;
   int unread = 0;  // bytes that the peer had not taken from the kernel when last looked at
 
-  // Where the client waits for it; false if it is gone.
-  bool send(const penstock_reply& reply) const;
+  // By the socket, as HELLO's is, or by the mailbox; false if the client is gone. Another request
+  // may come at once, so nothing is read here that belongs to the exchange.
+  bool send(const penstock_reply& reply, bool by_socket) const;
 
   bool quiet() const { return phase == Phase::idle && sending == 0; }
 };

@@ -228,6 +228,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
     return;
   }
   const penstock_reply reply = connection.reply;
+  const bool by_socket = !connection.window || exchange.operation == PENSTOCK_HELLO;
   std::shared_ptr<OpenFile> file = std::move(exchange.open_file);
   release(connection);
   connection.parser.next();
@@ -235,7 +236,7 @@ void Node::reply(Lock& lock, Exchange& exchange) {
   lock.unlock();
   if (file.use_count() == 1 && options_.all_users) assume(file->identity());
   file.reset();
-  const bool sent = connection.send(reply);
+  const bool sent = connection.send(reply, by_socket);
   lock.lock();
   --connection.sending;
   if (!sent || connection.doomed) doom(connection);

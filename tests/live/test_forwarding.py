@@ -411,6 +411,59 @@ def test_a_killed_client_leaves_the_node_as_it_was(begin: Any, node: OddNode, ro
     assert (root / "f").read_bytes() == b"x"
 
 
+def test_a_descriptor_that_changes_under_writers_loses_nothing(
+    run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
+) -> None:
+    """dup2 onto a number that other threads write to: each line is in the old file or the new."""
+    written = int(run(compiled("rotate.c")).stdout)
+    logs = [path.read_bytes() for path in root.glob("log.*")]
+    assert sum(map(len, logs)) == written
+    assert all(b"\0" not in log for log in logs)
+    assert pages.total("forwarded_writes") > 100
+
+
+def test_memory_that_cannot_be_accessed_is_an_error_of_the_call(python: Any, node: OddNode) -> None:
+    """Anywhere in a large buffer, and where a read would have to write to it."""
+    out = python(
+        "libc.mmap.restype = ctypes.c_void_p; size = ctypes.c_size_t\n"
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * 4096)\n"
+        "at = libc.mmap(None, size(64 << 12), 3, 0x22, -1, ctypes.c_long(0))\n"
+        "libc.mprotect(ctypes.c_void_p(at + (20 << 12)), size(4096), 0)\n"
+        "call = lambda f, *a: (f(fd, *a, ctypes.c_long(0)), ctypes.get_errno())\n"
+        "print(call(libc.pwrite, ctypes.c_void_p(at), size(64 << 12))[0], end=' ')\n"
+        "libc.mprotect(ctypes.c_void_p(at), size(4096), 1)\n"
+        "print(*call(libc.pread, ctypes.c_void_p(at), size(4096)))\n"
+    )
+    assert out.split() == [str(20 << 12), "-1", str(errno.EFAULT)]
+
+
+def test_a_signal_waits_for_the_call_as_in_the_kernel(begin: Any, node: OddNode) -> None:
+    """A handler that jumped away would leave the write to happen at any later time."""
+    node.before = lambda operation, *_: time.sleep(0.4) if operation == WRITE else None
+    process = begin(
+        "order = []; signal.signal(signal.SIGALRM, lambda *_: order.append('handler'))\n"
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR); signal.setitimer(signal.ITIMER_REAL, 0.1)\n"
+        "began = time.monotonic(); assert os.write(fd, b'x') == 1\n"
+        "print(time.monotonic() - began >= 0.4, order)\n"
+    )
+    assert process.communicate(timeout=10)[0] == "True ['handler']\n"
+
+
+def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node: OddNode) -> None:
+    stalled = threading.Event()
+
+    def stall(operation: int, offset: int, count: int) -> None:
+        if operation == WRITE:
+            stalled.set()
+            threading.Event().wait(20)
+
+    node.before = stall
+    process = begin("os.write(os.open('f', os.O_CREAT | os.O_RDWR), b'x')")
+    assert stalled.wait(10)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == -signal.SIGTERM
+
+
 def test_a_program_that_locks_itself_in_is_left_alone(
     run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
 ) -> None:

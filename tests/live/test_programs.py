@@ -120,6 +120,7 @@ def streams_wrote_all(root: Path) -> None:
 def stdio_wrote_all(root: Path) -> None:
     expected = b"".join(bytes([ord("a") + k % 26]) * 65536 for k in range(128))
     assert (root / "stdio.bin").read_bytes() == expected[:-1] + b"Z"
+    assert (root / "stdio.update").read_text() == "0123AX6789"
     lines = "".join(f"line {k}\n" for k in range(2000))
     assert (root / "stdio.txt").read_text() == lines + "appended\n"
     assert (root / "stdio.wide").read_text() == "weiß 7\n"

@@ -20,6 +20,8 @@ from penstock.live.agent import Agent
 from penstock.live.emulator import Emulation
 from penstock.live.page import Pages
 
+pytestmark = pytest.mark.timed
+
 __all__ = ["memory", "throttled"]
 MIB = 1 << 20
 RATE = 64 * MIB
@@ -27,8 +29,6 @@ WINDOW = 48 * MIB  # bytes of all jobs over which shares are compared
 PATIENCE = 20.0
 WRITER = """
 import mmap, os, sys, threading
-
-pytestmark = pytest.mark.timed
 name, flags = sys.argv[1], int(sys.argv[2])
 data = mmap.mmap(-1, 524288)
 def write(thread):

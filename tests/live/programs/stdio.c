@@ -10,16 +10,30 @@
 
 static void blocks(void) {
   static char data[65536];
-  FILE* f = fopen("stdio.bin", "w+b");
+  FILE* f = fopen("stdio.bin", "wb");
   CHECK(f != NULL && fileno(f) >= 0);
   for (int k = 0; k < 128; ++k) {
     memset(data, 'a' + k % 26, sizeof data);
     CHECK(fwrite(data, 1, sizeof data, f) == sizeof data);
   }
+  CHECK(fseek(f, -65536, SEEK_CUR) == 0 && ftell(f) == 127 * 65536L);
+  CHECK(fwrite(data, 1, sizeof data, f) == sizeof data && fclose(f) == 0);
+  CHECK((f = fopen("stdio.bin", "r+b")) != NULL);
   CHECK(fseek(f, 65536 * 3L, SEEK_SET) == 0 && fgetc(f) == 'd' && ftell(f) == 65536 * 3L + 1);
   CHECK(ungetc('!', f) == '!' && fgetc(f) == '!');
   CHECK(fseek(f, -1, SEEK_END) == 0 && fputc('Z', f) == 'Z' && fflush(f) == 0);
   CHECK(lseek(fileno(f), 0, SEEK_END) == 128 * 65536L && fclose(f) == 0);
+}
+
+// For update: seeks from where the stream stands, between writes and reads.
+static void update(void) {
+  char back[16] = {0};
+  FILE* f = fopen("stdio.update", "w+");
+  CHECK(f != NULL && fputs("0123456789", f) >= 0);
+  CHECK(fseek(f, 4, SEEK_SET) == 0 && fputs("AB", f) >= 0 && fseek(f, -1, SEEK_CUR) == 0 && fputs("X", f) >= 0);
+  CHECK(fseek(f, 0, SEEK_CUR) == 0 && fgetc(f) == '6' && ungetc('?', f) == '?' && fseek(f, -2, SEEK_CUR) == 0);
+  rewind(f);
+  CHECK(fread(back, 1, 10, f) == 10 && strcmp(back, "0123AX6789") == 0 && fclose(f) == 0);
 }
 
 static void lines(void) {
@@ -50,6 +64,7 @@ static void wide(void) {
 
 int main(void) {
   blocks();
+  update();
   lines();
   wide();
   CHECK(fopen("missing/file", "r") == NULL);
