@@ -160,5 +160,5 @@ def test_nothing_acknowledged_is_lost_and_nothing_old_comes_back(
                 f"failed open, {doubtful} blocks amid a killed write; "
                 + ", ".join(f"{count} {what}" for what, count in sorted(stack.injected.items()))
             )
-    assert acknowledged > 100
-    assert forwarded > 0.1
+        assert acknowledged > 1000
+        assert pages.total("forwarded_writes") > 1000
