@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptor_path.h"
 #include "handles.h"
 #include "process.h"
 
@@ -105,24 +106,14 @@ static void set(int fd, penstock_file* file) {
   if (before != NULL) penstock_release(before);
 }
 
-static void link_of(int fd, char link[32]) {
-  strcpy(link, "/proc/self/fd/");
-  char digits[12];
-  size_t n = 0;
-  for (int rest = fd; rest > 0 || n == 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
-  size_t at = strlen(link);
-  while (n > 0) link[at++] = digits[--n];
-  link[at] = '\0';
-}
-
 static bool under(const penstock_root* root, const char* path, size_t length) {
   return root->length <= length && memcmp(root->path, path, root->length) == 0 &&
          (length == root->length || path[root->length] == '/');
 }
 
 int penstock_path(const penstock_control* page, int fd, char* path, const char** below) {
-  char link[32];
-  link_of(fd, link);
+  char link[PENSTOCK_DESCRIPTOR_PATH];
+  penstock_descriptor_path(fd, link);
   const long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1);
   if (length <= 0 || length >= PATH_MAX - 1) return -1;
   path[length] = '\0';

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptor_path.h"
 #include "emulation.h"
 #include "real.h"
 
@@ -56,13 +57,8 @@ static bool is_regular(int fd, uint64_t* inode) {
 }
 
 static bool lies_under_the_root(const penstock_emulation* e, int fd) {
-  char link[32] = "/proc/self/fd/";
-  char digits[12];
-  size_t n = 0;
-  for (int rest = fd; rest > 0 || n == 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
-  size_t end = strlen(link);
-  while (n > 0) link[end++] = digits[--n];
-  link[end] = '\0';
+  char link[PENSTOCK_DESCRIPTOR_PATH];
+  penstock_descriptor_path(fd, link);
   char path[PATH_MAX];
   const long length = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
   return length > (long)e->root_length && memcmp(path, e->root, e->root_length) == 0 &&

@@ -288,8 +288,14 @@ void Node::weigh(const std::map<std::string, double>& weights) {
   for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
 }
 
+// A job's name is its owner's choice: where there are several owners, it must not get the weight that
+// another's job of that name was given.
+std::string Node::public_name(const Group& group) const {
+  return options_.all_users ? std::to_string(group.uid) + "/" + group.job : group.job;
+}
+
 void Node::weigh_group(const Group& group) {
-  const auto found = weights_.find(group.job);
+  const auto found = weights_.find(public_name(group));
   const double weight = found == weights_.end() ? 1.0 : found->second;
   scheduler_->weigh(group.id, weight);
 }
@@ -299,7 +305,9 @@ Measurement Node::measure() {
   Measurement measured{counts_,          settings_.scheduler, connections_.size(),
                        sessions_.size(), sessions_.files(),   scheduler_->size(),
                        {}};
-  for (const auto& [key, group] : sessions_.groups()) measured.groups[group->job] += group->bytes;
+  for (const auto& [key, group] : sessions_.groups()) {
+    measured.groups[public_name(*group)] += group->bytes;
+  }
   return measured;
 }
 

@@ -142,6 +142,7 @@ class Node : public std::enable_shared_from_this<Node> {
   void begin_transfer(Connection& connection);
 
   std::uint32_t server_of(const Exchange& exchange) const;
+  std::string public_name(const Group& group) const;
   void weigh_group(const Group& group);
 
   // Set before the threads start.

@@ -58,7 +58,11 @@ class Client:
         self.memory: mmap.mmap | None = None
         self.greeting: Reply | None = None
         if hello:
-            self.greeting = self.hello()
+            try:
+                self.greeting = self.hello()
+            except BaseException:
+                self.close()  # else the collector complains of it in some later test
+                raise
 
     def __enter__(self) -> "Client":
         return self

@@ -1,6 +1,7 @@
 """The explorer: every cell once, figures as defined, every byte accounted for."""
 
 import csv
+import itertools
 import json
 import os
 import signal
@@ -178,6 +179,35 @@ def test_a_rank_that_fails_ends_the_others_and_says_why(tmp_path: Path) -> None:
     status = subprocess.run(command, timeout=30, check=False).returncode
     with pytest.raises(launcher.LaunchError, match=r"phase 'own': rank 1: .*directory"):
         explorer._collected(plan, status)
+
+
+WITHOUT_SEMAPHORES = """
+import _multiprocessing, runpy, sys
+
+class Refused:
+    SEM_VALUE_MAX = 1
+    def __init__(self, *given):
+        raise PermissionError(13, "Permission denied")
+
+_multiprocessing.SemLock = Refused
+runpy.run_module("penstock.live.player", run_name="__main__")
+"""
+
+
+def test_ranks_meet_where_shared_memory_may_not_be_written(tmp_path: Path) -> None:
+    """Semaphores lie in /dev/shm, which is not every user's."""
+    plan = Plan(
+        phase=SHARED, folder=str(tmp_path), ranks=3, seed=1, results=str(tmp_path), patience=20.0
+    )
+    (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
+    command = [sys.executable, "-c", WITHOUT_SEMAPHORES, str(tmp_path / "plan")]
+    ended = subprocess.run(command, timeout=30, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    did = explorer._collected(plan, 0)
+    for before, after in itertools.pairwise(itertools.product(range(2), range(4))):
+        ends = [d.ended for d in did if (d.repetition, d.pattern) == before]
+        begins = [d.began for d in did if (d.repetition, d.pattern) == after]
+        assert max(ends) <= min(begins), "a rank went on before the others were done"
 
 
 def test_a_makespan_is_the_slowest_ranks_time_since_the_first_began() -> None:

@@ -19,14 +19,18 @@ NOBODY = 65534
 
 
 def as_nobody(does: Callable[[], object]) -> str:
+    return as_user(NOBODY, does)
+
+
+def as_user(user: int, does: Callable[[], object]) -> str:
     """Do something as another user, in a process of its own; return what comes of it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
+            os.setgid(user)
+            os.setuid(user)
             os.write(writing, str(does()).encode())
         except BaseException as error:
             os.write(writing, repr(error).encode())
@@ -80,6 +84,25 @@ def test_every_user_is_served_as_that_user(serve: Serve, folder: Path) -> None:
     assert roots.read_bytes() == b"secret"
     with pytest.raises(GoneError):  # root itself is not served
         Client(node.socket)
+
+
+@AS_ROOT
+def test_a_users_jobs_are_not_another_users_of_that_name(serve: Serve, folder: Path) -> None:
+    """Else a user would get the weight of another's job by naming one of his own like it."""
+    node = serve("--all-users")
+    open_to_all(node)
+    folder.chmod(0o755)
+    file = folder / "file"
+    file.write_bytes(b"")
+    file.chmod(0o666)
+
+    def write() -> object:
+        with Client(node.socket) as client:
+            return client.write(client.open(file), b"hello")
+
+    for user in (NOBODY, NOBODY - 1):
+        assert as_user(user, write) == "5"
+    assert node.measured().groups == {f"{NOBODY}/job": 5, f"{NOBODY - 1}/job": 5}
 
 
 @pytest.fixture

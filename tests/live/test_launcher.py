@@ -299,6 +299,24 @@ def test_down_ends_what_a_killed_controller_left(state: State) -> None:
     assert not launcher.down(state)
 
 
+def test_down_says_which_io_node_it_waits_for(state: State) -> None:
+    """A stopped one finishes nothing until it is let go on; without a word `down` seems to hang."""
+    pid = holder(state.node_lock(1))
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    down = [*PENSTOCK, "down", "--state", str(state.folder)]
+    with subprocess.Popen(down, stderr=subprocess.PIPE, text=True) as verb:
+        try:
+            assert verb.stderr is not None
+            said = verb.stderr.readline()  # ends at the latest when `down` has killed it
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert verb.wait(WAIT) == 0
+    assert "I/O node 1 (its process is stopped" in said
+    assert f"kill -CONT {pid}" in said
+    assert "node 0" not in said
+
+
 def test_down_leaves_running_jobs_running_directly(state: State) -> None:
     controller, begun = begin(state)
     with controller:
@@ -311,6 +329,18 @@ def test_down_leaves_running_jobs_running_directly(state: State) -> None:
     assert not list(state.folder.glob("*.sock"))
     again = penstock("down", "--state", state.folder)
     assert (again.returncode, again.stdout.split()[:2]) == (0, ["nothing", "is"])
+
+
+def test_a_job_that_has_ended_cannot_be_remapped(state: State) -> None:
+    """It is not said to be unknown: people remap what they have just seen."""
+    remap = ("remap", "--state", state.folder, "--direct")
+    never = penstock(*remap, "test")
+    assert (never.returncode, "no job is running" in never.stderr) == (2, True)
+    controller, _ = begin(state)
+    with controller:
+        controller.ask(wire.Ended(counters={}, status=0), wire.Done)
+    late = penstock(*remap, "test")
+    assert (late.returncode, "job 'test' has ended" in late.stderr) == (2, True)
 
 
 def test_a_remap_is_over_when_the_job_has_it(state: State) -> None:

@@ -1,5 +1,6 @@
 """`penstock run` as people and scripts use it: shells, pipes, MPI, signals, jobs inside jobs."""
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from penstock.errors import InputError
 from penstock.live import launcher
 from penstock.live.agent import library
 from penstock.live.deployment import Deployment
+from penstock.live.runner import CannotRunError
 from penstock.live.state import State
 from penstock.live.witness import Witness
 
@@ -88,6 +90,39 @@ def test_what_cannot_be_run_is_told_as_shells_do(
 ) -> None:
     result = run(state, "--", program)
     assert (result.returncode, result.stderr, result.stdout) == (status, said, "")
+
+
+NOWHERE, NO_PROGRAM = (127, "prog: command not found"), (126, "prog: Permission denied")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_directories_of_path_that_may_not_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """They make execvp say "Permission denied" of a command that is nowhere."""
+    closed, searched = tmp_path / "closed", tmp_path / "searched"
+    closed.mkdir(mode=0)
+    searched.mkdir()
+    if there:
+        (searched / "prog").touch(0o644)
+    monkeypatch.setenv("PATH", f"{closed}:{searched}")
+    error = CannotRunError("prog", PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    assert (error.status, str(error)) == (NO_PROGRAM if there else NOWHERE)
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_file_among_the_directories_of_path(
+    state: State, tmp_path: Path, up: bool, there: bool
+) -> None:
+    """It makes execvp say "Not a directory" of a command that is nowhere."""
+    (tmp_path / "file").touch()
+    if there:
+        (tmp_path / "prog").touch(0o644)
+    environment = os.environ | {"PATH": f"{tmp_path}:{tmp_path / 'file'}"}
+    result = run(state if up else State(tmp_path / "none"), "--", "prog", env=environment)
+    status, said = NO_PROGRAM if there else NOWHERE
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (status, f"penstock: {said}")
 
 
 def test_a_script_whose_interpreter_is_not_there(state: State, tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ def down(*, folder: Path | None, as_json: bool) -> None:
       penstock down --state ./state
 
     Jobs that still run go on, directly. Where nothing is up there is nothing to do, which is no
-    error. What a controller that was killed left behind is ended as well.
+    error. What a controller that was killed left behind is ended as well. An I/O node that does not
+    finish, because it is stopped or hangs, is told of, and killed after some 14 s.
     """
     state = State(folder)
     with deployed.telling():
-        ended = launcher.down(state)
+        ended = launcher.down(state, lambda said: click.echo(f"penstock: {said}", err=True))
     if as_json:
         emit_json({"state": str(state.folder), "ended": ended})
     else:

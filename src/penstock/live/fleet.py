@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.live import channel, wire
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
-from penstock.live.state import State, sign
+from penstock.live.state import State, is_stopped, sign
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
 """An I/O node that died more often than this, in so many seconds, stays down."""
@@ -41,7 +41,7 @@ class IoNode:
     def silence(self, why: str) -> dict[str, object]:
         """Return for how long it has not answered, and why, as far as can be told from here."""
         assert self.node is not None
-        if _is_stopped(self.node.pid):
+        if is_stopped(self.node.pid):
             why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
         return {"silent_seconds": time.monotonic() - self.answered, "why": why}
 
@@ -165,9 +165,8 @@ class Fleet:
                 io_node.given_up = True
                 log.error("I/O node %d died too often and stays down", io_node.number)
                 return
-            delay = (
-                min(2 * delay, 5.0) if died and now - died[-1] < RESTARTS_WITHIN else FIRST_DELAY
-            )
+            again = died and now - died[-1] < RESTARTS_WITHIN
+            delay = min(2 * delay, LONGEST_DELAY) if again else FIRST_DELAY
             died.append(now)
             await asyncio.sleep(delay)
             try:
@@ -214,15 +213,6 @@ def _locked(state: State, number: int) -> int:
         os.close(lock)
         raise StartError(f"I/O node {number} of an earlier run is still there") from error
     return lock
-
-
-def _is_stopped(pid: int) -> bool:
-    """Say whether a signal, or a debugger, has stopped a process."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return told.rpartition(")")[2].split()[0] in {"T", "t"}
 
 
 async def _kill(process: asyncio.subprocess.Process | None) -> None:

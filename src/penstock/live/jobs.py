@@ -105,8 +105,10 @@ class Jobs:
             ids = ", ".join(job.id for job in named)
             raise InputError(f"several running jobs are called {name!r}; name one of {ids}")
         if not named:
+            if any(name in (job.id, job.begin.name) for job in self._ended):
+                raise InputError(f"job {name!r} has ended; 'penstock status' lists those that run")
             if not self.running:
-                raise InputError(f"no job {name!r} is running, nor any other")
+                raise InputError(f"there is no job {name!r}: no job is running")
             raise unknown("running job", name, self.running)
         return named[0]
 

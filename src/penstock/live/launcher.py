@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
-from penstock.live.state import GRACE, State, end, gone, holder, holding
+from penstock.live.state import GRACE, State, end, gone, holder, holding, is_stopped
 
 CLEANS_WITHIN = 10.0
 """Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
 STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
+TOLD_AFTER = 2.0
+"""Seconds of silence after which people wonder."""
 
 
 class LaunchError(Exception):
@@ -103,27 +106,50 @@ def ask(state: State, message: wire.Message, answer: type[channel.M]) -> channel
         raise LaunchError(f"the controller cannot be asked: {error}; see {state.log}") from error
 
 
-def down(state: State) -> bool:
-    """Return when nothing is left running; say whether there was anything."""
+def down(state: State, tell: Callable[[str], object] = lambda _: None) -> bool:
+    """Return when nothing is left running; say whether there was anything.
+
+    What has not ended when it is usually over is told once, in a line.
+    """
     if not state.exists():
         return False
     pid = holder(state.lock)
     if pid is None:
         return bool(_clean(state))
     with suppress(OSError):
-        _stop(state, os.pidfd_open(pid))
+        _stop(state, os.pidfd_open(pid), tell)
     end([state.lock], grace=STOPS_WITHIN)
     _clean(state)
     return True
 
 
-def _stop(state: State, process: int) -> None:
+def _stop(state: State, process: int, tell: Callable[[str], object]) -> None:
     try:
         with Channel(state.controller, patience=STOPS_WITHIN) as controller:
-            controller.ask(wire.Stop(), wire.Done)
+            controller.send(wire.Stop())
+            try:
+                controller.receive(wire.Done, TOLD_AFTER)
+            except TimeoutError:
+                tell(f"waiting up to {STOPS_WITHIN:g} s for {_unended(state)}; then it is killed")
+                controller.receive(wire.Done, STOPS_WITHIN - TOLD_AFTER)
         gone(process, GRACE)
     finally:
         os.close(process)
+
+
+def _unended(state: State) -> str:
+    """Return whom the end of a deployment waits for: who is stopped, else who is there."""
+    locks = {"the controller": state.lock}
+    for lock in sorted(state.folder.glob("io-node-*.lock")):
+        locks[f"I/O node {lock.stem.removeprefix('io-node-')}"] = lock
+    living = {who: pid for who, lock in locks.items() if (pid := holder(lock))}
+    stopped = [
+        f"{who} (its process is stopped; 'kill -CONT {pid}' lets it finish)"
+        for who, pid in living.items()
+        if is_stopped(pid)
+    ]
+    # The controller ends last, and waits itself.
+    return ", ".join(stopped or list(living)[1:] or living)
 
 
 def _clean(state: State) -> int:

@@ -14,12 +14,13 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from penstock.live import barrier
 from penstock.live.parent import end_with_parent
 from penstock.live.patterns import DATA, Pattern, Phase
 
@@ -215,37 +216,31 @@ def validate(plan: Plan, did: list[Did]) -> str:
     return ""
 
 
-def _forked_rank(plan: Plan, rank: int, gate: Any, parent: int) -> None:
+def _forked_rank(plan: Plan, rank: int, gate: Connection, parent: int) -> None:
     end_with_parent(signal.SIGKILL, parent)
-    _rank(plan, rank, gate.wait, gate.abort)
+    _rank(plan, rank, lambda: barrier.wait(gate, plan.patience))
 
 
-def _rank(plan: Plan, rank: int, barrier: Barrier, abort: Callable[[], object]) -> None:
+def _rank(plan: Plan, rank: int, meet: Barrier) -> bool:
+    """Leave what the rank did; say whether it did all."""
     try:
-        answer = Answer(did=Player(plan, rank, barrier).play())
+        answer = Answer(did=Player(plan, rank, meet).play())
     except Exception as error:
         answer = Answer(error=f"rank {rank}: {str(error) or type(error).__name__}")
-        abort()
     plan.result(rank).write_bytes(msgspec.json.encode(answer))
+    return not answer.error
 
 
 def _forked(plan: Plan) -> int:
     fork = multiprocessing.get_context("fork")
-    gate = fork.Barrier(plan.ranks, timeout=plan.patience)
-    given = (gate, os.getpid())
-    ranks = [fork.Process(target=_forked_rank, args=(plan, k, *given)) for k in range(plan.ranks)]
-    for rank in ranks:
+    ranks: dict[Connection, BaseProcess] = {}
+    for k in range(plan.ranks):
+        ours, theirs = fork.Pipe()
+        rank = fork.Process(target=_forked_rank, args=(plan, k, theirs, os.getpid()))
         rank.start()
-    alive: dict[object, Any] = {rank.sentinel: rank for rank in ranks}
-    while alive:
-        for sentinel in connection.wait([rank.sentinel for rank in alive.values()]):
-            ended = alive.pop(sentinel)
-            ended.join()
-            if ended.exitcode:
-                # The others would wait for it at the barrier.
-                for other in alive.values():
-                    other.kill()
-    return max(abs(rank.exitcode or 0) for rank in ranks)
+        theirs.close()  # else a later rank would hold it too, and this one's end go unseen
+        ranks[ours] = rank
+    return barrier.attend(ranks)
 
 
 def _one_of_mpi(plan: Plan) -> int:
@@ -253,7 +248,8 @@ def _one_of_mpi(plan: Plan) -> int:
     world = importlib.import_module("mpi4py.MPI").COMM_WORLD
     if world.Get_size() != plan.ranks:
         raise SystemExit(f"mpiexec started {world.Get_size()} ranks, not {plan.ranks}")
-    _rank(plan, world.Get_rank(), world.Barrier, lambda: world.Abort(1))
+    if not _rank(plan, world.Get_rank(), world.Barrier):
+        world.Abort(1)
     return 0
 
 

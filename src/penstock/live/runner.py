@@ -54,10 +54,12 @@ class CannotRunError(Exception):
     """A command that is not there, or is no program; the exit status is as shells have it."""
 
     def __init__(self, program: str, error: OSError) -> None:
-        missing = isinstance(error, FileNotFoundError)
-        if missing and "/" not in program:
+        # A directory of PATH that may not be searched, or is none, says nothing of the command.
+        absent = "/" not in program and shutil.which(program, os.F_OK) is None
+        missing = absent or isinstance(error, FileNotFoundError)
+        if absent:
             why = "command not found"
-        elif missing and Path(program).exists():
+        elif missing and ("/" not in program or Path(program).exists()):
             why = "the interpreter that its first line names is not there"
         else:
             why = str(error.strerror)

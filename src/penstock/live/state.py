@@ -190,3 +190,12 @@ def gone(process: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(process, select.POLLIN)
     return bool(poll.poll(max(round(seconds * 1000), 0)))
+
+
+def is_stopped(pid: int) -> bool:
+    """Say whether a signal, or a debugger, has stopped a process."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return told.rpartition(")")[2].split()[0] in {"T", "t"}

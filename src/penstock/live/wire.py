@@ -41,7 +41,10 @@ class Settings(Message, frozen=True, kw_only=True):
 
 
 class Weigh(Message, frozen=True, kw_only=True):
-    """Give groups (jobs, by name) their weights; others have weight 1. Answer: Done."""
+    """Give groups (jobs, by name) their weights; others have weight 1. Answer: Done.
+
+    An I/O node that serves all users knows a job as "UID/job", here and in what it measured.
+    """
 
     weights: dict[str, float]
 
@@ -77,7 +80,7 @@ class Measured(Message, frozen=True, kw_only=True):
     errors: int
     refused: int  # connections and frames
     dropped: int  # requests whose client had gone before they were begun
-    groups: dict[str, int] = {}  # bytes by job
+    groups: dict[str, int] = {}  # bytes by job, named as in Weigh
 
 
 # To the controller.
