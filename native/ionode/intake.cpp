@@ -50,6 +50,7 @@ void Node::begin(Connection& connection, Time before, Time now) {
       begin_transfer(connection);
       if (!exchange.answered && (exchange.bytes > 0 || exchange.kind == Kind::sync)) {
         scheduler_->add(exchange);
+        returned();
         return;
       }
       break;

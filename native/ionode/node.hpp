@@ -105,6 +105,7 @@ class Node : public std::enable_shared_from_this<Node> {
 
   // Serving: serving.cpp.
   bool serve_next(Lock& lock);
+  void returned();
   void serve_batch(Lock& lock, const Batch& batch);
   void serve_for(const Batch& batch);
   void serve_chore(Lock& lock, Exchange& exchange);
@@ -184,6 +185,8 @@ class Node : public std::enable_shared_from_this<Node> {
   bool stopping_ = false;
   std::uint32_t threads_ = 0;
   std::uint32_t in_service_ = 0;
+  Time held_until_ = 0;          // nothing is taken from the scheduler before
+  std::uint32_t returning_ = 0;  // clients that are waited for
   std::uint32_t idle_ = 0;
   bool polling_ = false;
   bool summoned_ = false;      // a follower is on its way

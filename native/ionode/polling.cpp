@@ -96,6 +96,7 @@ Time Node::poll_deadline(Time now) const {
   const bool room = in_service_ < settings_.depth;
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
   Time until = room ? scheduler_->ready_at(now) : NEVER;
+  if (until != NEVER) until = std::max(until, held_until_);
   if (!strangers_.empty()) {
     until = std::min(until, strangers_.front()->since + patience_with_strangers);
   }

@@ -17,8 +17,23 @@ namespace {
 // process asked for must not overwrite what its successor wrote meanwhile.
 constexpr Time doubtful_after = 20'000'000;
 constexpr std::uint32_t long_chore = 30'000;
+// A call that took so long is worth a wait for those it served, of an eighth of that and at most this.
+constexpr Time worth_holding = 200'000;
+constexpr Time longest_hold = 500'000;
+
+// Schedulers that put requests of a file together whatever the time.
+bool anticipates(const std::string& scheduler) {
+  return scheduler != "fifo" && !scheduler.starts_with("twins");
+}
 
 }  // namespace
+
+// Clients whose requests were served together come back at about the same time, with requests that
+// continue them. Where a call is dear, they are waited for: else those that came meanwhile are served
+// first and alone, and the two halves never meet again.
+void Node::returned() {
+  if (returning_ > 0 && --returning_ == 0) held_until_ = 0;
+}
 
 // With the lock held; false if there is nothing to serve now.
 bool Node::serve_next(Lock& lock) {
@@ -33,7 +48,9 @@ bool Node::serve_next(Lock& lock) {
     close_left_files(lock);
     return true;
   }
-  const Batch batch = scheduler_->take(now());
+  const Time time = now();
+  if (time < held_until_) return false;
+  const Batch batch = scheduler_->take(time);
   if (batch.empty()) return false;
   served_since_poll_ += static_cast<std::uint32_t>(batch.size());
   serve_batch(lock, batch);
@@ -63,10 +80,15 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   } else {
     serve_for(batch);
   }
-  static_cast<Exchange&>(*batch[0]).open_file->took(now() - began);
+  const Time took = now() - began;
+  static_cast<Exchange&>(*batch[0]).open_file->took(took);
 
   lock.lock();
   --in_service_;
+  if (took >= worth_holding && anticipates(settings_.scheduler)) {
+    held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
+    returning_ = static_cast<std::uint32_t>(batch.size());
+  }
   ++counts_.batches;
   if (batch.size() > 1) counts_.aggregated += batch.size();
   for (Request* request : batch) {
