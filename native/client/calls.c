@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checked_reads.h"
 #include "files.h"
 #include "forward.h"
 #include "nodes.h"
@@ -69,23 +70,10 @@ TEMPORARIES(mkstemps, (char* path, int suffix), (path, suffix))
 TEMPORARIES(mkostemps, (char* path, int suffix, int flags), (path, suffix, flags))
 
 // What the compiler calls instead where it checks arguments.
-extern void __chk_fail(void) __attribute__((noreturn));
 EXPORT int __open_2(const char* path, int flags) { return open(path, flags); }
 EXPORT int __open64_2(const char* path, int flags) { return open64(path, flags); }
 EXPORT int __openat_2(int at, const char* path, int flags) { return openat(at, path, flags); }
 EXPORT int __openat64_2(int at, const char* path, int flags) { return openat64(at, path, flags); }
-EXPORT ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room) {
-  if (bytes > room) __chk_fail();
-  return read(fd, data, bytes);
-}
-EXPORT ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room) {
-  if (bytes > room) __chk_fail();
-  return pread(fd, data, bytes, at);
-}
-EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
-  if (bytes > room) __chk_fail();
-  return pread64(fd, data, bytes, at);
-}
 
 EXPORT int close(int fd) {
   if (penstock_is_own(fd)) {
@@ -97,8 +85,8 @@ EXPORT int close(int fd) {
   if (file == NULL) return result;
   const int error = errno;
   const int theirs = penstock_release(file);
-  errno = theirs != 0 && result == 0 ? theirs : error;
-  return theirs != 0 ? -1 : result;
+  errno = error;
+  return penstock_outcome(result, theirs);
 }
 
 static int close_between(unsigned first, unsigned last, int flags) {

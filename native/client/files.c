@@ -184,6 +184,11 @@ int penstock_closed_unseen(int fd, penstock_file* held) {
   return penstock_release(held);
 }
 
+int penstock_outcome(int result, int theirs) {
+  if (result == 0 && theirs != 0) errno = theirs;
+  return theirs != 0 ? -1 : result;
+}
+
 void penstock_closed(unsigned first, unsigned last) {
   const int top = atomic_load_explicit(&highest, memory_order_relaxed);
   for (int fd = (int)first; first < PENSTOCK_DESCRIPTORS && fd <= top && (unsigned)fd <= last; ++fd) {

@@ -58,6 +58,9 @@ void penstock_not_closed(int fd, penstock_file* file);
 // hold is released.
 int penstock_closed_unseen(int fd, penstock_file* held);
 
+// What a close returns, with errno: the kernel's error before that of the I/O nodes.
+int penstock_outcome(int result, int theirs);
+
 // All descriptors of a range have been, or will be, closed.
 void penstock_closed(unsigned first, unsigned last);
 

@@ -52,8 +52,8 @@ static int close_native(FILE* native, int fd) {
   if (file == NULL) return result;
   const int error = errno;
   const int theirs = penstock_release(file);
-  errno = theirs != 0 && result == 0 ? theirs : error;
-  return theirs != 0 ? EOF : result;
+  errno = error;
+  return penstock_outcome(result, theirs);  // EOF is -1
 }
 
 static int close_cookie(void* of) {
@@ -128,8 +128,8 @@ EXPORT int fclose(FILE* stream) {
   if (file == NULL) return result;
   const int error = errno;
   const int theirs = penstock_closed_unseen(fd, file);
-  errno = theirs != 0 && result == 0 ? theirs : error;
-  return theirs != 0 ? EOF : result;
+  errno = error;
+  return penstock_outcome(result, theirs);  // EOF is -1
 }
 
 static bool redirected;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "charge.h"
+#include "checked_reads.h"
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -56,20 +57,6 @@ DATA(pwritev, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, fro
 DATA(pwritev64, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
 DATA(pwritev2, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
 DATA(pwritev64v2, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
-
-// What the compiler calls instead where it checks arguments.
-EXPORT ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room) {
-  if (bytes > room) abort();
-  return read(fd, data, bytes);
-}
-EXPORT ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room) {
-  if (bytes > room) abort();
-  return pread(fd, data, bytes, at);
-}
-EXPORT ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
-  if (bytes > room) abort();
-  return pread64(fd, data, bytes, at);
-}
 
 // The file system tells where a file lies, as Lustre does: request schedulers ask.
 EXPORT ssize_t fgetxattr(int fd, const char* name, void* value, size_t room) {

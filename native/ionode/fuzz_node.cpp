@@ -17,8 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "check.hpp"
-#include "node.hpp"
+#include "test_client.hpp"
 
 namespace penstock {
 namespace {
@@ -219,19 +218,7 @@ class Rehearsal {
 
   void send(End& end, std::span<const std::uint8_t> data, int passed) {
     if (end.peer < 0 || data.empty()) return;
-    iovec part{const_cast<std::uint8_t*>(data.data()), data.size()};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (passed >= 0) {
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      *header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-      std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-    }
-    ::sendmsg(end.peer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    send_frame(end.peer, data.data(), data.size(), passed, MSG_NOSIGNAL | MSG_DONTWAIT);
     input(*end.connection, EPOLLIN);
     tidy();
   }

@@ -98,10 +98,10 @@ def test_bandwidth_rises_with_io_nodes_until_targets_are_busy(memory: Path) -> N
 
 
 def test_an_io_node_makes_few_large_requests_of_many_small_ones(memory: Path) -> None:
-    """Of eight clients that write 4 KiB in turn, those that wait for a batch are the next one.
+    """Eight clients write 4 KiB in turn; those that were served together are waited for.
 
-    Who comes first after a batch goes alone, and parts the others: how many groups they fall into
-    is chance, so the best of three runs counts.
+    Without that they fall apart, two or three to a request. A client that is late on a busy machine
+    parts them for a while, so the best of three runs counts.
     """
     machine = Forwarded(memory, Emulation(targets=1, rate=400 * MIB, latency=0.01, switch=0.002))
     size, count, clients = 4 * KIB, 16, 8

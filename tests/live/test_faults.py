@@ -174,13 +174,17 @@ def test_a_directory_may_be_removed_under_an_open_file(ours: Layer, first: str) 
     assert ours.node.measured().files == 0
 
 
+@pytest.fixture
+def job(request: pytest.FixtureRequest) -> Layer:
+    """The layer that a test names: served by its user's own I/O node, or by one for all."""
+    layer: Layer = request.getfixturevalue(request.param)
+    return layer
+
+
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "not-yet-opened"])
-@pytest.mark.parametrize("served", ["theirs", "served_as_theirs"])
-def test_a_revoked_permission_is_for_the_next_open(
-    request: pytest.FixtureRequest, served: str, opened: bool
-) -> None:
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+def test_a_revoked_permission_is_for_the_next_open(job: Layer, opened: bool) -> None:
     """What is open stays open; an I/O node that cannot open it any more leaves it to the kernel."""
-    job: Layer = request.getfixturevalue(served)
     said = job.as_without_us(
         "os.close(os.open('other', os.O_CREAT | os.O_WRONLY))\n"
         "with open('other', 'wb', buffering=0) as other: other.write(b'forwarded')\n"
@@ -195,12 +199,9 @@ def test_a_revoked_permission_is_for_the_next_open(
     assert job.pages.total("failed_open") == (0 if opened else 1)
 
 
-@pytest.mark.parametrize("served", ["theirs", "served_as_theirs"])
-def test_a_file_created_read_only_is_written_directly(
-    request: pytest.FixtureRequest, served: str
-) -> None:
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+def test_a_file_created_read_only_is_written_directly(job: Layer) -> None:
     """Only the call that created it may write; the I/O node would have to open it again."""
-    job: Layer = request.getfixturevalue(served)
     said = job.run(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR, 0o444)\n"
         "for k in range(5): os.write(fd, b'%d' % k)\n"
@@ -212,12 +213,9 @@ def test_a_file_created_read_only_is_written_directly(
     assert job.pages.total("failed_open") == 1, "once for the file: it is direct from then on"
 
 
-@pytest.mark.parametrize("served", ["theirs", "served_as_theirs", "ours"])
-def test_a_write_clears_the_bits_that_give_rights_away(
-    request: pytest.FixtureRequest, served: str
-) -> None:
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs", "ours"], indirect=True)
+def test_a_write_clears_the_bits_that_give_rights_away(job: Layer) -> None:
     """Root's I/O node has the right to keep them; a user's write has not."""
-    job: Layer = request.getfixturevalue(served)
     said = job.as_without_us(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.fchmod(fd, 0o6755)\n"
         "os.write(fd, b'x'); print(oct(os.fstat(fd).st_mode & 0o7777))\n"

@@ -79,6 +79,19 @@ def begin(agent: Agent, root: Path) -> Iterator[Callable[[str], subprocess.Popen
         process.communicate(timeout=10)
 
 
+def stall_writes(node: OddNode) -> threading.Event:
+    """Let the I/O node take writes and never answer; the event tells that it took one."""
+    stalled = threading.Event()
+
+    def stall(operation: int, offset: int, count: int) -> None:
+        if operation == WRITE:
+            stalled.set()
+            threading.Event().wait(20)
+
+    node.before = stall
+    return stalled
+
+
 def test_data_goes_through_the_node_and_nothing_else_does(
     python: Any, node: OddNode, root: Path, pages: Pages
 ) -> None:
@@ -218,14 +231,7 @@ def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
 def test_a_stalled_write_is_done_directly_once_its_node_is_gone(
     begin: Any, node: OddNode, root: Path
 ) -> None:
-    stalled = threading.Event()
-
-    def stall(operation: int, offset: int, count: int) -> None:
-        if operation == WRITE:
-            stalled.set()
-            threading.Event().wait(20)
-
-    node.before = stall
+    stalled = stall_writes(node)
     process = begin("fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'data')")
     assert stalled.wait(10)
     with pytest.raises(subprocess.TimeoutExpired):
@@ -450,14 +456,7 @@ def test_a_signal_waits_for_the_call_as_in_the_kernel(begin: Any, node: OddNode)
 
 
 def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node: OddNode) -> None:
-    stalled = threading.Event()
-
-    def stall(operation: int, offset: int, count: int) -> None:
-        if operation == WRITE:
-            stalled.set()
-            threading.Event().wait(20)
-
-    node.before = stall
+    stalled = stall_writes(node)
     process = begin("os.write(os.open('f', os.O_CREAT | os.O_RDWR), b'x')")
     assert stalled.wait(10)
     process.send_signal(signal.SIGTERM)
