@@ -1,8 +1,12 @@
 """Settings for all tests."""
 
 import os
+import signal
 
 from hypothesis import settings
+
+# A shell's background jobs are born deaf to interrupts, and so would be what tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A failure must be the same on every machine, so examples come from a fixed seed; a soak draws new
 # ones each time.

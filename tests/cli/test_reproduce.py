@@ -55,18 +55,13 @@ def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def interrupted(out: Path) -> subprocess.CompletedProcess[str]:
-    # A shell's background jobs are born deaf to interrupts, and so would this child be.
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        process = subprocess.Popen(
-            [*RUN, "demo", "--out", str(out), "--jobs", "1"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-    finally:
-        signal.signal(signal.SIGINT, heard)
+    process = subprocess.Popen(
+        [*RUN, "demo", "--out", str(out), "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     deadline = time.monotonic() + 60
     while not (out / "cells.jsonl").exists() or (out / "cells.jsonl").read_bytes().count(b"\n") < 2:
         assert process.poll() is None, process.communicate()

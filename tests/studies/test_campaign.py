@@ -43,8 +43,6 @@ def work(cell, *, directory, free):
              "value": (cell.workload + 0.1) / 3} for policy in ("a", "b")]
 
 if __name__ == "__main__":
-    # A shell's background jobs are born deaf to interrupts.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     directory, free, cells = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     campaign = Campaign(study="test", version=1, size="fast", seed=0,
                         cells=list(every("one", (0.5,), cells)),
