@@ -108,9 +108,9 @@ def test_a_jobs_bytes_are_counted_and_stay_in_the_totals(state: State, root: Pat
 def test_signals_go_to_the_command(state: State, number: signal.Signals) -> None:
     program = (
         "import signal, sys\n"
-        f"signal.signal({int(number)}, lambda *_: sys.exit(42))\n"
+        f"signal.pthread_sigmask(signal.SIG_BLOCK, [{int(number)}])\n"
         "print('ready', flush=True)\n"
-        "signal.pause()\n"
+        f"sys.exit(42 if signal.sigwait([{int(number)}]) else 1)\n"
     )
     command = [*PENSTOCK, "run", "--state", str(state.folder), "--", sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as job:
