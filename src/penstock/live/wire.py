@@ -1,4 +1,7 @@
-"""The control messages: one JSON object a line, over Unix sockets; each is answered by one line.
+"""The control messages: one JSON object a line, each answered by one line unless it says otherwise.
+
+Neighbouring versions work together: a field that is not known is passed over, one that is not said
+has its default, and nothing is asked of who has an older PROTOCOL than the message.
 
 What the data travels in is another thing: `native/common/wire.h`.
 """
@@ -8,10 +11,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+PROTOCOL = 2
+"""Rises with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What one process tells another."""
 
 
@@ -105,6 +110,11 @@ class Begin(Message, frozen=True, kw_only=True):
     command: list[str]
     user: str
     io_nodes: int | None = None  # as many as it asks for; None: the site's default
+    protocol: int = 1
+    executable: str = ""
+    nodes: Positive = 1  # compute nodes
+    processes: Positive | None = None
+    resumes: str | None = None  # the id that it has from a controller that is gone
 
 
 class Begun(Message, frozen=True, kw_only=True):
@@ -119,6 +129,8 @@ class Begun(Message, frozen=True, kw_only=True):
     above: list[str] = []  # libraries above it
     longest_wait: float = 30.0
     patience: float = 2.0
+    mode: str = "observe"  # or advise, or enforce: only then is its gate ever closed
+    lease: float = 2.0  # seconds that its gate may stay closed without a Beat
 
 
 class Mapped(Message, frozen=True, kw_only=True):
@@ -126,6 +138,45 @@ class Mapped(Message, frozen=True, kw_only=True):
 
     nodes: list[Node]
     stripe: int = 0
+
+
+# Turns. Only an agent that said PROTOCOL 2 or more takes part; its gate is closed between phases.
+
+
+class PhaseBegan(Message, frozen=True, kw_only=True):
+    """From a job, unanswered: a phase began, and waits for its turn if it is enforced."""
+
+    phase: int  # counted from 1 a job
+
+
+class PhaseEnded(Message, frozen=True, kw_only=True):
+    """From a job, unanswered: the phase is over, `idle` seconds ago."""
+
+    phase: int
+    bytes: int
+    seconds: float  # from its turn, or its beginning where there was none, to its last call
+    waited: float  # seconds for its turn
+    idle: float = 0.0
+
+
+class Turn(Message, frozen=True, kw_only=True):
+    """From the controller, unasked: the phase may transfer."""
+
+    phase: int
+    weight: float = 1.0
+
+
+class Hold(Message, frozen=True, kw_only=True):
+    """From the controller, unasked: the phase waits, for these jobs."""
+
+    phase: int
+    behind: list[str] = []
+
+
+class Beat(Message, frozen=True, kw_only=True):
+    """From the controller, unasked, a few times a lease: it lives, and gates may stay closed."""
+
+    mode: str = "enforce"  # the job's mode from now on
 
 
 class Counted(Message, frozen=True, kw_only=True):
