@@ -30,7 +30,8 @@ class Changes:
     """Tells a change of iteration times from noise and from single outliers, by their logarithms.
 
     A two-sided cumulative sum (Page, 1954) of deviations, in units of their spread: each is capped,
-    so that it takes three large ones in a row to raise an alarm, or more of smaller ones.
+    so that it takes three large ones in a row to raise an alarm, or more of smaller ones. Outliers
+    do not move what is expected, and widen the spread a little each.
     """
 
     slack = 1.0
@@ -38,33 +39,34 @@ class Changes:
     alarm = 5.5
     narrowest = 0.1
     """The least spread: who deviates less than three times that is followed, not suspected."""
-    first = 0.25
+    widest_at_first = 0.25
 
     def __init__(self, gain: float) -> None:
         self.gain = gain
-        self.spread_ = self.first
-        self._centre: float | None = None
-        self._observations = 0
+        self.variance_ = 0.0
+        self.observations_ = 0
+        self._centre = 0.0
         self._sums = [0.0, 0.0]
         self._suspects = [(0, 0.0), (0, 0.0)]
 
     def start(self, w_iter: float) -> None:
         """Expect iterations of so many seconds from now on."""
         self._centre = math.log(w_iter)
-        self._observations = 1
+        self.observations_, self.variance_ = 1, 0.0
         self._sums, self._suspects = [0.0, 0.0], [(0, 0.0), (0, 0.0)]
 
-    def observe(self, iteration: float) -> tuple[int, float] | bool:
-        """Return True: as expected; False: an outlier; or, after a change, what is new.
+    def observe(self, iteration: float) -> tuple[float, int]:
+        """Return the iteration, capped if it is an outlier, and 0.
 
-        What is new is the number of iterations since the change, and their mean.
+        Or, if it is the last of some that are a change, their mean, and how many they are.
         """
-        if self._centre is None:
+        if self.observations_ == 0:
             self.start(iteration)
-            return True
-        scale = max(self.spread_, self.narrowest)
-        deviation = math.log(iteration) - self._centre
-        capped = min(max(deviation / scale, -self.cap), self.cap)
+            return iteration, 0
+        early = self.widest_at_first**2 / self.observations_
+        scale = math.sqrt(max(self.variance_, self.narrowest**2) + early)
+        deviation = (math.log(iteration) - self._centre) / scale
+        capped = min(max(deviation, -self.cap), self.cap)
         for side, sign in enumerate((1.0, -1.0)):
             self._sums[side] = max(self._sums[side] + sign * capped - self.slack, 0.0)
             if self._sums[side] == 0:
@@ -74,15 +76,22 @@ class Changes:
             count, total = self._suspects[side] = (count + 1, total + iteration)
             if self._sums[side] > self.alarm:
                 self.start(total / count)
-                return count, total / count
-        self._observations += 1
-        weight = max(1 / self._observations, self.gain)
-        self._centre += weight * capped * scale
-        # The first spread counts as some observations, or two alike iterations would make it none.
-        weight = max(1 / (self._observations + 4), self.gain)
-        variance = self.spread_**2 + weight * ((capped * scale) ** 2 - self.spread_**2)
-        self.spread_ = math.sqrt(variance)
-        return abs(deviation) <= self.cap * scale
+                return total / count, count
+        self._learn(capped, scale, outlier=capped != deviation)
+        if capped == deviation:
+            return iteration, 0
+        return math.exp(self._centre + capped * scale), 0
+
+    def _learn(self, capped: float, scale: float, *, outlier: bool) -> None:
+        if outlier:
+            square = (2 * scale) ** 2
+            weight = self.gain
+        else:
+            self.observations_ += 1
+            weight = max(1 / self.observations_, self.gain)
+            self._centre += weight * capped * scale
+            square = (capped * scale) ** 2
+        self.variance_ += weight * (square - self.variance_)
 
 
 class Period:
@@ -125,9 +134,9 @@ class Period:
     @property
     def std(self) -> float | None:
         """How far single iterations are from w_iter, in seconds; None: not known."""
-        if self._changes is None or self.w_iter_ is None or self._own < 2:
+        if self._changes is None or self.w_iter_ is None or self._changes.observations_ < 3:
             return None
-        return self.w_iter_ * self._changes.spread_
+        return self.w_iter_ * math.sqrt(self._changes.variance_)
 
     @property
     def known(self) -> Prior | None:
@@ -157,22 +166,18 @@ class Period:
     def _observe(self, iteration: float) -> None:
         if not 0 < iteration < math.inf:
             return
-        verdict = True if self._changes is None else self._changes.observe(iteration)
         self._own += 1
-        if isinstance(verdict, tuple):
-            self.observations_, self.w_iter_ = verdict
-        elif verdict:
-            self.observations_ += 1
-            if self.w_iter_ is None:
-                self.w_iter_ = iteration
-            else:
-                self.w_iter_ += max(1 / self.observations_, self.gain) * (iteration - self.w_iter_)
-        self._tell()
-
-    def _tell(self) -> None:
-        if self.w_iter_ is None:
-            return
-        if self.told_ is None or not (
+        self.observations_ += 1
+        changed = 0
+        if self._changes is not None:
+            iteration, changed = self._changes.observe(iteration)
+        if changed or self.w_iter_ is None:
+            self.w_iter_ = iteration
+            self.observations_ = max(changed, 1)
+        else:
+            self.w_iter_ += max(1 / self.observations_, self.gain) * (iteration - self.w_iter_)
+        near = self.told_ is not None and (
             self.told_ / self.hysteresis < self.w_iter_ < self.told_ * self.hysteresis
-        ):
+        )
+        if not near:
             self.told_ = self.w_iter_

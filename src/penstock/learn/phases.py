@@ -53,7 +53,7 @@ class Gap:
         self.longest = longest
         self.floor = shortest / 2
         """Pauses below this are not looked at: samples do not show them."""
-        self.seconds = math.sqrt(shortest * longest)
+        self.seconds = shortest
         self._pauses: dict[int, tuple[float, float]] = {}
 
     def learn(self, pause: float) -> None:
