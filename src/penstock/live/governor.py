@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.config import Config
 from penstock.errors import InputError
-from penstock.learn.periods import Period
+from penstock.learn.periods import Period, Prior
 from penstock.ledger import Ledger, knows
 from penstock.live import wire
 from penstock.live.jobs import Job
@@ -25,6 +25,10 @@ BEATS = 4
 SILENCE = 3.0
 """Seconds without a word from a job's agent after which its turn goes to others."""
 log = logging.getLogger("penstock.controller")
+
+
+def _period(job: Known) -> Period:
+    return Period.live(None if job.w_iter is None else Prior(w_iter=job.w_iter))
 
 
 class Governor:
@@ -47,7 +51,7 @@ class Governor:
         manager = Manager(
             sharing=sharing,
             view=ledger,
-            learn=Period,
+            learn=_period,
             arbitrate=None if arbiter is None else arbiter.handle,
         )
         self.turns = Turns(manager, ledger)
