@@ -1,8 +1,10 @@
 """The store behind a service that waits for nothing: one thread writes, in batches.
 
-The newest row of a key wins, so that what waits to be written is bounded by what there is. All that
-waits is written in one transaction: a crash loses the last batch as a whole, and totals and jobs
-agree. While the store fails, its service goes on and what is to be written waits in memory.
+The newest row of a key wins, so that what waits to be written is bounded by what there is. Jobs
+that begin and end are written soon and in one transaction with the totals, so that these agree
+after a crash. How far jobs are, and what is learned of them, may wait longer for more of its kind:
+jobs count for themselves and say it again. While the store fails, its service goes on and all waits
+in memory.
 """
 
 import asyncio
@@ -11,16 +13,18 @@ import math
 import threading
 import time
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from penstock.live.store.opening import StoreError, one_line
 from penstock.live.store.records import EndedJob, Family, Knowledge, Recalled, RunningJob
 from penstock.live.store.store import Changes, Store
 
-EVERY = 0.2
-"""Seconds that changes wait for others to be written with."""
+SOON = 0.2
+"""Seconds that beginnings and ends wait for others to be written with."""
+LATER = 2.0
+"""Seconds that progress and knowledge wait."""
 ROWS = 2000
-"""As many changes do not wait."""
+"""As many beginnings and ends do not wait."""
 MOST = 50_000
 """Changes that wait while the store fails; beyond, those that waited longest are dropped."""
 SLOWEST_RETRY = 10.0
@@ -37,9 +41,9 @@ Change = TypeVar("Change")
 class Keeper:
     """Remembers for a controller; no call but `close` and `flush` waits. A context manager."""
 
-    def __init__(self, store: Store, *, every: float = EVERY, history: float = HISTORY) -> None:
-        """Load all that is known, and begin to write; StoreError: it cannot be read."""
-        self._store, self._every, self._history = store, every, history
+    def __init__(self, store: Store, *, history: float = HISTORY) -> None:
+        """Load all that is known, and begin to write; StoreError: it cannot be."""
+        self._store, self._history = store, history
         self.memory = store.load()
         self.families = self.memory.families
         self.totals = self.memory.totals
@@ -50,9 +54,10 @@ class Keeper:
         self.failing: str | None = None  # why nothing can be written, while it cannot
         self._told: set[str] = set()  # kinds of failures that are in the log, since all was well
         self._changed = threading.Condition()
-        self._waiting, self._batch = Changes(), Changes()
-        self._waits_since: float | None = None  # the oldest change of each
-        self._batch_since: float | None = None
+        # In none of them, in one, or in the batch and newer in another, is a key's change.
+        self._soon, self._later, self._batch = Changes(), Changes(), Changes()
+        self._soon_since = self._later_since = self._batch_since = math.inf  # the oldest of each
+        self._begun = {job.id for job in self.memory.running}
         self._hurry, self._closing_until = False, math.inf
         self._pruned = -math.inf
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
@@ -75,8 +80,8 @@ class Keeper:
         if self._reserved - self._serial < RESERVED // 2:
             self._reserved = self._serial + RESERVED
             with self._changed:
-                self._waiting.serial = self._reserved
-                self._note()
+                self._soon.serial = self._reserved
+                self._note_soon()
         return self._serial
 
     def recall(self, family: Family) -> Recalled | None:
@@ -87,35 +92,39 @@ class Keeper:
         """Remember what is known of a family; what it leaves open stays as it was."""
         merged, forgotten = self.families.learn(family, knowledge)
         with self._changed:
-            _newest(self._waiting.families, family, merged)
+            _newest(self._later.families, family, merged)
             if forgotten is not None:
-                _newest(self._waiting.families, forgotten, None)
-            self._note()
+                _newest(self._later.families, forgotten, None)
+            self._note_later()
 
     def running(self, job: RunningJob) -> None:
-        """Remember how far a running job is."""
+        """Remember a job that began, or how far it is."""
         with self._changed:
-            _newest(self._waiting.jobs, job.id, job)
-            self._note()
+            if job.id in self._begun and job.id not in self._soon.jobs:
+                _newest(self._later.jobs, job.id, job)
+                self._note_later()
+            else:
+                self._begun.add(job.id)
+                self._put_soon(job.id, job)
 
     def ended(self, job: EndedJob) -> None:
         """Remember a job that ended; once a job: it is added to the totals."""
         with self._changed:
+            self._begun.discard(job.id)
             self.totals = self.totals.plus(job)
-            self._waiting.totals = self.totals
-            _newest(self._waiting.jobs, job.id, job)
-            self._note()
+            self._soon.totals = self.totals
+            self._put_soon(job.id, job)
 
     def forget(self, job: str) -> None:
         """Forget a running job as if it had never begun."""
         with self._changed:
-            _newest(self._waiting.jobs, job, None)
-            self._note()
+            self._begun.discard(job)
+            self._put_soon(job, None)
 
     async def find_ended(self, job: str) -> EndedJob | None:
         """Return what is told of a job that ended; StoreError: the store does not answer."""
         with self._changed:
-            unwritten = self._waiting.jobs.get(job) or self._batch.jobs.get(job)
+            unwritten = self._soon.jobs.get(job) or self._batch.jobs.get(job)
         if isinstance(unwritten, EndedJob):
             return unwritten
         return await asyncio.to_thread(self._store.ended, job)
@@ -123,14 +132,14 @@ class Keeper:
     @property
     def waiting(self) -> int:
         """Changes that are not written yet."""
-        return len(self._waiting) + len(self._batch)
+        return len(self._soon) + len(self._later) + len(self._batch)
 
     @property
     def lag_seconds(self) -> float:
-        """How long the oldest change that is not written has waited."""
+        """How long the oldest change that is not written has waited: while all is well, seconds."""
         with self._changed:
-            since = [at for at in (self._waits_since, self._batch_since) if at is not None]
-            return time.monotonic() - min(since) if since else 0.0
+            oldest = min(self._soon_since, self._later_since, self._batch_since)
+        return 0.0 if oldest == math.inf else time.monotonic() - oldest
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until all is written; say whether it is."""
@@ -142,69 +151,85 @@ class Keeper:
     def close(self, timeout: float = 10.0) -> bool:
         """Write what is left, then close the store; say whether all was written."""
         with self._changed:
-            if self._closing_until == math.inf:
-                self._waiting.serial = self._serial  # numbers reserved and not given are free again
-                self._note()
+            if not self._closing():
+                self._soon.serial = self._serial  # numbers reserved and not given are free again
+                self._note_soon()
                 self._closing_until = time.monotonic() + timeout
             self._changed.notify_all()
         self._thread.join(timeout + 1.0)
         if self.waiting:
-            log.error("store: %d changes are lost: %s", self.waiting, self.failing or "no answer")
+            log.error("%s: %d changes are lost: %s", self._store.where, self.waiting, self.failing)
         if not self._thread.is_alive():
             self._store.close()
         return not self.waiting
 
-    def _note(self) -> None:
-        """Take note that something waits; the caller has the lock."""
-        if self._waits_since is None:
-            self._waits_since = time.monotonic()
+    # The caller of these has the lock.
+
+    def _put_soon(self, job: str, change: RunningJob | EndedJob | None) -> None:
+        self._later.jobs.pop(job, None)
+        _newest(self._soon.jobs, job, change)
+        self._note_soon()
+
+    def _note_soon(self) -> None:
+        if self._soon_since == math.inf:
+            self._soon_since = time.monotonic()
             self._changed.notify_all()
-        elif len(self._waiting) >= ROWS:
+        elif len(self._soon) == ROWS:
             self._changed.notify_all()
-            self._drop_beyond_most()
+        self._drop_beyond_most()
+
+    def _note_later(self) -> None:
+        if self._later_since == math.inf:
+            self._later_since = time.monotonic()
+            self._changed.notify_all()
+        self._drop_beyond_most()
 
     def _drop_beyond_most(self) -> None:
-        waiting = self._waiting
-        while len(waiting) > MOST:
-            if len(waiting.jobs) >= len(waiting.families):
-                del waiting.jobs[next(iter(waiting.jobs))]
-            else:
-                del waiting.families[next(iter(waiting.families))]
+        while len(self._soon) + len(self._later) > MOST:
             self.dropped_total += 1
-            self._tell("full", f"more than {MOST} changes wait; the oldest are dropped")
+            self._tell("full", f"has more than {MOST} changes waiting; the oldest are dropped")
+            kinds: list[dict[Any, Any]] = [self._soon.jobs, self._soon.families]
+            longest = max(*kinds, self._later.jobs, self._later.families, key=len)
+            del longest[next(iter(longest))]
+
+    def _closing(self) -> bool:
+        return self._closing_until < math.inf
 
     def _run(self) -> None:
         delay = 0.0
         while self._take(delay):
-            delay = 0.0 if self._attempt() else min(max(2 * delay, self._every), SLOWEST_RETRY)
+            delay = 0.0 if self._attempt() else min(max(2 * delay, SOON), SLOWEST_RETRY)
 
     def _take(self, delay: float) -> bool:
         """Wait for a batch, `delay` after a failure; False: there is nothing more to do."""
         with self._changed:
             if delay and self._closing():
-                self._changed.wait(min(delay, self._every))
+                self._changed.wait(min(delay, SOON))
             elif delay:
                 self._changed.wait_for(self._closing, delay)
             else:
                 self._await_batch()
-            self._hurry = False
-            if self._closing() and (not self._waiting or time.monotonic() >= self._closing_until):
+            now = time.monotonic()
+            if self._closing() and (not self.waiting or now >= self._closing_until):
                 return False
-            self._batch, self._waiting = self._waiting, Changes()
-            self._batch_since, self._waits_since = self._waits_since, None
+            self._batch, self._soon = self._soon, Changes()
+            self._batch_since, self._soon_since = self._soon_since, math.inf
+            if self._hurry or self._closing() or now >= self._later_since + LATER:
+                self._batch, self._later = self._batch.under(self._later), Changes()
+                self._batch_since = min(self._batch_since, self._later_since)
+                self._later_since = math.inf
+            self._hurry = False
             return True
 
     def _await_batch(self) -> None:
-        prune_in = self._pruned + PRUNE_EVERY - time.monotonic()
-        self._changed.wait_for(lambda: self._closing() or bool(self._waiting), prune_in)
-        if self._waits_since is not None:
-            ready_in = self._waits_since + self._every - time.monotonic()
-            self._changed.wait_for(
-                lambda: self._closing() or self._hurry or len(self._waiting) >= ROWS, ready_in
+        while not (self._closing() or self._hurry or len(self._soon) >= ROWS):
+            due = min(
+                self._soon_since + SOON, self._later_since + LATER, self._pruned + PRUNE_EVERY
             )
-
-    def _closing(self) -> bool:
-        return self._closing_until < math.inf
+            left = due - time.monotonic()
+            if left <= 0:
+                return
+            self._changed.wait(left)
 
     def _attempt(self) -> bool:
         """Write the batch, or put it back; say which."""
@@ -215,8 +240,8 @@ class Keeper:
         ) as error:  # whatever it is, the service goes on and the batch is tried again
             self._failed(error)
             with self._changed:
-                self._waiting, self._batch = self._batch.under(self._waiting), Changes()
-                self._waits_since, self._batch_since = self._batch_since, None
+                self._soon, self._batch = self._batch.under(self._soon), Changes()
+                self._soon_since, self._batch_since = self._batch_since, math.inf
                 self._drop_beyond_most()
             return False
         for why in refused:
@@ -224,7 +249,7 @@ class Keeper:
             self._tell("row", f"a row is refused and left out: {why}")
         with self._changed:
             self.written_total += len(self._batch) - len(refused)
-            self._batch, self._batch_since = Changes(), None
+            self._batch, self._batch_since = Changes(), math.inf
             self._changed.notify_all()
         if self.failing is not None:
             log.warning("%s can be written again", self._store.where)

@@ -12,6 +12,8 @@ LONGEST_NAME = 512
 
 def storable(text: str, most: int = LONGEST_NAME) -> str:
     """Return a text as any database takes it: UTF-8, no zero byte, not too long."""
+    if len(text) <= most and text.isascii() and "\0" not in text:
+        return text
     encoded = text.replace("\0", "\ufffd").encode("utf-8", "replace")
     return encoded[:most].decode("utf-8", "ignore")
 
@@ -45,14 +47,11 @@ class Knowledge:
 
     def over(self, old: "Knowledge") -> "Knowledge":
         """Return this knowledge, with the old one's word where this has none."""
-        return replace(
-            self,
-            **{
-                each.name: getattr(old, each.name)
-                for each in fields(self)
-                if getattr(self, each.name) is None
-            },
-        )
+        unsaid = {name: getattr(old, name) for name in _UNSAID if getattr(self, name) is None}
+        return replace(self, **unsaid) if unsaid else self
+
+
+_UNSAID = [each.name for each in fields(Knowledge) if each.default is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

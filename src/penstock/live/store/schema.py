@@ -7,6 +7,7 @@ in: no row may be refused by one database and taken by the other.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -132,61 +133,69 @@ def prepare(connection: Connection, where: str) -> None:
         connection.execute(version.update().values(version=at))
 
 
-def _text(value: str) -> str:
-    return storable(value)
-
-
 def whole(value: int) -> int:
     """Return a number as a 64-bit column takes it."""
-    return max(-_WHOLE, min(int(value), _WHOLE))
+    return value if -_WHOLE <= value <= _WHOLE else (_WHOLE if value > 0 else -_WHOLE)
 
 
 def _real(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return value if math.isfinite(value) else None
 
 
-def _encoded(value: Any) -> str:
-    match value:
-        case tuple():  # a command
-            kept, room = [], LONGEST_COMMAND
-            for word in value:
-                kept.append(storable(word, room))
-                room -= len(kept[-1].encode()) + 1
-                if room <= 0:
-                    break
-            value = kept
-        case Mapping():
-            value = {
-                storable(key) if isinstance(key, str) else key: number
-                for key, number in value.items()
-                if math.isfinite(number)
-            }
+@lru_cache(4096)  # a job's stays the same, and is written with every phase
+def _command(words: tuple[str, ...]) -> str:
+    kept, room = [], LONGEST_COMMAND
+    for word in words:
+        kept.append(storable(word, room))
+        room -= len(kept[-1].encode()) + 1
+        if room <= 0:
+            break
+    return msgspec.json.encode(kept).decode()
+
+
+def _curve(curve: Mapping[int, float]) -> str:
+    return _mapping({count: value for count, value in curve.items() if math.isfinite(value)})
+
+
+def _mapping(value: Mapping[Any, float]) -> str:
     return msgspec.json.encode(value).decode()
 
 
+_BY_NAME: dict[str, Callable[[Any], Any]] = {
+    "command": _command,
+    "counters": _mapping,
+    "curve": _curve,
+}
+
+
 def _encoder(column: Column[Any]) -> Callable[[Any], Any]:
-    if "json" in column.info:
-        return _encoded
+    if column.name in _BY_NAME:
+        return _BY_NAME[column.name]
     if isinstance(column.type, BigInteger):
         return whole
-    return _real if isinstance(column.type, Double) else _text
+    return _real if isinstance(column.type, Double) else storable
 
 
-_ENCODERS = {
-    table: [(column.name, _encoder(column)) for column in table.columns]
-    for table in (running, ended, families)
+def _writer(table: Table, *kinds: Any) -> list[tuple[int, str, Callable[[Any], Any]]]:
+    """Return, a column, the record that it is of, its name, and what makes its value storable."""
+    of = {each.name: part for part, kind in enumerate(kinds) for each in fields(kind)}
+    return [(of[column.name], column.name, _encoder(column)) for column in table.columns]
+
+
+_WRITERS = {
+    running: _writer(running, RunningJob),
+    ended: _writer(ended, EndedJob),
+    families: _writer(families, Family, Knowledge),
 }
 
 
 def row(table: Table, *records: Any) -> dict[str, Any]:
-    """Return the row of a record, or of several that make it up together."""
-    values = {
-        each.name: getattr(record, each.name) for record in records for each in fields(record)
-    }
-    return {
-        name: None if values[name] is None else encode(values[name])
-        for name, encode in _ENCODERS[table]
-    }
+    """Return the row of a record, or of those that make it up together."""
+    made = {}
+    for part, name, encode in _WRITERS[table]:
+        value = getattr(records[part], name)
+        made[name] = None if value is None else encode(value)
+    return made
 
 
 def reader(kind: type[Record], table: Table) -> Callable[[Sequence[Any]], Record]:

@@ -1,6 +1,7 @@
 """The store: what a controller knows beyond its own life. Every call is one transaction."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -29,6 +30,9 @@ Key = TypeVar("Key")
 Change = TypeVar("Change")
 Row = dict[str, Any]
 Step = tuple[Any, list[Row]]
+SLICE, PAUSE = 50, 1e-4
+"""Rows after which a writer sleeps for so many seconds: Python runs one thread at a time, and lets
+a busy one go on for 5 ms, which is long for who waits for a turn."""
 _SERIAL = "serial"
 _TOTALS = ("forwarded_bytes", "direct_bytes", "fail_opens")
 _REFUSED = (DataError, IntegrityError)
@@ -203,7 +207,9 @@ class Store:
 
         def rows(table: Table, records: Iterable[tuple[Any, ...]]) -> list[Row]:
             made = []
-            for parts in records:
+            for number, parts in enumerate(records, 1):
+                if number % SLICE == 0:
+                    time.sleep(PAUSE)
                 try:
                     made.append(schema.row(table, *parts))
                 except (TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -237,7 +243,9 @@ def _key(family: Family) -> Row:
 
 def _write(connection: Connection, steps: list[Step]) -> None:
     for statement, rows in steps:
-        connection.execute(statement, rows)
+        for start in range(0, len(rows), SLICE):
+            connection.execute(statement, rows[start : start + SLICE])
+            time.sleep(PAUSE)
 
 
 def _write_singly(connection: Connection, steps: list[Step]) -> list[str]:
@@ -257,7 +265,7 @@ def _read(
     connection: Connection, rows: Select[Any], read: Callable[[Sequence[Any]], Record]
 ) -> Iterator[Record]:
     """Return the records of rows; a row that cannot be read is passed over."""
-    for row in connection.execute(rows):
+    for row in connection.execute(rows).all():
         try:
             yield read(row)
         except (ValueError, TypeError) as error:
