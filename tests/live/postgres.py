@@ -79,6 +79,12 @@ class Postgres:
         with self._connect() as connection:
             connection.execute(statement)
 
+    def locked(self) -> bool:
+        """Say whether a session has an advisory lock, in whichever database."""
+        with self._connect() as connection:
+            found = connection.execute("SELECT FROM pg_locks WHERE locktype = 'advisory'")
+            return found.fetchone() is not None
+
     def database(self) -> str:
         """Return the URL of a new, empty database."""
         name = f"store{next(self._names)}"

@@ -21,7 +21,7 @@ from penstock.live.store.store import Changes, Store
 
 SOON = 0.2
 """Seconds that beginnings and ends wait for others to be written with."""
-LATER = 2.0
+LATER = 5.0
 """Seconds that progress and knowledge wait."""
 ROWS = 2000
 """As many beginnings and ends do not wait."""
@@ -185,11 +185,14 @@ class Keeper:
         self._drop_beyond_most()
 
     def _drop_beyond_most(self) -> None:
-        while len(self._soon) + len(self._later) > MOST:
+        if len(self._soon) + len(self._later) <= MOST:
+            return
+        both = (self._soon, self._later)
+        kinds: list[dict[Any, Any]] = [*(of.jobs for of in both), *(of.families for of in both)]
+        while sum(map(len, kinds)) > MOST:
             self.dropped_total += 1
             self._tell("full", f"has more than {MOST} changes waiting; the oldest are dropped")
-            kinds: list[dict[Any, Any]] = [self._soon.jobs, self._soon.families]
-            longest = max(*kinds, self._later.jobs, self._later.families, key=len)
+            longest = max(kinds, key=len)
             del longest[next(iter(longest))]
 
     def _closing(self) -> bool:
@@ -206,7 +209,7 @@ class Keeper:
             if delay and self._closing():
                 self._changed.wait(min(delay, SOON))
             elif delay:
-                self._changed.wait_for(self._closing, delay)
+                self._changed.wait_for(lambda: self._closing() or self._hurry, delay)
             else:
                 self._await_batch()
             now = time.monotonic()

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from penstock.errors import InputError
@@ -134,29 +134,33 @@ def _file(url: URL) -> Opened:
             _create(path, where)
         engine = _on_file(path)
         stack.callback(engine.dispose)
+        if path.stat().st_size == 0:
+            # A fine database to SQLite, and to us one that was cut off.
+            raise _damaged(where, path, "it is empty")
         try:
             with engine.begin() as connection:
-                if (found := _damage(path, connection)) is None:
-                    schema.prepare(connection, where)
-        except DatabaseError as error:
-            found = one_line(error.orig or error)
-        if found is not None:
+                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+                if found != "ok":
+                    raise _damaged(where, path, one_line(ValueError(found)))
+                schema.prepare(connection, where)
+        except SQLAlchemyError as error:
+            cause = StoreError.of(error)
+            if cause.kind.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+                raise _damaged(where, path, str(cause)) from None
             raise InputError(
-                f"{where} cannot be used ({found}); move it away, with {path.name}-wal, and put a "
-                "copy in its place, or begin anew without one"
-            )
+                f"{where} cannot be used: {cause}; see who else has it open, and its permissions"
+            ) from None
         first = path.stat()
         return Opened(
             engine=engine, where=where, check=lambda: _same(path, first), release=stack.pop_all()
         )
 
 
-def _damage(path: Path, connection: Connection) -> str | None:
-    # An empty file is a fine database to SQLite, and to us one that was cut off.
-    if path.stat().st_size == 0:
-        return "it is empty"
-    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-    return None if found == "ok" else one_line(ValueError(found))
+def _damaged(where: str, path: Path, found: str) -> InputError:
+    return InputError(
+        f"{where} is damaged: {found}; move it away, with {path.name}-wal, and put a copy in its "
+        "place, or begin anew without one"
+    )
 
 
 def _on_file(path: Path, *, pragmas: tuple[str, ...] = _FILE) -> Engine:
