@@ -15,7 +15,12 @@ from typing import Any
 import psycopg
 
 WAIT = 30.0
-BINARIES = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+
+
+def binaries() -> Path:
+    """Return where Debian keeps the newest server's programs."""
+    found = Path("/usr/lib/postgresql").glob("*/bin")
+    return max(found, key=lambda path: float(path.parent.name))
 
 
 class Postgres:
@@ -30,7 +35,7 @@ class Postgres:
         self._names = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
         subprocess.run(
-            [BINARIES / "initdb", "-D", self.data, "-U", "penstock", "-A", "trust", "--no-sync"],
+            [binaries() / "initdb", "-D", self.data, "-U", "penstock", "-A", "trust", "--no-sync"],
             cwd=folder,
             stdout=subprocess.DEVNULL,
             check=True,
@@ -56,7 +61,7 @@ class Postgres:
     def _begin(self) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [BINARIES / "postgres", "-D", self.data, "-k", self.folder, "-h", "", "-F"],
+                [binaries() / "postgres", "-D", self.data, "-k", self.folder, "-h", "", "-F"],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

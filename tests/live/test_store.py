@@ -271,7 +271,7 @@ def test_a_row_of_nonsense_costs_that_row_alone(
     assert "passed over" in caplog.text
 
 
-def test_a_password_is_asked_for_by_no_message_of_a_server(postgres: Postgres) -> None:
+def test_a_server_that_lets_nobody_in_is_quoted_without_the_password(postgres: Postgres) -> None:
     url = postgres.database().replace("penstock@", "nobody:secret@")
     with pytest.raises(InputError, match="nobody") as refused:
         Store(url)

@@ -262,6 +262,35 @@ def opened_in_time(url: str) -> Iterator[Store]:
         yield store
 
 
+class Refusing(Store):
+    """A store that can be read, and written to only when it may."""
+
+    may = False
+
+    def write(self, changes: Changes) -> list[str]:
+        if not self.may:
+            raise StoreError("full", "the disk is full")
+        return super().write(changes)
+
+
+def test_numbers_that_could_not_be_written_down_do_not_come_twice(url: str) -> None:
+    """A controller that starts under a full disk and crashes is followed by another such one."""
+    with Keeper(Store(url)) as kept:
+        assert kept.serial() == 1
+    store = Refusing(url)
+    kept = Keeper(store)
+    now = time.time()
+    first = [kept.serial(), kept.serial()]
+    assert first[0] >= int(now)
+    assert first[1] == first[0] + 1
+    store.may = True
+    assert kept.flush(WAIT)
+    assert kept.serial() == first[1] + 1
+    assert kept.close()
+    with Keeper(Store(url)) as kept:
+        assert kept.serial() == first[1] + 2
+
+
 def test_a_controller_that_ended_well_gives_unused_numbers_back(url: str) -> None:
     for life in range(3):
         with Keeper(Store(url)) as kept:

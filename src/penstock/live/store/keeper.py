@@ -29,7 +29,7 @@ MOST = 50_000
 """Changes that wait while the store fails; beyond, those that waited longest are dropped."""
 SLOWEST_RETRY = 10.0
 RESERVED = 10_000
-"""Numbers of jobs that are taken out of the store ahead: a crash skips them, none comes twice."""
+"""Numbers of jobs that are written down ahead: a crash skips them, and none comes twice."""
 HISTORY = 90 * 86400.0
 """Seconds that jobs are told of after their end."""
 PRUNE_EVERY = 3600.0
@@ -42,14 +42,13 @@ class Keeper:
     """Remembers for a controller; no call but `close` and `flush` waits. A context manager."""
 
     def __init__(self, store: Store, *, history: float = HISTORY) -> None:
-        """Load all that is known, and begin to write; StoreError: it cannot be."""
+        """Load all that is known, and begin to write; StoreError: it cannot be read."""
         self._store, self._history = store, history
         self.memory = store.load()
         self.families = self.memory.families
         self.totals = self.memory.totals
         self._serial = self.memory.serial
-        self._reserved = self._serial + RESERVED
-        store.write(Changes(serial=self._reserved))
+        self._written = self._serial  # numbers up to here are spoken for, also after a crash
         self.failed_total = self.dropped_total = self.written_total = 0
         self.failing: str | None = None  # why nothing can be written, while it cannot
         self._told: set[str] = set()  # kinds of failures that are in the log, since all was well
@@ -60,6 +59,9 @@ class Keeper:
         self._begun = {job.id for job in self.memory.running}
         self._hurry, self._closing_until = False, math.inf
         self._pruned = -math.inf
+        self._reserved = self._serial + RESERVED
+        self._batch, self._batch_since = Changes(serial=self._reserved), time.monotonic()
+        self._attempt()
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._thread.start()
 
@@ -76,13 +78,15 @@ class Keeper:
 
     def serial(self) -> int:
         """Return a number that no job had before and none will have."""
-        self._serial += 1
-        if self._reserved - self._serial < RESERVED // 2:
-            self._reserved = self._serial + RESERVED
-            with self._changed:
-                self._soon.serial = self._reserved
+        with self._changed:
+            self._serial += 1
+            if self._serial > self._written:
+                # Nobody would know of it after a crash; the clock's next number is new then, too.
+                self._serial = max(self._serial, int(time.time()))
+            if self._reserved - self._serial < RESERVED // 2:
+                self._reserved = self._soon.serial = self._serial + RESERVED
                 self._note_soon()
-        return self._serial
+            return self._serial
 
     def recall(self, family: Family) -> Recalled | None:
         """Return what is known of a family, or of the nearest size."""
@@ -201,7 +205,11 @@ class Keeper:
     def _run(self) -> None:
         delay = 0.0
         while self._take(delay):
-            delay = 0.0 if self._attempt() else min(max(2 * delay, SOON), SLOWEST_RETRY)
+            if self._attempt():
+                self._prune()
+                delay = 0.0
+            else:
+                delay = min(max(2 * delay, SOON), SLOWEST_RETRY)
 
     def _take(self, delay: float) -> bool:
         """Wait for a batch, `delay` after a failure; False: there is nothing more to do."""
@@ -238,9 +246,7 @@ class Keeper:
         """Write the batch, or put it back; say which."""
         try:
             refused = self._store.write(self._batch) if self._batch else []
-        except (
-            Exception
-        ) as error:  # whatever it is, the service goes on and the batch is tried again
+        except Exception as error:  # whatever it is: the service goes on, and this is tried again
             self._failed(error)
             with self._changed:
                 self._soon, self._batch = self._batch.under(self._soon), Changes()
@@ -251,14 +257,14 @@ class Keeper:
             self.dropped_total += 1
             self._tell("row", f"a row is refused and left out: {why}")
         with self._changed:
+            if self.failing is not None:
+                log.warning("%s can be written again", self._store.where)
+                self.failing = None
+                self._told.clear()
             self.written_total += len(self._batch) - len(refused)
+            self._written = self._batch.serial or self._written
             self._batch, self._batch_since = Changes(), math.inf
             self._changed.notify_all()
-        if self.failing is not None:
-            log.warning("%s can be written again", self._store.where)
-            self.failing = None
-            self._told.clear()
-        self._prune()
         return True
 
     def _prune(self) -> None:

@@ -142,8 +142,12 @@ def _real(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@lru_cache(4096)  # a job's stays the same, and is written with every phase
-def _command(words: tuple[str, ...]) -> str:
+def _command(words: Sequence[str]) -> str:
+    return _words(tuple(words))
+
+
+@lru_cache(4096)  # a job's stay the same, and are written with every phase
+def _words(words: tuple[str, ...]) -> str:
     kept, room = [], LONGEST_COMMAND
     for word in words:
         kept.append(storable(word, room))
@@ -158,7 +162,7 @@ def _curve(curve: Mapping[int, float]) -> str:
 
 
 def _mapping(value: Mapping[Any, float]) -> str:
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(dict(value)).decode()
 
 
 _BY_NAME: dict[str, Callable[[Any], Any]] = {
