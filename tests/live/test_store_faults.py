@@ -144,6 +144,22 @@ def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> N
     assert not path.exists()
 
 
+def test_all_is_written_without_being_asked_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LATER", 0.5)
+    kept = Keeper(Store(url))
+    for change in (
+        lambda: kept.running(running(1)),
+        lambda: kept.running(running(1, phases=9)),
+        lambda: kept.learn(family(), KNOWN),
+        lambda: kept.ended(ended(1)),
+    ):
+        written = kept.written_total
+        change()
+        until(lambda: not kept.waiting, "nothing is written")
+        assert kept.written_total > written
+    kept.close()
+
+
 class Stuck(Store):
     """A store whose database does not answer until it may."""
 
