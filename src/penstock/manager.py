@@ -131,7 +131,9 @@ class Manager:
         phase.open_resources.discard(event.resource)
         if taken and phase.group is not Own.GROUP:
             mates = self._groups[event.resource, phase.group]
+            # A live phase may end while it waits: its job died, or its gate opened by itself.
             mates.admitted = [t for t in mates.admitted if t.request.job.id != event.job]
+            mates.waiting = [t for t in mates.waiting if t.request.job.id != event.job]
             yield from self._choose(event.resource, mates)
         if not phase.open_resources:
             del self._phases[event.job]

@@ -1,0 +1,386 @@
+"""Records of live days: what was written is read back, and a replay decides the same."""
+
+import gzip
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from records import LIVE, arbiters, days, header, run, write
+from strategies import examples
+
+from penstock import registry
+from penstock.errors import InputError
+from penstock.ledger import KNOWN
+from penstock.logbook import Chosen, Entry, Header, Logbook, LogbookWriter, replay
+from penstock.logbook.lines import decode, encode
+from penstock.model import (
+    Admit,
+    Event,
+    Hold,
+    Job,
+    JobEnded,
+    JobStarted,
+    Measured,
+    PhaseBegan,
+    PhaseEnded,
+    SetShare,
+    Tune,
+    WakeAt,
+    Woke,
+)
+
+DAY = 86400.0
+WITHIN = 10.0
+
+
+def a_day(count: int = 3) -> list[Event]:
+    """One job after the other, `count` phases each."""
+    events: list[Event] = []
+    for serial in range(2):
+        events.append(JobStarted(time=0.0, job=Job(id=f"j{serial}", serial=serial)))
+    for i in range(count):
+        for name in ("j0", "j1"):
+            events.append(PhaseBegan(time=i * 10.0, job=name, resources=(0,)))
+        for name in ("j0", "j1"):
+            events.append(PhaseEnded(time=i * 10.0 + 5.0, job=name, resource=0, io=2.0))
+    return events
+
+
+def plain(entries: object) -> list[Entry]:
+    return [replace(entry, where="") for entry in entries]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("policy", LIVE)
+@examples(25)
+@given(events=days(), learn=st.sampled_from([None, {}, {"gain": 0.5}]), arbiter=arbiters())
+def test_a_replay_decides_the_same(
+    policy: str, events: list[Event], learn: dict[str, float] | None, arbiter: dict[str, object]
+) -> None:
+    """Determinism: nothing but the events, in a file and back, goes into a decision."""
+    with tempfile.TemporaryDirectory() as directory:
+        made = header(policy, learn=learn, **arbiter)
+        entries = run(made, events)
+        (path,) = write(Path(directory), made, entries)
+        logbook = Logbook(path)
+        assert plain(logbook) == entries
+        replayed = replay(logbook)
+        assert replayed.first_difference is None
+        assert replayed.events == len(events)
+        assert replayed.actions == sum(len(entry.actions) for entry in entries)
+
+
+def test_the_policies_that_replays_are_tested_with_are_not_few() -> None:
+    assert {"set-10", "fair-share", "greedy-com", "greedy-yield", "fair-finish"} <= set(LIVE)
+    assert registry.load("sharing", "shortest-io").needs - KNOWN
+
+
+def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
+    made = header("exclusive-fcfs")
+    entries = run(made, a_day())
+    at = next(i for i, e in enumerate(entries) if e.event.time == 10.0 and e.actions)
+    wrong = (Admit(job="j0", resource=0, weight=7.0, max_share=1.0),)
+    entries[at] = replace(entries[at], actions=wrong)
+    (path,) = write(tmp_path, made, entries)
+    found = replay(Logbook(path))
+    assert found.events == at
+    assert found.first_difference is not None
+    assert found.first_difference.recorded == wrong
+    assert found.first_difference.replayed[0].weight == 1.0  # type: ignore[attr-defined]
+    assert found.first_difference.where == f"{path}, line {at + 2}"
+
+
+def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) -> None:
+    entries = run(header("exclusive-fcfs"), a_day())
+    (path,) = write(tmp_path, header("fair-share"), entries)
+    assert replay(Logbook(path)).first_difference is not None
+
+
+def test_events_that_cannot_be_are_an_error_with_a_line(tmp_path: Path) -> None:
+    entries = [Entry(event=PhaseEnded(time=1.0, job="nobody", resource=0, io=1.0))]
+    (path,) = write(tmp_path, header(), entries)
+    with pytest.raises(InputError, match=r"line 2: no job 'nobody'"):
+        replay(Logbook(path))
+
+
+def test_every_action_and_event_comes_back() -> None:
+    actions = (
+        Hold(job="a", resource=1),
+        SetShare(job="a", resource=1, weight=0.25),
+        Tune(resource=2, settings={"window": 0.5, "scheduler": "twins"}),
+        WakeAt(time=3.25),
+    )
+    entry = Entry(event=PhaseEnded(time=0.1, job="a", resource=0, io=1 / 3), actions=actions)
+    assert decode(encode(entry)) == entry
+    assert decode(encode(replace(entry, bytes=2**50))).bytes == 2**50
+
+
+def test_a_measurement_that_is_no_number_does_not_spoil_the_record() -> None:
+    event = Measured(time=1.0, resource=0, metrics={"rate": float("nan"), "bytes": 5.0})
+    assert decode(encode(Entry(event=event))).event == replace(event, metrics={"bytes": 5.0})
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, cut: int) -> None:
+    made = header()
+    entries = run(made, a_day())
+    (path,) = write(tmp_path, made, entries)
+    os.truncate(path, path.stat().st_size - cut)
+    logbook = Logbook(path)
+    read = plain(logbook)
+    if cut == 1:
+        assert (read, logbook.notes) == (entries, []), "only the end of the line is missing"
+    else:
+        assert read == entries[:-1]
+        assert logbook.notes == [f"{path}, line {len(entries) + 1} breaks off and is left out"]
+    assert replay(logbook).first_difference is None
+
+
+def test_compressed_records_are_read_and_may_break_off(tmp_path: Path) -> None:
+    made = header()
+    entries = run(made, a_day(200))
+    (path,) = write(tmp_path, made, entries)
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert plain(Logbook(packed)) == entries
+    os.truncate(packed, packed.stat().st_size // 2)
+    logbook = Logbook(packed)
+    read = plain(logbook)
+    assert 0 < len(read) < len(entries)
+    assert read == entries[: len(read)]
+    assert "breaks off" in logbook.notes[-1]
+
+
+WRONG = [
+    (0, b"", "line 1 is no header"),
+    (0, b'{"jobs": []}', "line 1 is no header"),
+    (0, b'{"format": "penstock-record", "version": 99, "penstock": "7.0"}', "version 99.*7.0"),
+    (0, b'{"format": "penstock-record", "version": 1}', "line 1: .*missing"),
+    (2, b"nonsense", "line 3: JSON is malformed"),
+    (2, b'{"event":"PhaseBegun","time":1.0}', "line 3: unknown event.*did you mean 'PhaseBegan'"),
+    (2, b'{"event":"Woke","time":"now"}', "line 3: Expected float, got str - at time"),
+    (2, b'{"event":"Woke","time":-1.0}', "line 3: time is -1"),
+    (2, b'{"event":"Woke","time":1.0,"actions":[{"action":"Fly"}]}', "line 3: unknown action"),
+    (2, b'{"event":"PhaseEnded","time":1.0,"job":"a","resource":0,"io":null}', "line 3: .* io"),
+    (2, b"\xff\xfe", "line 3: "),
+    (2, b"[" * 100_000, "line 3: "),
+    (3, b'{"event":"Woke","time":9e9}', "line 5: time goes back"),
+]
+
+
+@pytest.mark.parametrize(("at", "text", "told"), WRONG)
+def test_bad_files_are_refused_with_their_line(
+    tmp_path: Path, at: int, text: bytes, told: str
+) -> None:
+    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    lines = path.read_bytes().splitlines()
+    lines[at] = text
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(InputError, match=told) as error:
+        list(Logbook(path))
+    assert str(path) in str(error.value)
+
+
+def test_a_line_without_end_is_not_read_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.logbook.reader.LONGEST_LINE", 2000)
+    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    with path.open("ab") as file:
+        file.write(b'{"event":"Woke","time":1.0,"x":"' + b"y" * 5000)
+    with pytest.raises(InputError, match="has no end"):
+        list(Logbook(path))
+
+
+def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
+    """A part alone tells who runs; a replay finds the parts before it."""
+    made = header("set-10", learn={})
+    entries = run(made, a_day(1500))
+    parts = write(tmp_path, made, entries, size=200_000)
+    assert len(parts) > 3
+    assert all(path.stat().st_size < 400_000 for path in parts)
+    assert plain(Logbook(*parts)) == entries
+    last = Logbook(parts[-1])
+    assert [started.job.id for started in last.header.running] == ["j0", "j1"]
+    assert last.header.began == next(iter(last)).event.time
+    assert replay(last).events == len(entries)
+    with pytest.raises(InputError, match="does not follow"):
+        Logbook(parts[0], parts[2])
+    parts[0].unlink()
+    with pytest.raises(InputError, match="goes on from part 1"):
+        replay(last)
+
+
+def test_a_new_day_begins_a_new_part(tmp_path: Path) -> None:
+    made = header(epoch=10 * DAY - 100.0)
+    entries = [Entry(event=Woke(time=time)) for time in (1.0, 99.0, 100.0, 101.0, DAY + 200.0)]
+    parts = write(tmp_path, made, entries)
+    assert [len(list(Logbook(part))) for part in parts] == [2, 2, 1]
+    assert parts[1].name == "record-19700111-000000-test-0002.jsonl"
+    assert parts[0].stat().st_mode & 0o777 == 0o600, "a record tells what users run"
+
+
+def test_a_gone_job_is_not_carried_on(tmp_path: Path) -> None:
+    made = header(epoch=0.0)
+    jobs = [Job(id=name, serial=i) for i, name in enumerate("ab")]
+    events = [JobStarted(time=1.0, job=job) for job in jobs]
+    entries = [Entry(event=e) for e in (*events, JobEnded(time=2.0, job="a"), Woke(time=DAY))]
+    parts = write(tmp_path, made, entries)
+    assert Logbook(parts[1]).header.running == [events[1]]
+
+
+def until(condition: object, told: str) -> None:
+    limit = time.monotonic() + WITHIN
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < limit, told
+        time.sleep(0.005)
+
+
+def test_a_disk_that_fails_costs_nothing_but_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Lines wait for the disk; a half-written one is taken back."""
+    made = header()
+    entries = run(made, a_day(50))
+    write_really, room = os.write, [3000]
+
+    def write_up_to(file: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(28, "No space left on device")
+        count = min(room[0], len(data))
+        room[0] -= count
+        return write_really(file, data[:count])
+
+    with caplog.at_level(logging.INFO, "penstock.logbook"):
+        monkeypatch.setattr("penstock.logbook.writer.os.write", write_up_to)
+        with LogbookWriter(tmp_path, made, flush=0.01) as writer:
+            for entry in entries:
+                writer.write(entry.event, entry.actions)
+            until(lambda: writer.failed_total > 3, "it is tried again and again")
+            room[0] = 10**9
+            until(lambda: writer.path is not None, "the disk works again")
+    assert writer.lost_total == 0
+    (path,) = tmp_path.iterdir()
+    assert [e.event for e in Logbook(path)] == [e.event for e in entries]
+    assert replay(Logbook(path)).first_difference is None
+    told = [record.message for record in caplog.records]
+    assert len(told) == 2, "told once, however often it failed"
+    assert "No space left" in told[0]
+    assert "again" in told[1]
+
+
+def test_what_does_not_fit_into_memory_is_lost_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = header()
+    job = Job(id="late", serial=9)
+    broken = [True]
+    write_really = os.write
+
+    def write_or_not(file: int, data: bytes) -> int:
+        if broken[0]:
+            raise OSError(28, "No space left on device")
+        return write_really(file, data)
+
+    monkeypatch.setattr("penstock.logbook.writer.os.write", write_or_not)
+    with LogbookWriter(tmp_path, made, flush=0.01, most=10) as writer:
+        writer.write(Woke(time=0.0))
+        until(lambda: writer.failed_total, "the first line fails")
+        for i in range(1, 30):
+            writer.write(Woke(time=float(i)))
+        writer.write(JobStarted(time=30.0, job=job))
+        lost = writer.lost_total
+        assert lost == 20
+        broken[0] = False
+        until(lambda: not writer._queue and not writer._piece, "the disk works again")
+        writer.write(Woke(time=31.0))
+    parts = sorted(tmp_path.iterdir())
+    assert [len(list(Logbook(part))) for part in parts] == [11, 1]
+    behind = Logbook(parts[1]).header
+    assert behind.lost == lost
+    assert [started.job for started in behind.running] == [job], "though its start was lost"
+    with pytest.raises(InputError, match="20 events"):
+        replay(Logbook(parts[1]))
+    assert replay(Logbook(parts[0])).events == 11
+
+
+def test_a_directory_that_cannot_be_is_logged_not_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    writer = LogbookWriter(tmp_path / "file" / "records", header(), flush=0.01)
+    writer.write(Woke(time=1.0))
+    assert not writer.close()
+    assert writer.failed_total
+    assert writer.lost_total == 1
+
+
+def test_an_event_that_cannot_be_encoded_is_a_gap(tmp_path: Path) -> None:
+    with LogbookWriter(tmp_path, header(), flush=0.01) as writer:
+        writer.write(Woke(time=1.0))
+        writer.write(Woke(time=2.0), [Tune(resource=0, settings={"odd": object()})])  # type: ignore[dict-item]
+        writer.write(Woke(time=3.0))
+    assert writer.lost_total == 1
+    assert [Logbook(part).header.lost for part in sorted(tmp_path.iterdir())] == [0, 1]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from records import header
+from penstock.logbook import LogbookWriter
+from penstock.model import Woke
+writer = LogbookWriter(Path(sys.argv[1]), header(), flush=0.02)
+for i in range(10**9):
+    writer.write(Woke(time=float(i)))
+    if i == 5000:
+        while writer.path is None or len(writer._queue) > 1000:
+            pass
+        print("going", flush=True)
+"""
+
+
+def test_kill_9_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, env=environment
+    )
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == b"going\n"
+        time.sleep(0.05)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait(WITHIN)
+        child.stdout.close()
+    logbook = Logbook(*sorted(tmp_path.iterdir()))
+    times = [entry.event.time for entry in logbook]
+    assert times == [float(i) for i in range(len(times))]
+    assert len(times) > 4000
+    assert len(logbook.notes) <= 1
+
+
+def test_a_header_says_all_that_a_manager_is_made_of() -> None:
+    made = header(
+        "set-10",
+        allocation=Chosen(policy="one"),
+        placement=Chosen(policy="random", options={"seed": 7}),
+        remap_delay=5.0,
+        learn={"gain": 0.25},
+    )
+    again = msgspec.json.decode(msgspec.json.encode(made), type=Header)
+    assert again == made
+    manager, ledger = again.manager()
+    assert manager.sharing.unknown == 5  # type: ignore[attr-defined]
+    assert ledger.site == made.site
+    with pytest.raises(InputError, match="must have a placement"):
+        header(allocation=Chosen(policy="one")).manager()
+    with pytest.raises(InputError, match="did you mean 'set-10'"):
+        header("set-11").manager()
