@@ -94,7 +94,7 @@ def _events(steps: Sequence[tuple[int, int, float]]) -> Iterator[Event]:
         elif kind <= 7 and busy:
             name = busy[pick % len(busy)]
             place = open_parts[name].pop(pick % len(open_parts[name]))
-            yield PhaseEnded(time=now, job=name, resource=place, io=pick / 4)
+            yield PhaseEnded(time=now, job=name, resource=place, io=pick / 4, idle=pick % 3 / 8)
         elif kind == 8 and idle:
             name = idle[pick % len(idle)]
             del open_parts[name]

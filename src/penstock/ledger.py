@@ -194,8 +194,11 @@ class Ledger:
         match event:
             case PhaseBegan(io=float(io)) if not 0 <= io < math.inf:
                 return replace(event, io=None)
-            case PhaseEnded(io=io) if not 0 <= io < math.inf:
-                return replace(event, io=0.0)
+            case PhaseEnded(io=io, idle=idle):
+                if not 0 <= io < math.inf:
+                    event = replace(event, io=0.0)
+                if not 0 <= idle < math.inf:
+                    event = replace(event, idle=0.0)
         return event
 
     def _begin(self, account: _Account, event: PhaseBegan) -> None:

@@ -187,7 +187,7 @@ class LogbookWriter:
         header = msgspec.structs.replace(
             self._header,
             part=self._part + 1,
-            began=first.event.time if self._part else 0.0,
+            began=first.event.time if self._part else self._header.began,
             running=list(running.values()),
             lost=first.after.lost if first.after else 0,
         )
