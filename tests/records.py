@@ -23,6 +23,9 @@ from penstock.model import (
     Site,
     Woke,
 )
+from penstock.sim import reference
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.workload import Workload
 
 RESOURCES = 3
 EPOCH = 1_700_000_000.0
@@ -123,6 +126,28 @@ def _job(serial: int, pick: int) -> Job:
         compute=100.0,
         hints={"queue": "short", "priority": 2.0},
     )
+
+
+class RecordedClock(reference._Clock):
+    """A simulation whose Manager and ledger are a controller's, and which keeps a record.
+
+    With `exact` the policies see the simulation's truth instead of what the ledger makes of it.
+    """
+
+    def __init__(self, workload: Workload, header: Header, *, exact: bool = False) -> None:
+        manager, ledger = header.manager()
+        super().__init__(workload, manager.sharing, header.site, Knowledge(), None)
+        self.ledger = ledger
+        if exact:
+            ledger.attend(self.manager)
+        else:
+            self.manager = manager
+        self.entries: list[Entry] = []
+
+    def tell(self, event: Event) -> None:
+        dated, actions = decide(self.manager, self.ledger, event)
+        self.entries.append(Entry(event=dated, actions=tuple(actions)))
+        self.act(actions)
 
 
 def run(header: Header, events: Sequence[Event]) -> list[Entry]:

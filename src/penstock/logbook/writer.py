@@ -74,12 +74,12 @@ class LogbookWriter:
         self._queue: deque[_Line] = deque()
         self._wake = threading.Condition()
         self._closing = False
-        self._running: Running = {}
+        self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
         self._thread = threading.Thread(target=self._work, name="logbook", daemon=True)
         # Of the thread alone from here on.
         self._piece: list[_Line] = []
-        self._part, self._part_running = 0, Running()
+        self._part, self._part_running = 0, dict(self._running)
         self._file, self._written, self._day = -1, 0, 0
         self._told = ""
         self._thread.start()
