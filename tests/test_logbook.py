@@ -38,7 +38,9 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
+from penstock.sim.traces import recorded
 
+GOOD_RECORD = (Path(__file__).parents[1] / "examples" / "record.jsonl").read_bytes()[:6000]
 DAY = 86400.0
 WITHIN = 10.0
 
@@ -103,6 +105,23 @@ def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) ->
     entries = run(header("exclusive-fcfs"), a_day())
     (path,) = write(tmp_path, header("fair-share"), entries)
     assert replay(Logbook(path)).first_difference is not None
+
+
+def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
+    """A record may come from anywhere, and names its policies."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs\n"
+        "class Mine(ExclusiveFcfs): ...\n"
+        "open(__file__ + '.ran', 'w').close()\n"
+    )
+    made = header(f"{mine}:Mine")
+    entries = run(header("exclusive-fcfs"), a_day())
+    (path,) = write(tmp_path / "records", made, entries)
+    with pytest.raises(InputError, match="say that you trust it"):
+        replay(Logbook(path))
+    assert not Path(f"{mine}.ran").exists()
+    assert replay(Logbook(path), trusted=[f"{mine}:Mine"]).first_difference is None
 
 
 def test_events_that_cannot_be_are_an_error_with_a_line(tmp_path: Path) -> None:
@@ -188,6 +207,27 @@ def test_bad_files_are_refused_with_their_line(
     with pytest.raises(InputError, match=told) as error:
         list(Logbook(path))
     assert str(path) in str(error.value)
+
+
+@examples(150)
+@given(data=st.data())
+def test_damaged_records_are_read_or_refused(data: st.DataObject) -> None:
+    """Whatever a disk made of a record: an InputError that names the file, and no other."""
+    text = bytearray(GOOD_RECORD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        cut = data.draw(st.integers(0, 30))
+        text[at : at + cut] = data.draw(st.binary(max_size=10))
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "record.jsonl"
+        path.write_bytes(text)
+        for use in (recorded.load, replay):
+            told = ""
+            try:
+                use(Logbook(path))  # type: ignore[operator]
+            except InputError as error:
+                told = str(error)
+            assert not told or str(path) in told
 
 
 def test_a_line_without_end_is_not_read_into_memory(

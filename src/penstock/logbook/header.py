@@ -1,8 +1,9 @@
 """The first line of a record: the site, the policies, and which part of which run it is."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from penstock import __version__, registry
 from penstock.arbiter import Arbiter
@@ -36,10 +37,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     penstock: str = __version__
     run: str
     """Names the run of the controller; all parts of its record have the same."""
-    part: int = 1
-    epoch: float
+    part: Annotated[int, Meta(ge=1)] = 1
+    epoch: Annotated[float, Meta(ge=0, le=1e11)]
     """When the time was 0, in seconds since 1970."""
-    began: float = 0.0
+    began: Annotated[float, Meta(ge=0, le=1e12)] = 0.0
     """When this part began, in the seconds of the events."""
     site: Site
     sharing: Chosen
@@ -48,11 +49,11 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     placement: Chosen | None = None
     """None: the allocation places jobs itself."""
     remap_delay: float = 0.0
-    learn: dict[str, Any] | None = None
+    learn: dict[str, bool | float] | None = None
     """The options of the estimator of w_iter; None: jobs bring theirs."""
     running: list[JobStarted] = []
     """The jobs that ran when this part began."""
-    lost: int = 0
+    lost: Annotated[int, Meta(ge=0)] = 0
     """Events that are missing between the part before and this one: they could not be written."""
 
     def manager(self) -> tuple[Manager, Ledger]:
@@ -68,9 +69,15 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         ledger.attend(manager)
         return manager, ledger
 
+    def policy_files(self) -> list[str]:
+        """Return the policies that are files of somebody's, not names in the registry."""
+        chosen = filter(None, (self.sharing, self.allocation, self.placement))
+        return [made.policy for made in chosen if ".py:" in made.policy]
+
     def _period(self) -> Period:
+        options: dict[str, Any] = dict(self.learn or {})
         try:
-            return Period(**(self.learn or {}))
+            return Period(**options)
         except TypeError as error:
             raise InputError(f"learn is {self.learn}: {error}") from error
 

@@ -124,7 +124,7 @@ def _header(path: Path) -> Header:
         )
     try:
         return msgspec.json.decode(text, type=Header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}, line 1: {' '.join(str(error).split())}") from error
 
 

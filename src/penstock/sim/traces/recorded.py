@@ -197,7 +197,10 @@ def load(logbook: Logbook, site: Site | None = None) -> Recording:
         raise InputError(f"{name}: no job in it did anything; take a record of a longer time")
     # In the order of submission, which breaks ties; a sort keeps those of one serial in order.
     worked.sort(key=lambda trace: trace.job.serial)
-    workload = _workload(worked)
+    try:
+        workload = _workload(worked)
+    except OverflowError as error:
+        raise InputError(f"{name}: a job has an absurd number of nodes or resources") from error
     run = Run(
         workload=workload,
         site=site or logbook.header.site,
