@@ -37,6 +37,7 @@ class State:
         self.lock = self.folder / "controller.lock"
         self.log = self.folder / "controller.log"
         self.emulator = self.folder / "emulator"
+        self.http = self.folder / "http"  # the URL of the API, while it is served
         longest = len(os.fsencode(self.control(999)))
         if longest > LONGEST_PATH:
             raise InputError(
@@ -111,6 +112,7 @@ class State:
             for path in self.folder.glob(kind):
                 path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
+        self.http.unlink(missing_ok=True)
         return left
 
 
