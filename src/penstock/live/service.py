@@ -16,7 +16,8 @@ from penstock.live.page import MAP_NODES
 
 Mode = Literal["observe", "advise", "enforce"]
 Count = Annotated[int, Meta(ge=0)]
-Name = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9_][A-Za-z0-9_.@-]*$")]
+_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ is also before a last line's end
+Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
 WAIT_BOUNDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0, 120.0)
 """Seconds: upper ends of the buckets in which waits for a turn are counted."""
 

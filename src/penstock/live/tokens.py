@@ -83,7 +83,7 @@ def _lines(path: Path) -> list[str]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"token file {path}: {reason(error)}") from error
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise InputError(f"token file {path} is no regular file; give another")
@@ -93,7 +93,10 @@ def _lines(path: Path) -> list[str]:
             raise InputError(f"token file {path} is another user's; give one of your own")
         if found.st_size > LONGEST_FILE:
             raise InputError(f"token file {path} is longer than {LONGEST_FILE} bytes")
-        try:
-            return file.read(LONGEST_FILE).decode().splitlines()
-        except UnicodeDecodeError as error:
-            raise InputError(f"token file {path} is no text; a line is NAME ROLE TOKEN") from error
+        return os.read(descriptor, LONGEST_FILE).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"token file {path} is no text; a line is NAME ROLE TOKEN") from error
+    except OSError as error:
+        raise InputError(f"token file {path}: {reason(error)}") from error
+    finally:
+        os.close(descriptor)
