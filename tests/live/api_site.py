@@ -41,7 +41,7 @@ def token_file(folder: Path) -> Path:
 
 
 def bearing(token: str | None) -> dict[str, str]:
-    return {} if token is None else {"authorization": f"Bearer {token}"}
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 def job(number: int, user: str = "ada", state: str = "running", written: int = 0) -> dict[str, Any]:

@@ -142,12 +142,12 @@ class Api:
 
     async def set_mode(self, bearer: Bearer, wanted: SetMode) -> Modes:
         """Set a mode."""
-        if wanted.user is None and wanted.mode is None:
-            raise Refusal(422, "the site has no mode to go by but its own", "give a mode or a user")
-        await self.service.set_mode(wanted.user, wanted.mode)
-        whose = "the site" if wanted.user is None else f"user {wanted.user}"
-        log.info("API: %s set the mode of %s to %s", bearer.name, whose, wanted.mode)
-        self._now.changed()
+        if wanted.user is not None or wanted.mode is not None:
+            await self.service.set_mode(wanted.user, wanted.mode)
+            whose = "the site" if wanted.user is None else f"user {wanted.user}"
+            mode = wanted.mode or "the site's"
+            log.info("API: %s set the mode of %s to %s", bearer.name, whose, mode)
+            self._now.changed()
         return await self.service.modes()
 
     async def set_kill_switch(self, bearer: Bearer, wanted: SetKillSwitch) -> Modes:
@@ -163,9 +163,10 @@ class Api:
         if found["state"] != "running":
             raise Refusal(409, f"job {job} has ended", "GET /v1/jobs lists those that run")
         known = {node["number"] for node in (await self._now.get()).io_nodes}
-        if not known.issuperset(wanted.nodes) or len(set(wanted.nodes)) < len(wanted.nodes):
-            hint = "GET /v1/io-nodes lists them"
-            raise Refusal(422, "an I/O node is named twice, or does not exist", hint)
+        if len(set(wanted.nodes)) < len(wanted.nodes):
+            raise Refusal(422, "an I/O node is named twice", "name it once")
+        if not known.issuperset(wanted.nodes):
+            raise Refusal(409, "there is no such I/O node", "GET /v1/io-nodes lists them")
         try:
             await self.service.remap(wire.Remap(job=job, **msgspec.structs.asdict(wanted)))
         except InputError as error:

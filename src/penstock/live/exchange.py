@@ -139,11 +139,23 @@ def _host(request: Request) -> str:
 
 def _decoded(operation: Operation, body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body, type=operation.body)
+        return msgspec.convert(_integral(msgspec.json.decode(body)), operation.body)
     except msgspec.ValidationError as error:
         raise Refusal(422, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(400, f"the body is no JSON: {error}") from error
+        raise Refusal(400, f"the body is no JSON, or too deep: {error}") from error
+
+
+def _integral(value: Any) -> Any:
+    """Return what was decoded with 2.0 as 2: to JSON, and to the document, they are the same."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_integral(item) for item in value]
+        case dict():
+            return {key: _integral(item) for key, item in value.items()}
+    return value
 
 
 async def _body(request: Request) -> bytes:

@@ -151,7 +151,10 @@ class SetKillSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The I/O nodes that a job has from now on, by number; none is direct."""
 
-    nodes: Annotated[list[Annotated[int, Meta(ge=0, lt=MAP_NODES)]], Meta(max_length=MAP_NODES)]
+    nodes: Annotated[
+        list[Annotated[int, Meta(ge=0, lt=MAP_NODES)]],
+        Meta(max_length=MAP_NODES, extra_json_schema={"uniqueItems": True}),
+    ]
     stripe: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # bytes
 
 
