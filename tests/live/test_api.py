@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -31,7 +33,7 @@ from penstock.live import api, exchange, launcher
 from penstock.live.address import Address
 from penstock.live.api import OPERATIONS, Api
 from penstock.live.deployment import Deployment
-from penstock.live.state import State
+from penstock.live.state import State, holder
 from penstock.live.tokens import Tokens
 
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
@@ -252,6 +254,30 @@ def test_those_who_ask_at_once_share_one_status(service: FakeService) -> None:
     assert service.statuses == 2
 
 
+def test_answers_are_made_one_at_a_time(service: FakeService) -> None:
+    """Between two of them the controller has other things to do: it grants turns."""
+
+    async def ask() -> list[int]:
+        now, rounds = api.Status(service), 0
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await asyncio.sleep(0)
+
+        async def asked() -> int:
+            await now.get()
+            return rounds
+
+        counting = asyncio.create_task(count())
+        found = await asyncio.wait_for(asyncio.gather(*(asked() for _ in range(50))), WAIT)
+        counting.cancel()
+        return found
+
+    assert len(set(asyncio.run(ask()))) == 50
+
+
 # What is changed.
 
 
@@ -373,6 +399,26 @@ def test_a_real_controller(tmp_path: Path) -> None:
         assert ADMIN not in state.log.read_text()
         assert "ops gave job" in state.log.read_text()
     assert not state.http.exists()
+
+
+def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+    """It is asked for 2 s; who asks the API is answered, and told which one it is."""
+    with controlled(tmp_path) as (state, where), client(where) as anonymous:
+        pid = holder(state.node_lock(1))
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            lines = anonymous.get("/metrics").text.splitlines()
+            assert 'penstock_io_node_up{node="0"} 1.0' in lines
+            assert 'penstock_io_node_up{node="1"} 0.0' in lines
+            assert anonymous.get("/health").json()["serving"] == 1
+            found = anonymous.get("/v1/io-nodes").json()[1]
+            assert (found["state"], "why" in found) == (
+                "not answering",
+                False,
+            )  # it names a process
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> None:

@@ -146,25 +146,51 @@ def test_what_is_no_http_is_refused(where: str) -> None:
             assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
 
 
-def test_an_answer_that_is_not_read_is_dropped(
-    where: str, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else each costs the memory of an answer, for as long as the client likes."""
-    service.listed = [job(k) for k in range(20000)]  # more than sockets' buffers hold
-    gone = threading.Event()
-    lost = Connection.connection_lost
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Count connections that have ended."""
+    ended, lost = threading.Semaphore(0), Connection.connection_lost
 
     def connection_lost(self: Connection, exc: Exception | None) -> None:
         lost(self, exc)
-        gone.set()
+        ended.release()
 
     monkeypatch.setattr(Connection, "connection_lost", connection_lost)
+    return ended
+
+
+JOBS = f"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n\r\n".encode()
+
+
+def test_an_answer_that_is_not_read_is_dropped(
+    where: str, service: FakeService, cut: threading.Semaphore
+) -> None:
+    """Else each costs the memory of an answer, for as long as the client likes."""
+    service.listed = [job(k) for k in range(20000)]  # more than sockets' buffers hold
     with connected(where, receive_buffer=4096) as slow:
-        slow.sendall(
-            f"GET /v1/jobs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ADMIN}\r\n\r\n".encode()
-        )
+        slow.sendall(JOBS)
         assert slow.recv(1)
-        assert gone.wait(WAIT)
+        assert cut.acquire(timeout=WAIT)
+
+
+def test_answers_that_are_not_read_are_bounded_together(
+    service: FakeService, cut: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before their time is over: few of these fill the bound, and the others are too many."""
+    monkeypatch.setattr(http_server, "KEPT_SECONDS", 300)
+    service.listed = [job(1)] * 60000
+    with served(Api(service)) as where, ExitStack() as stack:
+        with client(where) as reader:
+            length = len(reader.get("/v1/jobs").content)
+        assert cut.acquire(timeout=WAIT)  # the reader's own
+        # Some of an answer is in the sockets' buffers, which are not ours.
+        monkeypatch.setattr(http_server, "UNREAD_BYTES", length)
+        monkeypatch.setattr(http_server, "EXCHANGE_SECONDS", 300.0)
+        for _ in range(6):
+            slow = stack.enter_context(connected(where, receive_buffer=4096))
+            slow.sendall(JOBS)
+            assert slow.recv(1)
+        assert cut.acquire(timeout=WAIT)
 
 
 def test_idle_clients_give_way(service: FakeService) -> None:

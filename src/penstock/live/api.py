@@ -46,23 +46,28 @@ from penstock.live.tokens import Bearer, Tokens
 STATUS_SECONDS = 4.0
 """Within which the Service tells its status."""
 _JOB = frozenset(f.name for f in msgspec.structs.fields(JobAnswer) if f.required)
-_IO_NODE = frozenset(IoNodeAnswer.__struct_fields__) - {"pid", "groups"}
+_IO_NODE = frozenset(IoNodeAnswer.__struct_fields__) - {"pid", "groups", "why"}
 log = logging.getLogger("penstock.controller")
 
 
 class Status:
-    """The Service's status; who asks while it is being gathered gets the same one."""
+    """The Service's status: those who ask at once get the same one, one after the other."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._task: asyncio.Task[wire.Status] | None = None
+        self._pace = asyncio.Lock()
 
     async def get(self) -> wire.Status:
         """Return a status that has what was last changed here."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._service.status())
         async with asyncio.timeout(STATUS_SECONDS):
-            return await asyncio.shield(self._task)
+            found = await asyncio.shield(self._task)
+            # A hundred answers made at once would keep jobs from their turns for that long.
+            async with self._pace:
+                await asyncio.sleep(0)
+        return found
 
     def changed(self) -> None:
         """Let nobody who asks from now on get what was gathered before."""

@@ -25,6 +25,8 @@ CONNECTIONS = 128
 EXCHANGE_SECONDS = 15.0
 """From a connection's begin, or its last answer, to its next answer."""
 KEPT_SECONDS = 5
+UNREAD_BYTES = 1 << 25
+"""Of all answers that clients have not read; beyond them the longest answer is dropped."""
 HEAD_BYTES = 16384
 """Bytes of a request's line and headers."""
 ENDS_WITHIN = 1
@@ -40,7 +42,7 @@ class Connection(H11Protocol):
         """Take a client in, for one that asks nothing if there are too many."""
         super().connection_made(transport)
         self._expect()
-        there = [c for c in self.connections if isinstance(c, Connection) and c.is_there]
+        there = [c for c in self._all() if c.is_there]
         if len(there) > CONNECTIONS:
             # With all others at work this is the only idle one, and goes.
             min((c for c in there if c.is_idle), key=lambda c: c.expected).transport.abort()
@@ -54,9 +56,14 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Give a client time to read its answer, or to ask for the next."""
-        if not self.transport.is_closing():
+        if self.is_there:
             self._expect()
         super().on_response_complete()
+        unread = {c: c.transport.get_write_buffer_size() for c in self._all() if c.is_there}
+        while sum(unread.values()) > UNREAD_BYTES:
+            longest = max(unread, key=unread.__getitem__)
+            del unread[longest]
+            longest.transport.abort()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """Refuse what is no HTTP, or too long, as the API refuses."""
@@ -90,6 +97,10 @@ class Connection(H11Protocol):
         """When the next answer must have been given."""
         assert self._deadline is not None
         return self._deadline.when()
+
+    def _all(self) -> Iterator["Connection"]:
+        """Return all connections, this one too."""
+        return (c for c in self.connections if isinstance(c, Connection))
 
     def _expect(self) -> None:
         if self._deadline is not None:
