@@ -225,6 +225,22 @@ def test_those_at_work_do_not_give_way() -> None:
         assert not select.select(asking, [], [], 0)[0]
 
 
+def test_a_change_does_not_wait_behind_reads(
+    service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of reads, and of wrong tokens, must not keep an admin from the kill switch."""
+    monkeypatch.setattr(exchange, "PACE_SECONDS", 300.0)
+    tokens = Tokens.read(token_file(tmp_path))
+    with served(Api(service, tokens=tokens)) as where, ExitStack() as stack:
+        asking = [stack.enter_context(connected(where)) for _ in range(20)]
+        for connection in asking:
+            connection.sendall(JOBS if connection.fileno() % 2 else JOBS.replace(b"Bearer", b"X"))
+        with client(where, ADMIN) as admin:
+            assert admin.put("/v1/kill-switch", json={"on": True}).status_code == 200
+        assert service.killed
+        assert not select.select(asking, [], [], 0)[0]
+
+
 def test_a_connection_serves_one_request_after_the_other(where: str) -> None:
     with connected(where) as kept:
         for _ in range(50):

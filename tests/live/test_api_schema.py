@@ -55,11 +55,12 @@ def test_answers_are_as_documented(
 ) -> None:
     """No 5xx, no status, type or body that is not in the document, no wrong input taken."""
     found = document[operation.path][operation.method]
-    if mode is GenerationMode.NEGATIVE and operation.body is None and "{" not in operation.path:
-        return  # it takes no input that could be wrong
+    takes_input = operation.body is not None or "{" in operation.path
+    if mode is GenerationMode.NEGATIVE and not takes_input:
+        return  # there is nothing that could be wrong
 
     @settings(
-        max_examples=50,
+        max_examples=50 if takes_input else 3,
         deadline=None,
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],

@@ -20,6 +20,8 @@ from penstock.live.tokens import Bearer, Tokens
 LONGEST_BODY = 65536
 BODY_SECONDS, ANSWER_SECONDS = 5.0, 8.0
 """Within which a body comes, and an answer is given."""
+PACE_SECONDS = 0.01
+"""Between two reads or refusals, over all clients: the controller's time is its jobs'."""
 THIS_HOST = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _GUIDE = "docs/api.md is the guide, GET /openapi.json the reference"
 _CODES = ((NotFoundError, 404), (ConflictError, 409), (InputError, 422))
@@ -53,6 +55,7 @@ class Exchanges:
     def __init__(self, tokens: Tokens | None) -> None:
         self.answers: Counter[int] = Counter()
         self._tokens = tokens
+        self._pace = asyncio.Lock()
         self._told_of_denial = 0.0
 
     def dispatch(self, target: object, methods: Mapping[str, Operation]) -> Callable[..., Any]:
@@ -73,16 +76,27 @@ class Exchanges:
     async def unrouted(self, _: Request, error: Exception) -> Response:
         """Answer where no path or no method matches."""
         assert isinstance(error, HTTPException)
+        await self._paced()
         what = "path does not know the method" if error.status_code == 405 else "path is not known"
         response = self._problem(Refusal(error.status_code, f"this {what}"))
         response.headers.update(error.headers or {})
         return response
 
     async def _do(self, target: object, operation: Operation, request: Request) -> Response:
-        bearer = self._admitted(operation, request)
+        try:
+            bearer = self._admitted(operation, request)
+        except Refusal:
+            await self._paced()
+            raise
+        if operation.access != "admin":
+            await self._paced()
         arguments = [_decoded(operation, await _body(request))] if operation.body else []
         answer = await operation.does(target, bearer, *request.path_params.values(), *arguments)
         return answer if isinstance(answer, Response) else reply(200, answer)
+
+    async def _paced(self) -> None:
+        async with self._pace:
+            await asyncio.sleep(PACE_SECONDS)
 
     def _counted(self, response: Response) -> Response:
         self.answers[response.status_code] += 1
