@@ -21,12 +21,14 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
+from penstock.live.api import HttpPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.observing import Observing
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.store import Keeper, Store, StoreError
@@ -295,6 +297,7 @@ class Controller:
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
+        port = HttpPort(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
@@ -302,7 +305,7 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server:
+    async with server, port.serving(Observing(controller)):
         await controller.serve(server)
 
 
