@@ -8,14 +8,15 @@ from msgspec import Meta
 from penstock import __version__, registry
 from penstock.arbiter import Arbiter
 from penstock.errors import InputError
-from penstock.learn.periods import Period
+from penstock.learn.periods import Period, Prior
 from penstock.ledger import Ledger
 from penstock.manager import Manager
-from penstock.model import JobStarted, Site
+from penstock.model import Job, JobStarted, Site
 from penstock.policies.base import Placer
 
 FORMAT = "penstock-record"
 VERSION = 1
+MOST_OBSERVATIONS = 1e9
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """None: the allocation places jobs itself."""
     remap_delay: float = 0.0
     learn: dict[str, bool | float] | None = None
-    """The options of the estimator of w_iter; None: jobs bring theirs."""
+    """The options of the estimator of w_iter; None: jobs bring theirs. An estimator starts from the
+    job's w_iter, which counts as many observations as its hint `observations` says."""
     running: list[JobStarted] = []
     """The jobs that ran when this part began."""
     lost: Annotated[int, Meta(ge=0)] = 0
@@ -74,10 +76,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         chosen = filter(None, (self.sharing, self.allocation, self.placement))
         return [made.policy for made in chosen if ".py:" in made.policy]
 
-    def _period(self) -> Period:
+    def _period(self, job: Job) -> Period:
         options: dict[str, Any] = dict(self.learn or {})
         try:
-            return Period(**options)
+            return Period(prior=_prior(job), **options)
         except TypeError as error:
             raise InputError(f"learn is {self.learn}: {error}") from error
 
@@ -92,3 +94,12 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
                 "the header must have a placement"
             )
         return Arbiter(allocator=allocator, placer=placer, remap_delay=self.remap_delay)
+
+
+def _prior(job: Job) -> Prior | None:
+    """Return what an event tells of the job's family: a replay has nothing else."""
+    if job.w_iter is None:
+        return None
+    told = job.hints.get("observations", 1)
+    count = int(told) if isinstance(told, int | float) and 1 <= told <= MOST_OBSERVATIONS else 1
+    return Prior(w_iter=job.w_iter, observations=count)
