@@ -72,8 +72,10 @@ class Changes:
             if self._sums[side] == 0:
                 self._suspects[side] = (0, 0.0)
                 continue
+            # The first is left out: an iteration in which a change falls is half of the old kind.
             count, total = self._suspects[side]
-            count, total = self._suspects[side] = (count + 1, total + iteration)
+            total += iteration if count else 0.0
+            self._suspects[side] = (count + 1, total)
             if self._sums[side] > self.alarm:
                 self.start(total / count)
                 return total / count, count
