@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT.parent / "shared" / "data" / "ftio-traces"
+NODES = "gekkofs_write, the four nodes as one job"
 TWO_PHASES = "tmio_ior_384ranks.msgpack"
 """Writes, pauses, reads, pauses: FTIO's period is that of the cycle, w_iter that of a phase."""
 
@@ -48,12 +49,13 @@ def test_we_agree_with_ftio_where_it_is_sure(periods: ModuleType) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the measured data is not beside the checkout")
-@pytest.mark.parametrize("sample", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("sample", [0.01, 0.1])
 def test_how_often_counters_are_sampled_matters_little(periods: ModuleType, sample: float) -> None:
     """Ten checkpoints, and fifteen iterations with less than 0.1 s between them."""
-    found = {trace.name: periods.ours(trace, sample) for trace in periods.traces(TRACES)}
-    gekkofs = [one for name, one in found.items() if name.startswith("gekkofs")]
-    assert [one.phases for one in gekkofs] == [10] * 5
-    assert found["tmio_8.jsonl"].phases == pytest.approx(15, abs=1)
-    assert found["custom.json"].phases == 8
-    assert found["custom_4.txt"].phases == 1
+    expected = {NODES: 10, "tmio_8.jsonl": 15, "custom.json": 8, "custom_4.txt": 1}
+    found = {
+        trace.name: periods.ours(trace, sample).phases
+        for trace in periods.traces(TRACES)
+        if trace.name in expected
+    }
+    assert found == expected

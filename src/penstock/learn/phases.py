@@ -196,10 +196,9 @@ class PhaseFinder:
         self._now = max(self._now, now)
         return self._now
 
-    def _follow(
-        self, previous: float, now: float, busy: bool, last_call: float, moved: int
-    ) -> None:
+    def _follow(self, previous: float, last_call: float, moved: int, *, busy: bool) -> None:
         """Keep the run of calls that is going on, and when the job was last active."""
+        now = self._now
         gained = max(moved - self._moved, 0)
         last = min(last_call, now)
         called = gained > 0 or last > self._last
