@@ -211,6 +211,8 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=DATA)
     options.add_argument("--sample", type=float, default=0.02)
     given = options.parse_args()
+    if not given.data.is_dir():
+        options.error(f"no folder {given.data}; give FTIO's example traces with --data")
     print(
         f"{'trace':<54}{'phases':>7}{'gap s':>7}{'w_iter s':>10}{'std':>7}{'FTIO s':>9}{'conf':>6}"
     )

@@ -49,6 +49,12 @@ class Changes:
         self._sums = [0.0, 0.0]
         self._suspects = [(0, 0.0), (0, 0.0)]
 
+    def copy(self) -> "Changes":
+        """Return another of the same state."""
+        twin = copy.copy(self)
+        twin._sums, twin._suspects = list(self._sums), list(self._suspects)
+        return twin
+
     def start(self, w_iter: float) -> None:
         """Expect iterations of so many seconds from now on."""
         self._centre = math.log(w_iter)
@@ -152,7 +158,8 @@ class Period:
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
                 self._before = None
-                self._before = copy.deepcopy(self)
+                self._before = copy.copy(self)
+                self._changes = self._changes.copy()
             self._observe(time - self._last_end + self._last_io)
         return self.told_
 
