@@ -222,9 +222,7 @@ def test_phases_of_bursts_become_whole(
 ) -> None:
     """Compute times of at least 30 pauses: from the fifth phase on each is found as one."""
     rng = np.random.default_rng(seed)
-    made = periodic(
-        rng, phases=9, compute=times * pause, bursts=bursts, pause=pause, jitter=jitter
-    )
+    made = periodic(rng, phases=9, compute=times * pause, bursts=bursts, pause=pause, jitter=jitter)
     found = phases(watch(PhaseFinder(), made, every(step, made, tail=6.0)))
     assert [moved for _, _, moved in found[-5:]] == [bursts * 4 * MIB] * 5
 

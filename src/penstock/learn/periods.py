@@ -10,9 +10,9 @@ runs of its family taught, notices a change instead of fading into it, and does 
 moves, so that a job at the border of two sets stays in one.
 """
 
-import copy
 import math
 from dataclasses import dataclass
+from typing import Any
 
 HYSTERESIS = 10**0.1
 """A fifth of a set: so far may the estimate move away from what was told."""
@@ -49,12 +49,6 @@ class Changes:
         self._sums = [0.0, 0.0]
         self._suspects = [(0, 0.0), (0, 0.0)]
 
-    def copy(self) -> "Changes":
-        """Return another of the same state."""
-        twin = copy.copy(self)
-        twin._sums, twin._suspects = list(self._sums), list(self._suspects)
-        return twin
-
     def start(self, w_iter: float) -> None:
         """Expect iterations of so many seconds from now on."""
         self._centre = math.log(w_iter)
@@ -73,6 +67,8 @@ class Changes:
         scale = math.sqrt(max(self.variance_, self.narrowest**2) + early)
         deviation = (math.log(iteration) - self._centre) / scale
         capped = min(max(deviation, -self.cap), self.cap)
+        # New lists, so that a state can be kept and come back.
+        self._sums, self._suspects = list(self._sums), list(self._suspects)
         for side, sign in enumerate((1.0, -1.0)):
             self._sums[side] = max(self._sums[side] + sign * capped - self.slack, 0.0)
             if self._sums[side] == 0:
@@ -127,7 +123,7 @@ class Period:
         self._changes = Changes(gain) if changes else None
         self._last_end: float | None = None
         self._last_io = 0.0
-        self._before: Period | None = None
+        self._before: tuple[dict[str, Any], dict[str, Any]] | None = None
         if prior is not None and 0 < prior.w_iter < math.inf and prior.observations > 0:
             self.w_iter_ = self.told_ = prior.w_iter
             self.observations_ = prior.observations
@@ -158,8 +154,7 @@ class Period:
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
                 self._before = None
-                self._before = copy.copy(self)
-                self._changes = self._changes.copy()
+                self._before = (dict(vars(self)), dict(vars(self._changes)))
             self._observe(time - self._last_end + self._last_io)
         return self.told_
 
@@ -169,8 +164,10 @@ class Period:
             self._last_end = time
             self._last_io = io
             self._before = None
-        elif self._before is not None:
-            vars(self).update(vars(self._before))
+        elif self._before is not None and self._changes is not None:
+            own, changes = self._before
+            vars(self).update(own, _before=None)
+            vars(self._changes).update(changes)
 
     def _observe(self, iteration: float) -> None:
         if not 0 < iteration < math.inf:
