@@ -53,6 +53,11 @@ class _Group:
     def has_room(self) -> bool:
         return math.fsum(t.request.job.max_share for t in self.admitted) < 1.0
 
+    def leave(self, job: JobId) -> None:
+        self.admitted = [t for t in self.admitted if t.request.job.id != job]
+        if any(t.request.job.id == job for t in self.waiting):  # its wait was cut short
+            self.waiting = [t for t in self.waiting if t.request.job.id != job]
+
 
 @dataclass(slots=True)
 class _Phase:
@@ -68,8 +73,8 @@ class Manager:
     """Decides by its policies; knows nothing of clocks, sockets or files.
 
     `view` answers what policies may ask of the world; `learn` makes an estimator of w_iter a job,
-    or is None where jobs bring their own w_iter; `arbitrate` says which resources jobs get when one
-    starts or ends, or is None where they have their own.
+    which counts once it knows something, or is None where jobs bring their own w_iter; `arbitrate`
+    says which resources jobs get when one starts or ends, or is None where they have their own.
     """
 
     def __init__(
@@ -77,7 +82,7 @@ class Manager:
         *,
         sharing: Sharing,
         view: View,
-        learn: Callable[[], Period] | None = None,
+        learn: Callable[[Job], Period] | None = None,
         arbitrate: Arbitrate | None = None,
     ) -> None:
         self.sharing = sharing
@@ -99,7 +104,7 @@ class Manager:
             case JobStarted():
                 self.jobs[event.job.id] = event.job
                 if self._learn is not None:
-                    self._periods[event.job.id] = self._learn()
+                    self._periods[event.job.id] = self._learn(event.job)
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)
@@ -107,11 +112,30 @@ class Manager:
             return list(self._arbitrate(event, self._view))
         return []
 
+    def ahead_of(self, job: JobId) -> list[JobId]:
+        """Return whom a phase waits for: who transfers in its group, then who is before it there.
+
+        None, if it waits for nobody.
+        """
+        phase = self._phases.get(job)
+        ahead: dict[JobId, None] = {}
+        for resource in () if phase is None else sorted(phase.open_resources):
+            mates = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
+            queue = [turn.request.job.id for turn in mates.waiting]
+            if job in queue:
+                ahead |= dict.fromkeys(turn.request.job.id for turn in mates.admitted)
+                ahead |= dict.fromkeys(queue[: queue.index(job)])
+        return list(ahead)
+
+    def period(self, job: JobId) -> Period | None:
+        """Return the estimator of a job's w_iter, if it has one."""
+        return self._periods.get(job)
+
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
         job = self.jobs[event.job]
-        if event.job in self._periods:
-            job = replace(job, w_iter=self._periods[event.job].began(event.time))
-            self.jobs[event.job] = job
+        period = self._periods.get(event.job)
+        if period is not None and (w_iter := period.began(event.time)) is not None:
+            job = self.jobs[event.job] = replace(job, w_iter=w_iter)
         request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
         group = self.sharing.group(job)
         weight = self.sharing.weight(job)
@@ -131,12 +155,12 @@ class Manager:
         phase.open_resources.discard(event.resource)
         if taken and phase.group is not Own.GROUP:
             mates = self._groups[event.resource, phase.group]
-            mates.admitted = [t for t in mates.admitted if t.request.job.id != event.job]
+            mates.leave(event.job)
             yield from self._choose(event.resource, mates)
         if not phase.open_resources:
             del self._phases[event.job]
             if event.job in self._periods:
-                self._periods[event.job].ended(event.time, event.io)
+                self._periods[event.job].ended(event.time - event.idle, event.io)
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
         rivals = self.sharing.preemptive and len(group.admitted) > 1

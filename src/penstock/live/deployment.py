@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live import page, wire
 from penstock.live.address import Address
@@ -34,6 +35,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     attached: bool = False  # ends with the process that started it
     serves_within: float = 15.0  # seconds until an I/O node serves
     io_node: tuple[str, ...] = IO_NODE
+    config: Config = Config()
     http: str | None = None  # HOST:PORT of the API; None: there is none
     token_file: str | None = None
     job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # jobs that have metrics of their own

@@ -1,6 +1,6 @@
 """The jobs that a controller has seen: who they are, and what they say they did."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +10,9 @@ from penstock.live.wire import Begin
 
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
+
+FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue")
+"""The counters of calls that were not held or forwarded as they should have been."""
 
 
 def forwarded_bytes(counters: Mapping[str, int]) -> int:
@@ -26,7 +29,7 @@ def direct_bytes(counters: Mapping[str, int]) -> int:
 
 def fail_opens(counters: Mapping[str, int]) -> int:
     """Return calls that were not held or forwarded as they should have been."""
-    return counters.get("failed_open", 0) + counters.get("gave_up", 0)
+    return sum(counters.get(cause, 0) for cause in FAIL_OPENS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,12 +76,17 @@ class Jobs:
         self.running: dict[str, Job] = {}
         self._ended: deque[Job] = deque(maxlen=REMEMBERED)
         self._forgotten: dict[str, int] = {"forwarded": 0, "direct": 0, "fail_opens": 0}
+        self._causes: Counter[str] = Counter(dict.fromkeys(FAIL_OPENS, 0))
         self._serial = 0
 
     def begin(self, begin: Begin, now: float) -> Job:
-        """Take a new job in; its id is its name and a serial number."""
+        """Take a job in; its id is its name and a serial number, or the one that it had."""
         serial = self._serial + 1
-        job = Job(id=f"{begin.name}.{serial}", begin=begin, began=now)
+        name = f"{begin.name}.{serial}"
+        if begin.resumes is not None and begin.resumes not in self.running:
+            name, had = begin.resumes, begin.resumes.rpartition(".")[2]
+            serial = max(self._serial, int(had) if had.isdigit() else 0)
+        job = Job(id=name, begin=begin, began=now)
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
         self._serial = serial
@@ -94,6 +102,7 @@ class Jobs:
             self._forgotten["forwarded"] += forwarded_bytes(oldest)
             self._forgotten["direct"] += direct_bytes(oldest)
             self._forgotten["fail_opens"] += fail_opens(oldest)
+            self._causes.update({cause: oldest.get(cause, 0) for cause in FAIL_OPENS})
         self._ended.append(job)
 
     def find(self, name: str) -> Job:
@@ -124,3 +133,10 @@ class Jobs:
             self._forgotten["direct"] + sum(map(direct_bytes, counters)),
             self._forgotten["fail_opens"] + sum(map(fail_opens, counters)),
         )
+
+    def fail_opens(self) -> dict[str, int]:
+        """Return the fail-opens of all jobs ever, by cause."""
+        found = Counter(self._causes)
+        for job in self.all():
+            found.update({cause: job.counters.get(cause, 0) for cause in FAIL_OPENS})
+        return dict(found)
