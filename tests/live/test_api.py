@@ -29,13 +29,15 @@ from live.api_site import (
 )
 
 from penstock.errors import InputError
-from penstock.live import api, exchange, launcher
+from penstock.live import api, exchange, launcher, wire
 from penstock.live.address import Address
 from penstock.live.api import OPERATIONS, Api
+from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
 from penstock.live.state import State, holder
 from penstock.live.tokens import Tokens
 
+HEARD = wire.Turn | wire.Hold | wire.Beat | wire.Mapped
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
 READS = ["/v1/status", "/v1/jobs", "/v1/jobs/job.1", "/v1/io-nodes", "/v1/waiting", "/v1/mode"]
 CHANGES: list[tuple[str, str, dict[str, Any]]] = [
@@ -393,12 +395,41 @@ def test_a_real_controller(tmp_path: Path) -> None:
             assert admin.get("/v1/io-nodes").json()[1]["jobs"] == [job]
             assert admin.get(f"/v1/jobs/{job}/explain").json()["io_nodes"] == [1]
             assert admin.get("/v1/waiting").json() == {"transferring": [], "waiting": []}
-        assert admin.put("/v1/kill-switch", json={"on": True}).json()["kill_switch"]
-        # Turns it does not keep; it does not say that it does.
-        refused(admin.put("/v1/mode", json={"mode": "enforce"}), 409)
+        assert admin.put("/v1/mode", json={"mode": "enforce"}).json()["site"] == "enforce"
+        found = admin.put("/v1/kill-switch", json={"on": True}).json()
+        assert (found["kill_switch"], found["site"]) == (True, "enforce")
+        # A mode that is set meanwhile counts once the switch is off, and not before.
+        assert admin.put("/v1/mode", json={"mode": "advise"}).json()["kill_switch"]
+        assert admin.get("/v1/status").json()["mode"] == "off"
+        found = admin.put("/v1/kill-switch", json={"on": False}).json()
+        assert (found["kill_switch"], found["site"]) == (False, "advise")
         assert ADMIN not in state.log.read_text()
         assert "ops gave job" in state.log.read_text()
     assert not state.http.exists()
+
+
+def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
+    """Two jobs of one set: the first transfers, the second waits for it, and then has its turn."""
+    told = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
+    with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
+        admin.put("/v1/mode", json={"mode": "enforce"})
+        with Channel(state.controller) as first, Channel(state.controller) as second:
+            for job in (first, second):
+                begin = wire.Begin(name="test", pid=1, command=["x"], user="ada", protocol=2)
+                job.ask(begin, wire.Begun)
+                job.send(wire.PhaseBegan(phase=1))
+                while not isinstance(job.receive(HEARD, WAIT), wire.Turn | wire.Hold):
+                    pass
+            found = admin.get("/v1/waiting").json()
+            assert [(t["job"], t["share"]) for t in found["transferring"]] == [("test.1", 1.0)]
+            assert [(w["job"], w["behind"]) for w in found["waiting"]] == [("test.2", ["test.1"])]
+            first.send(wire.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.0))
+            while not isinstance(second.receive(HEARD, WAIT), wire.Turn):
+                pass
+            lines = admin.get("/metrics").text.splitlines()
+        assert "penstock_turns_total 2.0" in lines
+        (throttled,) = (x for x in lines if x.startswith("penstock_throttled_seconds_total{"))
+        assert float(throttled.split()[1]) > 0
 
 
 def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:

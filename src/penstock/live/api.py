@@ -110,8 +110,13 @@ class Api:
             "forwarded_bytes": found.forwarded_bytes,
             "direct_bytes": found.direct_bytes,
             "fail_open_total": found.fail_open_total,
+            "policy": found.policy,
+            "mode": found.mode,
+            "turns": found.turns,
         }
-        return plain | ({"roots": found.roots, "emulated": found.emulated} if bearer else {})
+        if bearer:
+            plain |= {"roots": found.roots, "emulated": found.emulated, "modes": found.modes}
+        return plain
 
     async def jobs(self, bearer: Bearer | None) -> list[dict[str, Any]]:
         """Return the jobs of the status."""

@@ -26,9 +26,9 @@ from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
+from penstock.live.governed import Governed
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
-from penstock.live.observing import Observing
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.store import Keeper, Store, StoreError
@@ -305,7 +305,7 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server, port.serving(Observing(controller)):
+    async with server, port.serving(Governed(controller)):
         await controller.serve(server)
 
 

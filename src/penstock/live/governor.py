@@ -7,6 +7,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from penstock.config import OWN, Config
@@ -15,6 +16,7 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
+from penstock.live.service import TurnWaits
 from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
@@ -68,6 +70,10 @@ class Governor:
         self.site_mode: str = config.live.mode
         self.users: dict[str, str] = dict(config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
+        self.waits = TurnWaits()
+        self.throttled: defaultdict[str, float] = defaultdict(
+            float
+        )  # seconds that jobs waited for turns, by user
         self._tell, self._weigh, self._assign = tell, weigh, assign
         self._jobs: dict[JobId, Job] = {}
         self._weighed: dict[JobId, float] = {}
@@ -188,12 +194,23 @@ class Governor:
                         max(due - time.monotonic(), 0.0), self._wake
                     )
                 case (job, message):
+                    if isinstance(message, wire.Turn):
+                        self._waited(job)
                     self._tell(job, message)
         weights = self.turns.weights()
         changed = {job: w for job, w in weights.items() if self._weighed.get(job, 1.0) != w}
         if changed:
             self._weighed |= changed
             self._weigh(changed)
+
+    def _waited(self, id: JobId) -> None:
+        """Count the wait of a phase whose turn has come, if it was really made to wait."""
+        phase, job = self.turns.standings[id].phase, self._jobs.get(id)
+        if phase is None or job is None or self.mode(job.begin.user) != "enforce":
+            return
+        seconds = (phase.admitted or time.monotonic()) - phase.began
+        self.waits.add(seconds)
+        self.throttled[job.begin.user] += seconds
 
     def _wake(self) -> None:
         self._obey(self.turns.woke(time.monotonic()))

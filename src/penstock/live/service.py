@@ -88,6 +88,10 @@ class SiteAnswer(Answer, frozen=True, kw_only=True):
     fail_open_total: Count
     roots: list[str] | UnsetType = UNSET
     emulated: str | UnsetType | None = UNSET
+    policy: str | UnsetType = UNSET
+    mode: str | UnsetType = UNSET
+    turns: Count | UnsetType = UNSET
+    modes: dict[str, str] | UnsetType = UNSET
 
 
 class Transferring(Answer, frozen=True, kw_only=True):
