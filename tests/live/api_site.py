@@ -12,12 +12,12 @@ import httpx
 
 from penstock.errors import InputError
 from penstock.live import launcher, wire
-from penstock.live.address import Address, url
-from penstock.live.api import Api
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
-from penstock.live.http_server import serving
-from penstock.live.service import (
+from penstock.live.http.address import Address, url
+from penstock.live.http.api import Api
+from penstock.live.http.server import serving
+from penstock.live.http.service import (
     Measures,
     Mode,
     Modes,

@@ -29,13 +29,14 @@ from live.api_site import (
 )
 
 from penstock.errors import InputError
-from penstock.live import api, exchange, launcher, wire
-from penstock.live.address import Address
-from penstock.live.api import OPERATIONS, Api
+from penstock.live import launcher, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
+from penstock.live.http import api, exchange
+from penstock.live.http.address import Address
+from penstock.live.http.api import OPERATIONS, Api
+from penstock.live.http.tokens import Tokens
 from penstock.live.state import State, holder
-from penstock.live.tokens import Tokens
 
 HEARD = wire.Turn | wire.Hold | wire.Beat | wire.Mapped
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")

@@ -23,11 +23,11 @@ from live.api_site import (
     token_file,
 )
 
-from penstock.live import exchange, http_server
-from penstock.live.api import Api
-from penstock.live.http_server import CONNECTIONS, Connection
-from penstock.live.service import Turns
-from penstock.live.tokens import Tokens
+from penstock.live.http import exchange, server
+from penstock.live.http.api import Api
+from penstock.live.http.server import CONNECTIONS, Connection
+from penstock.live.http.service import Turns
+from penstock.live.http.tokens import Tokens
 
 PUT = (
     f"PUT /v1/mode HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n"
@@ -43,7 +43,7 @@ def service() -> FakeService:
 @pytest.fixture
 def where(service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An API that waits for half a second at most."""
-    monkeypatch.setattr(http_server, "EXCHANGE_SECONDS", 0.5)
+    monkeypatch.setattr(server, "EXCHANGE_SECONDS", 0.5)
     monkeypatch.setattr(exchange, "BODY_SECONDS", 0.2)
     with served(Api(service, tokens=Tokens.read(token_file(tmp_path)))) as url:
         yield url
@@ -177,15 +177,15 @@ def test_answers_that_are_not_read_are_bounded_together(
     service: FakeService, cut: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before their time is over: few of these fill the bound, and the others are too many."""
-    monkeypatch.setattr(http_server, "KEPT_SECONDS", 300)
+    monkeypatch.setattr(server, "KEPT_SECONDS", 300)
     service.listed = [job(1)] * 60000
     with served(Api(service)) as where, ExitStack() as stack:
         with client(where) as reader:
             length = len(reader.get("/v1/jobs").content)
         assert cut.acquire(timeout=WAIT)  # the reader's own
         # Some of an answer is in the sockets' buffers, which are not ours.
-        monkeypatch.setattr(http_server, "UNREAD_BYTES", length)
-        monkeypatch.setattr(http_server, "EXCHANGE_SECONDS", 300.0)
+        monkeypatch.setattr(server, "UNREAD_BYTES", length)
+        monkeypatch.setattr(server, "EXCHANGE_SECONDS", 300.0)
         for _ in range(6):
             slow = stack.enter_context(connected(where, receive_buffer=4096))
             slow.sendall(JOBS)

@@ -19,9 +19,9 @@ from live.api_site import (
 )
 from schemathesis import GenerationMode
 
-from penstock.live.api import OPERATIONS, Api
-from penstock.live.openapi import Operation
-from penstock.live.tokens import Tokens
+from penstock.live.http.api import OPERATIONS, Api
+from penstock.live.http.openapi import Operation
+from penstock.live.http.tokens import Tokens
 
 JOB = "test.1"
 """The job that there is; few strangers would guess it."""

@@ -23,8 +23,8 @@ from live.api_site import (
     token_file,
 )
 
-from penstock.live.api import Api
-from penstock.live.tokens import Tokens
+from penstock.live.http.api import Api
+from penstock.live.http.tokens import Tokens
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "prometheus"
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")

@@ -21,13 +21,13 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.api import HttpPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
-from penstock.live.governed import Governed
 from penstock.live.governor import Governor
+from penstock.live.http.api import HttpPort
+from penstock.live.http.governed import Governed
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign

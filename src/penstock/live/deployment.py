@@ -10,10 +10,10 @@ from msgspec import Meta
 from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live import page, wire
-from penstock.live.address import Address
 from penstock.live.emulator import Emulation
+from penstock.live.http.address import Address
+from penstock.live.http.tokens import Tokens
 from penstock.live.stripes import StripeMap
-from penstock.live.tokens import Tokens
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
 """The command that is an I/O node."""

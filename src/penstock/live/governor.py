@@ -15,8 +15,8 @@ from penstock.errors import InputError
 from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
+from penstock.live.http.service import TurnWaits
 from penstock.live.jobs import Job
-from penstock.live.service import TurnWaits
 from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.live import wire
-from penstock.live.service import (
+from penstock.live.http.service import (
     Measures,
     Mode,
     Modes,
@@ -23,6 +23,7 @@ class Governed:
 
     def __init__(self, controller: "Controller") -> None:
         self._jobs, self._governor = controller.jobs, controller.governor
+        self._keeper = controller.archive.keeper
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's behind the kill switch
 
@@ -86,4 +87,5 @@ class Governed:
             fail_opens=self._jobs.fail_opens(),
             throttled_seconds=dict(self._governor.throttled),
             turn_waits=self._governor.waits,
+            store_failures=self._keeper.failed_total,
         )

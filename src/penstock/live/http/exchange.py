@@ -13,9 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from penstock.errors import InputError
-from penstock.live.openapi import Operation, Problem
-from penstock.live.service import ConflictError, NotFoundError
-from penstock.live.tokens import Bearer, Tokens
+from penstock.live.http.openapi import Operation, Problem
+from penstock.live.http.service import ConflictError, NotFoundError
+from penstock.live.http.tokens import Bearer, Tokens
 
 LONGEST_BODY = 65536
 BODY_SECONDS, ANSWER_SECONDS = 5.0, 8.0

@@ -21,12 +21,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.errors import InputError
-from penstock.live import http_server, wire
-from penstock.live.address import Address, url
+from penstock.live import wire
 from penstock.live.deployment import Deployment
-from penstock.live.exchange import Exchanges, Refusal, reply
-from penstock.live.openapi import Operation, document
-from penstock.live.service import (
+from penstock.live.http import server
+from penstock.live.http.address import Address, url
+from penstock.live.http.exchange import Exchanges, Refusal, reply
+from penstock.live.http.openapi import Operation, document
+from penstock.live.http.service import (
     ConflictError,
     Health,
     IoNodeAnswer,
@@ -39,9 +40,9 @@ from penstock.live.service import (
     SiteAnswer,
     Turns,
 )
+from penstock.live.http.telemetry import CONTENT_TYPE, Scrape, Telemetry
+from penstock.live.http.tokens import Bearer, Tokens
 from penstock.live.state import State
-from penstock.live.telemetry import CONTENT_TYPE, Scrape, Telemetry
-from penstock.live.tokens import Bearer, Tokens
 
 STATUS_SECONDS = 4.0
 """Within which the Service tells its status."""
@@ -300,7 +301,7 @@ class HttpPort:
             return
         api = Api(service, tokens=self._tokens, job_metrics=self._deployment.job_metrics)
         try:
-            async with http_server.serving(api.app(), self._listener):
+            async with server.serving(api.app(), self._listener):
                 yield
         finally:
             self._url.unlink(missing_ok=True)
