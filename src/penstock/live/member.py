@@ -203,6 +203,7 @@ class Member:
                 seconds=max(found.time - turn, 0.0),
                 waited=turn - phase.began,
                 idle=max(now - found.time, 0.0),
+                small=found.small,
             )
         )
         if self._mode == "enforce" and self._channel is not None:

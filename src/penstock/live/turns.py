@@ -111,6 +111,8 @@ class Turns:
         phase = standing.phase
         if phase is None or phase.number != told.phase:
             return []
+        if told.small:
+            return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
         standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began

@@ -158,6 +158,7 @@ class PhaseEnded(Message, frozen=True, kw_only=True):
     seconds: float  # from its turn, or its beginning where there was none, to its last call
     waited: float  # seconds for its turn
     idle: float = 0.0
+    small: bool = False  # it proved too small to be one
 
 
 class Turn(Message, frozen=True, kw_only=True):
