@@ -81,7 +81,7 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
         server = await asyncio.start_unix_server(
-            self._accept, self.state.controller, limit=channel.LONGEST_LINE
+            self._accept, self.state.controller, limit=channel.LONGEST_LINE, backlog=4096
         )
         self.state.controller.chmod(0o600)
         return server

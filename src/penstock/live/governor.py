@@ -24,6 +24,7 @@ from penstock.model import Assign, Curve, JobId, Site, WakeAt
 from penstock.model import Job as Known
 
 MODES = ("observe", "advise", "enforce", "off")
+_BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
 BEATS = 4
 """Words a lease that say that the controller lives."""
 SILENCE = 3.0
@@ -182,35 +183,26 @@ class Governor:
     def _beat(self) -> None:
         for job in self._jobs.values():
             if job.begin.protocol >= 2:
-                self._tell(job.id, wire.Beat(mode=self.mode(job.begin.user)))
+                self._tell(job.id, _BEAT[self.mode(job.begin.user)])
 
     def _obey(self, orders: list[Order]) -> None:
+        heavier: dict[JobId, float] = {}
         for order in orders:
             match order:
+                case (job, message):
+                    self._tell(job, message)
+                    if isinstance(message, wire.Turn):
+                        heavier[job] = message.weight
                 case Assign():
                     self._assign(order)
                 case WakeAt(time=due):
                     asyncio.get_running_loop().call_later(
                         max(due - time.monotonic(), 0.0), self._wake
                     )
-                case (job, message):
-                    if isinstance(message, wire.Turn):
-                        self._waited(job)
-                    self._tell(job, message)
-        weights = self.turns.weights()
-        changed = {job: w for job, w in weights.items() if self._weighed.get(job, 1.0) != w}
+        changed = {job: w for job, w in heavier.items() if self._weighed.get(job, 1.0) != w}
         if changed:
             self._weighed |= changed
             self._weigh(changed)
-
-    def _waited(self, id: JobId) -> None:
-        """Count the wait of a phase whose turn has come, if it was really made to wait."""
-        phase, job = self.turns.standings[id].phase, self._jobs.get(id)
-        if phase is None or job is None or self.mode(job.begin.user) != "enforce":
-            return
-        seconds = (phase.admitted or time.monotonic()) - phase.began
-        self.waits.add(seconds)
-        self.throttled[job.begin.user] += seconds
 
     def _wake(self) -> None:
         self._obey(self.turns.woke(time.monotonic()))
