@@ -84,7 +84,7 @@ def test_who_waited_for_too_long_goes_out_of_turn_once() -> None:
     made.phase_began(1.0, "a", 1)
     made.phase_began(2.0, "b", 1)
     assert made.overdue(11.9, 10.0) == []
-    assert made.overdue(12.0, 10.0) == [turn("b")]
+    assert made.overdue(12.0, 10.0) == [("b", wire.Turn(phase=1, overdue=True))]
     assert made.overdue(20.0, 10.0) == []
     assert list(made.waiting()) == []
     assert made.phase_ended(21.0, "b", ended(1)) == []

@@ -230,6 +230,7 @@ class Member:
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
                     self._phase.turn = now
+                    self._overdue += message.overdue and self._mode == "enforce"
                     self._gate(open_=True)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
                     self._phase.turn = None

@@ -162,7 +162,7 @@ class Turns:
         phase = self.standings[job].phase
         if phase is not None:
             phase.overdue = True
-            yield job, wire.Turn(phase=phase.number, weight=phase.weight)
+            yield job, wire.Turn(phase=phase.number, weight=phase.weight, overdue=True)
 
     def _cut(self, now: float, job: JobId) -> list[Order]:
         phase = self.standings[job].phase

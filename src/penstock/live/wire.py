@@ -166,6 +166,7 @@ class Turn(Message, frozen=True, kw_only=True):
 
     phase: int
     weight: float = 1.0
+    overdue: bool = False  # out of turn: it waited for longer than anybody shall
 
 
 class Hold(Message, frozen=True, kw_only=True):
