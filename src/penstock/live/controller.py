@@ -66,6 +66,7 @@ class Controller:
             io_nodes=deployment.io_nodes,
             tell=self._tell,
             weigh=self._weigh,
+            is_direct=lambda job: not self.assignments.map(job).nodes,
             assign=self._assign,
         )
         self.logbook = LogbookWriter(self.state.records, self.governor.header)
@@ -90,10 +91,13 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        keeper = asyncio.create_task(self.governor.keep())
+        keepers = [
+            asyncio.create_task(kept) for kept in (self.governor.keep(), self.governor.slice())
+        ]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
-        keeper.cancel()
+        for keeper in keepers:
+            keeper.cancel()
         self.governor.govern(wire.Govern(mode="off"))
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):

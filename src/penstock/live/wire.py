@@ -176,6 +176,19 @@ class Hold(Message, frozen=True, kw_only=True):
     behind: list[str] = []
 
 
+class Slice(Message, frozen=True, kw_only=True):
+    """From the controller, unasked: amid its turn, the phase's gate opens or closes for a while."""
+
+    phase: int
+    open: bool
+
+
+class Idle(Message, frozen=True, kw_only=True):
+    """From a job, unanswered: nobody wants the slice that it was given."""
+
+    phase: int
+
+
 class Beat(Message, frozen=True, kw_only=True):
     """From the controller, unasked, a few times a lease: it lives, and gates may stay closed."""
 
