@@ -144,10 +144,13 @@ class Controller:
         writer.write(channel.line(message))
 
     def _assign(self, assign: Assign) -> None:
+        """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
         job = self.jobs.running.get(assign.job)
-        if job is not None and job.begin.io_nodes is None:
-            self._push(assign.job, self.assignments.remap(assign.job, assign.resources, 0))
-            job.io_nodes = self.assignments.numbers(assign.job)
+        if job is None or job.pinned or self.governor.mode(job.begin.user) != "enforce":
+            return
+        stripe = self.deployment.stripe
+        self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
+        job.io_nodes = self.assignments.numbers(assign.job)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
         task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
@@ -226,6 +229,7 @@ class Controller:
     async def remap(self, remap: wire.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""
         job = self.jobs.find(remap.job)
+        job.pinned = True
         self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
         job.io_nodes = self.assignments.numbers(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from penstock.config import OWN, Config
 from penstock.errors import InputError
@@ -23,7 +24,7 @@ from penstock.live.slices import Slices
 from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
-from penstock.model import Assign, Curve, JobId, Site, WakeAt
+from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known
 
 MODES = ("observe", "advise", "enforce", "off")
@@ -44,7 +45,7 @@ def header(config: Config, io_nodes: int) -> Header:
         run=secrets.token_hex(8),
         epoch=time.time() - time.monotonic(),
         began=time.monotonic(),
-        site=Site(resources=max(io_nodes, 1), direct=True),
+        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
         sharing=Chosen(policy=config.sharing.policy, options=config.sharing.options),
         allocation=Chosen(policy=allocation.policy, options=allocation.options)
         if allocated
