@@ -62,7 +62,9 @@ def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:
     assert penstock("down", "--json").json["ended"] is False
 
 
-@pytest.mark.parametrize("verb", ["up", "run", "status", "remap", "down", "explore"])
+@pytest.mark.parametrize(
+    "verb", ["up", "run", "status", "top", "explain", "mode", "remap", "down", "explore"]
+)
 def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     out = penstock(verb, "--help").out
     assert "Examples:" in out

@@ -43,6 +43,7 @@ class Job:
     maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke off
     status: int | None = None
+    standing: Mapping[str, object] = field(default_factory=dict)  # how it stood at its end
 
     def told(self, now: float) -> dict[str, object]:
         """Return the job as `penstock status` lists it."""
@@ -64,6 +65,7 @@ class Job:
             "waits": counters.get("waits", 0),
             "waited_seconds": counters.get("waited", 0) / 1e9,
             "counters": dict(counters),
+            **self.standing,
         }
 
 

@@ -25,6 +25,8 @@ LAST_WORD_WITHIN = 2.0
 LOOKS_EVERY = 0.05
 """Seconds between two looks at a job that does not knock."""
 RECONNECTS_EVERY = 0.5
+LONG_AGO = 1e6
+"""Seconds after which any phase is over."""
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
 _SUMMED = tuple(
@@ -37,12 +39,13 @@ _FROM_CONTROLLER = wire.Mapped | wire.Turn | wire.Hold | wire.Beat | wire.Done |
 
 @dataclass(slots=True)
 class _Asked:
-    """The phase under way: when it began, and when it got its turn."""
+    """The phase under way: when it began, and since when it has its turn."""
 
     number: int
     began: float
     turn: float | None = None
-    overdue: bool = False
+    overdue: bool = False  # it transfers, whoever has the turn
+    transferred: float = 0.0  # seconds, in turns that were taken from it
 
 
 class Member:
@@ -81,9 +84,11 @@ class Member:
 
     def end(self, status: int) -> dict[str, int]:
         """Tell the controller that the job ended; return its last counters."""
-        counters = self.counters()
         with self._lock:
-            self._look(time.monotonic())
+            now = time.monotonic()
+            self._look(now)
+            self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
+            counters = self.counters()
             self._tell(wire.Ended(counters=counters, status=status))
             channel = self._channel
         if channel is not None:
@@ -136,8 +141,8 @@ class Member:
         due = self._finder.due
         return LOOKS_EVERY if due is None else min(max(due - now, 0.001), LOOKS_EVERY)
 
-    def _look(self, now: float) -> None:
-        for found in self._found(now):
+    def _look(self, now: float, ahead: float = 0.0) -> None:
+        for found in self._found(now + ahead):
             if isinstance(found, Began):
                 self._began(now)
             elif isinstance(found, Ended):
@@ -146,7 +151,7 @@ class Member:
         if phase is not None and phase.turn is None and self._mode == "enforce":
             lapsed = now - self._beaten >= self._lease
             if not phase.overdue and (lapsed or now - phase.began >= self._longest):
-                phase.overdue = True
+                phase.overdue, phase.turn = True, now
                 self._lapses += lapsed
                 self._overdue += not lapsed
                 self._gate(open_=True)
@@ -196,8 +201,8 @@ class Member:
             wire.PhaseEnded(
                 phase=phase.number,
                 bytes=found.moved,
-                seconds=max(found.time - turn, 0.0),
-                waited=turn - phase.began,
+                seconds=max(found.time - turn, 0.0) + phase.transferred,
+                waited=max(turn - phase.began - phase.transferred, 0.0),
                 idle=max(now - found.time, 0.0),
             )
         )
@@ -224,12 +229,9 @@ class Member:
                 case wire.Beat(mode=mode):
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
-                    self._phase.turn = now
-                    self._gate(open_=True)
+                    self._admitted(now, self._phase)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._phase.turn = None
-                    if self._mode == "enforce" and not self._phase.overdue:
-                        self._gate(open_=False)
+                    self._held(now, self._phase)
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1
@@ -238,6 +240,19 @@ class Member:
                     self._answered.set()
                     return False
         return True
+
+    def _admitted(self, now: float, phase: _Asked) -> None:
+        if phase.turn is None:
+            enforced = self._mode == "enforce"
+            phase.turn = now if enforced else phase.began  # who is observed has not waited
+            self._overdue += enforced and now - phase.began >= self._longest
+        self._gate(open_=True)
+
+    def _held(self, now: float, phase: _Asked) -> None:
+        if self._mode == "enforce" and not phase.overdue:
+            phase.transferred += 0.0 if phase.turn is None else now - phase.turn
+            phase.turn = None
+            self._gate(open_=False)
 
     def _beat(self, now: float, mode: str) -> None:
         was, self._mode, self._beaten = self._mode, mode, now
@@ -257,7 +272,7 @@ class Member:
             self._hang_up()
             self._gate(open_=True)
             if self._phase is not None and self._phase.turn is None and not self._phase.overdue:
-                self._phase.overdue = True
+                self._phase.overdue, self._phase.turn = True, time.monotonic()
                 self._lapses += self._mode == "enforce"
         while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
             with suppress(OSError, InputError), self._connected() as channel:
@@ -267,6 +282,8 @@ class Member:
                     self._channel = channel
                     self._take(begun)
                     if self._phase is not None:
+                        self._phase.overdue = True  # amid a phase nobody is stopped again
+                        self._gate(open_=True)
                         self._tell(wire.PhaseBegan(phase=self._phase.number))
                 return True
         return False

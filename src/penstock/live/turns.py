@@ -116,7 +116,9 @@ class Turns:
             return []
         standing.phases += 1
         standing.bytes += told.bytes
-        standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began
+        admitted = now if phase.admitted is None else phase.admitted
+        # Who went on without its turn knows how long it waited before.
+        standing.waited += told.waited if phase.overdue else admitted - phase.began
         standing.transferred += told.seconds
         return self._end(now, job, standing.isolated(told.bytes, told.seconds), told.idle)
 
