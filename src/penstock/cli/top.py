@@ -136,7 +136,7 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
 
 def _standing(job: Mapping[str, Any]) -> dict[str, Any]:
     doing = job.get("doing") or "no turns"
-    if doing == "waiting" and job["mode"] != "enforce":
+    if doing == "waiting" and job.get("mode") != "enforce":
         doing = "would wait"
     waits = doing == "waiting"
     return {
