@@ -158,6 +158,26 @@ def test_a_job_whose_agent_is_killed_goes_on_within_the_lease(site: Deployed) ->
     assert "lost" in site.penstock("explain", "second.2")
 
 
+def test_a_job_whose_agent_was_stopped_is_not_held_again(site: Deployed) -> None:
+    """Its gate opened by itself amid its phase, which its agent takes note of when it goes on."""
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    first.do("begin")
+    second.tell("write 80")
+    site.until("second", lambda job: job["doing"] == "waiting")
+    os.kill(second.run.pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + WAIT
+        while (site.root / "second.out").stat().st_size < 8 * MIB:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        os.kill(second.run.pid, signal.SIGCONT)
+    assert second.answer(WAIT) == "write"  # before max_wait, 30 s
+    second.finish()
+    assert site.job("second")["counters"]["lapses"] == 1
+
+
 @pytest.mark.timed
 @pytest.mark.parametrize("whom", ["command", "run"])
 def test_the_turn_of_a_killed_holder_passes_on_at_once(site: Deployed, whom: str) -> None:

@@ -147,14 +147,19 @@ class Member:
                 self._began(now)
             elif isinstance(found, Ended):
                 self._ended(now, found)
+        self._let_go(now)
+
+    def _let_go(self, now: float) -> None:
+        """End a wait for a controller that is silent, or one that is too long."""
         phase = self._phase
-        if phase is not None and phase.turn is None and self._mode == "enforce":
-            lapsed = now - self._beaten >= self._lease
-            if not phase.overdue and (lapsed or now - phase.began >= self._longest):
-                phase.overdue, phase.turn = True, now
-                self._lapses += lapsed
-                self._overdue += not lapsed
-                self._gate(open_=True)
+        if phase is None or phase.turn is not None or self._mode != "enforce":
+            return
+        lapsed = now - self._beaten >= self._lease
+        if lapsed or now - phase.began >= self._longest:
+            phase.overdue, phase.turn = True, now
+            self._lapses += lapsed
+            self._overdue += not lapsed
+            self._gate(open_=True)
 
     def _found(self, now: float) -> Iterator[Began | Ended | None]:
         flying = waiting = False
@@ -225,6 +230,7 @@ class Member:
     def _heard(self, message: object) -> bool:
         now = time.monotonic()
         with self._lock:
+            self._let_go(now)  # the gate has opened by itself: it is too late to close it
             match message:
                 case wire.Beat(mode=mode):
                     self._beat(now, mode)
