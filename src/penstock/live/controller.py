@@ -33,7 +33,7 @@ from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.store import Keeper, Store, StoreError
 from penstock.live.surroundings import Surroundings
-from penstock.live.talk import Talk
+from penstock.live.talk import Talk, ToTheEnd
 from penstock.logbook import LogbookWriter
 from penstock.model import Assign
 
@@ -81,8 +81,8 @@ class Controller:
     async def start(self) -> asyncio.Server:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
-        server = await asyncio.start_unix_server(
-            self._accept, self.state.controller, limit=channel.LONGEST_LINE, backlog=4096
+        server = await asyncio.get_running_loop().create_unix_server(
+            lambda: ToTheEnd(self._accept), self.state.controller, backlog=4096
         )
         self.state.controller.chmod(0o600)
         return server

@@ -26,6 +26,7 @@ from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
 from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known
+from penstock.policies.base import Own
 
 MODES = ("observe", "advise", "enforce", "off")
 _BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
@@ -200,14 +201,19 @@ class Governor:
         if standing is None:
             return {}
         now, phase = time.monotonic(), standing.phase
-        known = self.turns.manager.jobs[id]
+        manager = self.turns.manager
+        known, group = manager.jobs[id], manager.sharing.group(manager.jobs[id])
         told: dict[str, object] = {
             "mode": self.mode(known.user),
             "doing": "computing",
             "since_seconds": None,
+            "at_most_seconds": None,
             "behind": [],
             "share": 0.0,
+            "group": None if group is Own.GROUP else str(group),
+            "weight": manager.sharing.weight(known),
             "w_iter": known.w_iter,
+            "iterations": period.iterations if (period := manager.period(id)) else 0,
             "phases": standing.phases,
             "phase_bytes": standing.bytes / standing.phases if standing.phases else None,
             "turn_waited_seconds": standing.waited,
@@ -216,6 +222,7 @@ class Governor:
         if phase is not None and phase.admitted is None and not phase.overdue:
             behind = self.turns.manager.ahead_of(id)
             told |= {"doing": "waiting", "since_seconds": now - phase.began, "behind": behind}
+            told["at_most_seconds"] = max(self.longest_wait - (now - phase.began), 0.0)
         elif phase is not None:
             began = phase.began if phase.admitted is None else phase.admitted
             told |= {"doing": "transferring", "since_seconds": now - began}
