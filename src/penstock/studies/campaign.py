@@ -49,7 +49,8 @@ class Campaign:
     """The cells of a study at one size and seed.
 
     `work` must be picklable (a function of a module, or a partial of one): it runs in other
-    processes. `version` rises whenever the same cell would give other rows.
+    processes. `version` rises whenever the same cell would give other rows. Cells that measure time
+    run `alone`, one after the other.
     """
 
     study: str
@@ -58,6 +59,7 @@ class Campaign:
     seed: int
     cells: Sequence[Cell]
     work: Callable[[Cell], list[dict[str, Value]]]
+    alone: bool = False
 
     @property
     def header(self) -> dict[str, Value]:
@@ -114,7 +116,7 @@ def run(
     finished, waits a little for what is running, and goes on as KeyboardInterrupt.
     """
     if executor is None:
-        with local_workers(cores) as workers:
+        with local_workers(1 if campaign.alone else cores) as workers:
             return run(campaign, directory, executor=workers, advance=advance)
     with Journal(directory / RESULTS, campaign.header) as journal:
         wanted = {cell.id for cell in campaign.cells}
