@@ -28,7 +28,7 @@ from penstock.live.explorer import private_state
 from penstock.live.state import State
 from penstock.model import Site
 from penstock.sim.run import Run
-from penstock.sim.workload import Workload
+from penstock.sim.workload import Floats, Workload
 
 REQUEST = 64 * 2**10
 RATE = 64 * 2**20
@@ -53,6 +53,7 @@ class Measured:
     """What happened: the run, and what the controller counted."""
 
     run: Run
+    turn: Floats  # when each phase began to transfer
     turns: int
     fail_opens: int
     direct_bytes: int
@@ -90,8 +91,10 @@ def measured(
         plans = [_plan(workload, j, root, folder, until) for j in range(len(workload))]
         _play(stack, state, plans, until)
         status = launcher.ask(state, wire.Ask(), wire.Status)
+        times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
         return Measured(
-            run=_record(workload, plans),
+            run=_record(workload, times),
+            turn=np.concatenate([job["turn"] for job in times]),
             turns=status.turns,
             fail_opens=status.fail_open_total,
             direct_bytes=status.direct_bytes,
@@ -201,9 +204,8 @@ def _await_ready(jobs: Sequence["subprocess.Popen[bytes]"]) -> None:
                 waiting.unregister(key.fileobj)
 
 
-def _record(workload: Workload, plans: Sequence[Path]) -> Run:
+def _record(workload: Workload, times: Sequence[Mapping[str, Sequence[float]]]) -> Run:
     """Return what the jobs noted; iterations after the end are none."""
-    times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
     counts = np.array([len(job["end"]) for job in times])
     done = np.concatenate(
         [np.arange(first, first + n) for first, n in zip(workload.offsets, counts, strict=False)]
