@@ -81,6 +81,7 @@ class Governor:
             self.users[told.user] = told.mode
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
         self._beat()
+        self._reweigh()
 
     def started(self, job: Job) -> None:
         """A job begins."""
@@ -171,11 +172,18 @@ class Governor:
                     )
                 case (job, message):
                     self._tell(job, message)
-        weights = self.turns.weights()
+        self._reweigh()
+
+    def _reweigh(self) -> None:
+        """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
+        weights = {
+            job: weight if self.mode(self._jobs[job].begin.user) == "enforce" else 1.0
+            for job, weight in self.turns.weights().items()
+        }
         changed = {job: w for job, w in weights.items() if self._weighed.get(job, 1.0) != w}
         if changed:
             self._weighed |= changed
-            self._weigh(changed)
+            self._weigh(dict(self._weighed))
 
     def _wake(self) -> None:
         self._obey(self.turns.woke(time.monotonic()))

@@ -13,6 +13,7 @@ STUDIES: Mapping[str, str] = {
     "io-sets": "penstock.studies.io_sets:STUDY",
     "live-io-sets": "penstock.studies.live.io_sets:STUDY",
     "packs": "penstock.studies.packs:STUDY",
+    "sharing-policies": "penstock.studies.sharing_policies:STUDY",
 }
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode, SharingSection
 from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment
-from penstock.live.explorer import private_state
+from penstock.live.explorer import interruptible, private_state
 from penstock.live.state import State
 from penstock.model import Site
 from penstock.sim.run import Run
@@ -39,6 +39,7 @@ DEPTH = 2
 READY_WITHIN, ENDS_WITHIN = 60.0, 30.0
 LEAD = 0.2
 """Seconds from the word to begin until the clock's zero."""
+WATCHED_EVERY = 2.0
 _JOB = Path(__file__).with_name("periodic_job.py")
 
 
@@ -67,9 +68,18 @@ def measured(
     mode: Mode,
     until: float,
     options: Mapping[str, object] | None = None,
+    watch: Callable[[float, wire.Status], object] | None = None,
 ) -> Measured:
-    """Run a workload for `until` seconds; jobs finish the phases that they are in by then."""
-    with private_state() as folder, _memory() as root, contextlib.ExitStack() as stack:
+    """Run a workload for `until` seconds; jobs finish the phases that they are in by then.
+
+    `watch` is told every few seconds how things are.
+    """
+    with (
+        interruptible(),
+        private_state() as folder,
+        _memory() as root,
+        contextlib.ExitStack() as stack,
+    ):
         state = State(folder)
         controller = launcher.up(
             Deployment(
@@ -89,7 +99,7 @@ def measured(
         stack.callback(controller.wait)
         stack.callback(launcher.down, state)
         plans = [_plan(workload, j, root, folder, until) for j in range(len(workload))]
-        _play(stack, state, plans, until)
+        _play(stack, state, plans, until, watch)
         status = launcher.ask(state, wire.Ask(), wire.Status)
         times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
         return Measured(
@@ -137,7 +147,11 @@ def _results(plan: Path) -> Path:
 
 
 def _play(
-    stack: contextlib.ExitStack, state: State, plans: Sequence[Path], until: float
+    stack: contextlib.ExitStack,
+    state: State,
+    plans: Sequence[Path],
+    until: float,
+    watch: Callable[[float, wire.Status], object] | None,
 ) -> None:
     """Start all jobs, let them go at once when all are ready, and return when all have ended."""
     jobs = [_start(stack, state, plan) for plan in plans]
@@ -148,6 +162,11 @@ def _play(
         job.stdin.write(f"{zero!r}\n".encode())
         job.stdin.close()
     deadline = zero + until + ENDS_WITHIN
+    while watch is not None and time.monotonic() + WATCHED_EVERY < zero + until:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            jobs[0].wait(WATCHED_EVERY)
+            break
+        watch(time.monotonic() - zero, launcher.ask(state, wire.Ask(), wire.Status))
     for plan, job in zip(plans, jobs, strict=True):
         try:
             status = job.wait(max(deadline - time.monotonic(), 0.0))
