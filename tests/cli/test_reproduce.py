@@ -83,7 +83,10 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert kept.count(b"\n") < 10
 
     resumed = subprocess.run(
-        [*RUN, "sharing-policies", "--out", str(out), "--json"], capture_output=True, text=True, check=True
+        [*RUN, "sharing-policies", "--out", str(out), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert (out / "cells.jsonl").read_bytes().startswith(kept)
     claims = json.loads(resumed.stdout)

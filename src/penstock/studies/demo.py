@@ -19,7 +19,7 @@ from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
-from penstock.sim.workload import Workload
+from penstock.sim.workload import Floats, Workload
 from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.journal import Row, Value
@@ -143,9 +143,7 @@ class Demo:
 
     def findings(self, results: Results) -> Findings:
         """Return the comparison."""
-        rows = {
-            label: [row for row in results.rows if row["scenario"] == label] for label in MODES
-        }
+        rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
         return Findings(
             title=f"{len(SHORT) + len(LONG)} real jobs, unmanaged and managed "
             "(measured on an emulated file system)",
@@ -162,7 +160,7 @@ class Demo:
 Rows = dict[str, list[Row]]
 
 
-def _of(rows: Rows, label: str, what: str, metric: str) -> np.ndarray:  # type: ignore[type-arg]
+def _of(rows: Rows, label: str, what: str, metric: str) -> Floats:
     return np.array([row[metric] for row in rows[label] if row["what"] == what], float)
 
 

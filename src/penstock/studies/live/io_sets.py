@@ -18,7 +18,7 @@ from penstock.sim.workload import Workload
 from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
 from penstock.studies.journal import Row, Value
-from penstock.studies.live.testbed import measured
+from penstock.studies.live.testbed import Measured, measured
 from penstock.studies.sample import Table
 
 SCENARIO = "figure-4-live"
@@ -49,14 +49,21 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
     jobs = workload(int(cell.x), part=part)
     window = (part * WINDOW[0], part * WINDOW[1])
     rows = []
-    for label, mode, policy in ((MANAGED, "enforce", "set-10"), (UNMANAGED, "off", "fair-share")):
-        options = {"unknown": LOWEST} if policy == "set-10" else {}
-        found = measured(jobs, policy=policy, options=options, mode=mode, until=window[1])
+    for label, found in (
+        (MANAGED, managed(jobs, window[1])),
+        (UNMANAGED, measured(jobs, policy="fair-share", mode="off", until=window[1])),
+    ):
         counted: dict[str, Value] = {"turns": found.turns, "fail_opens": found.fail_opens}
         rows.append(_row(cell, label, found.run, window) | counted)
     for label, policy in ((SIMULATED, "set-10"), (FAIR_SHARE, "fair-share")):
         rows.append(_row(cell, label, simulate(jobs, registry.sharing(policy)), window))
     return rows
+
+
+def managed(jobs: Workload, until: float) -> Measured:
+    """Run jobs by turns of set-10, which learns their w_iter."""
+    options = {"unknown": LOWEST}
+    return measured(jobs, policy="set-10", options=options, mode="enforce", until=until)
 
 
 def _row(cell: Cell, label: str, run: Run, window: tuple[float, float]) -> dict[str, Value]:
@@ -184,7 +191,7 @@ def figure(table: Table) -> Figure:
     def curve(policy: str, metric: str) -> Series:
         grid = table.grid(SCENARIO, policy, metric)
         spread = {"low": grid.min(axis=0), "high": grid.max(axis=0)} if len(grid) > 1 else {}
-        return Series(label=policy, x=points, y=grid.mean(axis=0), **spread)  # type: ignore[arg-type]
+        return Series(label=policy, x=points, y=grid.mean(axis=0), **spread)
 
     return Figure(
         name="figure-4-live",
