@@ -89,8 +89,10 @@ class Turns:
         """A job is gone, perhaps amid a phase."""
         if job not in self.standings:
             return []
-        orders = self._cut(now, job)
-        del self.standings[job]
+        try:
+            orders = self._cut(now, job)
+        finally:
+            del self.standings[job]
         return orders + self._orders(JobEnded(time=now, job=job))
 
     def phase_began(self, now: float, job: JobId, number: int) -> list[Order]:
