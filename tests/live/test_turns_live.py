@@ -221,7 +221,7 @@ def test_a_controller_that_comes_back_takes_running_jobs_in_again(site: Deployed
         assert site.until(name, lambda job: job.get("state") == "running")["id"] == id
     first.do("end")
     third = site.obedient("third")
-    assert site.job("third")["id"] == "third.3"
+    assert int(str(site.job("third")["id"]).removeprefix("third.")) > 2  # numbers never come twice
     _turns_work_again(site, second, third)
     second.do("spawn 2")
     second.finish()

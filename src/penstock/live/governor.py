@@ -40,7 +40,7 @@ log = logging.getLogger("penstock.controller")
 def header(config: Config, io_nodes: int) -> Header:
     """Return what a deployment's Manager is made of, as its record begins with it."""
     allocation = config.allocation
-    allocated = allocation.policy != OWN
+    allocated = allocation.policy != OWN and io_nodes > 0
     placer = config.placement.name(allocation.allocator())
     return Header(
         run=secrets.token_hex(8),
