@@ -164,3 +164,17 @@ def test_wrong_input_is_one_line(
     assert result.status == 2
     assert told in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_directory_stands_for_its_last_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = (Path(__file__).parents[2] / "examples" / "record.jsonl").read_bytes()
+    (tmp_path / "record-20260101-000000-aaaa-0001.jsonl").write_bytes(b"an older run\n")
+    (tmp_path / "record-20260102-000000-bbbb-0001.jsonl").write_bytes(record)
+    assert main(["what-if", str(tmp_path), "--policies", "fair-share"]) == 0
+    assert "recorded" in capsys.readouterr().out
+    assert main(["what-if", str(tmp_path / "none")]) == 2
+    (tmp_path / "empty").mkdir()
+    assert main(["what-if", str(tmp_path / "empty")]) == 2
+    assert "has no records" in capsys.readouterr().err

@@ -71,15 +71,17 @@ def what_if(
       penstock what-if record-20260302-000000-a1b2-0003.jsonl --policies set-10,fair-share
       penstock what-if monday.jsonl.gz --window '9 h:17 h' --json
       penstock what-if monday.jsonl.gz --check
+      penstock what-if state/records
 
     A RECORD is what a controller writes, .jsonl or .jsonl.gz; several are parts of one run, in
-    order. Jobs keep their computing and their isolated I/O, which are simulated anew on the
+    order; a directory stands for the last run in it. Jobs keep their computing and their isolated I/O, which are simulated anew on the
     record's site; waiting is left out. Policies know w_iter as the controller did, unless
     --knowledge says otherwise. --check simulates nothing: it puts the recorded events, from the
     first part of the run on, through a fresh Manager, which must decide what is recorded.
     """
     flags = {"simulation.knowledge": knowledge, "simulation.seed": seed}
     loaded = options.load(config_file, settings, {**flags, "simulation.window": window})
+    files = _latest(files[0]) if len(files) == 1 and files[0].is_dir() else files
     for file in files:
         traces.check_readable(file)
         traces.check_suffix(file, SUFFIXES)
@@ -91,6 +93,15 @@ def what_if(
     result = _simulate(logbook, loaded, policies)
     emit_json(result) if as_json else _show(result)
     return 0
+
+
+def _latest(directory: Path) -> tuple[Path, ...]:
+    """Return the parts of a controller's last run, of all that it left in a directory."""
+    found = sorted(f for suffix in SUFFIXES for f in directory.glob(f"record-*{suffix}"))
+    if not found:
+        raise InputError(f"{directory} has no records; a controller writes them while it is up")
+    run = found[-1].name.split("-")[3]
+    return tuple(file for file in found if file.name.split("-")[3] == run)
 
 
 def _check(logbook: Logbook, trust: Sequence[str], *, as_json: bool) -> int:
