@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from records import RecordedClock, header, write
 
+from penstock import cli
 from penstock.logbook import Entry
 from penstock.model import Job, JobStarted, PhaseBegan, PhaseEnded, Site, Woke
 from penstock.sim.workload import Workload
@@ -172,9 +173,9 @@ def test_a_directory_stands_for_its_last_run(
     record = (Path(__file__).parents[2] / "examples" / "record.jsonl").read_bytes()
     (tmp_path / "record-20260101-000000-aaaa-0001.jsonl").write_bytes(b"an older run\n")
     (tmp_path / "record-20260102-000000-bbbb-0001.jsonl").write_bytes(record)
-    assert main(["what-if", str(tmp_path), "--policies", "fair-share"]) == 0
+    assert cli.main(["what-if", str(tmp_path), "--policies", "fair-share"]) == 0
     assert "recorded" in capsys.readouterr().out
-    assert main(["what-if", str(tmp_path / "none")]) == 2
+    assert cli.main(["what-if", str(tmp_path / "none")]) == 2
     (tmp_path / "empty").mkdir()
-    assert main(["what-if", str(tmp_path / "empty")]) == 2
+    assert cli.main(["what-if", str(tmp_path / "empty")]) == 2
     assert "has no records" in capsys.readouterr().err

@@ -74,10 +74,11 @@ def what_if(
       penstock what-if state/records
 
     A RECORD is what a controller writes, .jsonl or .jsonl.gz; several are parts of one run, in
-    order; a directory stands for the last run in it. Jobs keep their computing and their isolated I/O, which are simulated anew on the
-    record's site; waiting is left out. Policies know w_iter as the controller did, unless
-    --knowledge says otherwise. --check simulates nothing: it puts the recorded events, from the
-    first part of the run on, through a fresh Manager, which must decide what is recorded.
+    order; a directory stands for the last run in it. Jobs keep their computing and their isolated
+    I/O, which are simulated anew on the record's site; waiting is left out. Policies know w_iter as
+    the controller did, unless --knowledge says otherwise. --check simulates nothing: it puts the
+    recorded events, from the first part of the run on, through a fresh Manager, which must decide
+    what is recorded.
     """
     flags = {"simulation.knowledge": knowledge, "simulation.seed": seed}
     loaded = options.load(config_file, settings, {**flags, "simulation.window": window})

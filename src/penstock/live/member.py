@@ -241,8 +241,7 @@ class Member:
                 case wire.Beat(mode=mode):
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
-                    self._overdue += message.overdue and self._mode == "enforce"
-                    self._admitted(now, self._phase)
+                    self._admitted(now, self._phase, overdue=message.overdue)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
                     self._held(now, self._phase)
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
@@ -259,10 +258,11 @@ class Member:
                     return False
         return True
 
-    def _admitted(self, now: float, phase: _Asked) -> None:
+    def _admitted(self, now: float, phase: _Asked, *, overdue: bool) -> None:
         if phase.turn is None:
-            # Who is observed has not waited.
-            phase.turn = now if self._mode == "enforce" else phase.began
+            enforced = self._mode == "enforce"
+            phase.turn = now if enforced else phase.began  # who is observed has not waited
+            self._overdue += enforced and overdue
         self._gate(open_=True)
 
     def _held(self, now: float, phase: _Asked) -> None:
