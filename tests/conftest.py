@@ -5,8 +5,10 @@ import signal
 
 from hypothesis import settings
 
-# A shell's background jobs are born deaf to interrupts, and so would be what tests start.
+# A shell's background jobs are born deaf to interrupts, nohup's to hang-ups, and so would be what
+# tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A failure must be the same on every machine, so examples come from a fixed seed; a soak draws new
 # ones each time.

@@ -27,6 +27,8 @@ static const penstock_control* _Atomic control;
 static penstock_counters* counters;
 static __thread penstock_slot* mine;
 static __thread bool inside;
+static __thread uint64_t past_the_gate;  // bytes since the gate was last moved
+static __thread uint32_t gate_seen;
 static __thread uint64_t blocked;  // signals, by the program itself
 static __thread bool forks_unprepared;
 static _Atomic int locked;
@@ -131,8 +133,15 @@ uint64_t penstock_ordinal(void) {
 
 void penstock_locked(void) { atomic_store_explicit(&locked, 1, memory_order_relaxed); }
 
+static void knock(void) {
+  atomic_fetch_add_explicit(&counters->knocks, 1, memory_order_release);
+  syscall(SYS_futex, &counters->knocks, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 static void wait_at_the_gate(const penstock_control* page) {
   const uint64_t began = penstock_now();
+  atomic_store_explicit(&my_slot()->waiting, began, memory_order_relaxed);
+  knock();
   const uint64_t most = began + page->longest_wait;
   uint64_t time = began;
   while (time < most) {
@@ -146,17 +155,29 @@ static void wait_at_the_gate(const penstock_control* page) {
     time = penstock_now();
   }
   penstock_slot* slot = my_slot();
+  atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
   add(&slot->waits, 1);
   add(&slot->waited, time - began);
   if (time >= most) add(&slot->gave_up, 1);
 }
 
+// Small bursts never wait, however many calls they are made of: logs, headers, indices.
+static bool is_small(const penstock_control* page, size_t bytes) {
+  const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_relaxed);
+  if (changes != gate_seen) {
+    gate_seen = changes;
+    past_the_gate = 0;
+  }
+  if (bytes > page->never_waits - past_the_gate) return false;
+  past_the_gate += bytes;
+  return true;
+}
+
 void penstock_begin(size_t bytes) {
   const penstock_control* page = penstock_active();
   if (page == NULL) return;
-  if (atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0 &&
-      bytes > page->never_waits && !atomic_load_explicit(&locked, memory_order_relaxed) &&
-      !penstock_is_stranger()) {
+  if (atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0 && !is_small(page, bytes) &&
+      !atomic_load_explicit(&locked, memory_order_relaxed) && !penstock_is_stranger()) {
     const int error = errno;
     wait_at_the_gate(page);
     errno = error;
@@ -190,6 +211,31 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
+// For programs that say themselves where their phases are (penstock.h).
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT void penstock_phase_begin(void) {
+  const penstock_control* page = penstock_active();
+  if (page == NULL || penstock_is_stranger()) return;
+  const int error = errno;
+  atomic_fetch_add_explicit(&counters->phases_begun, 1, memory_order_release);
+  if (atomic_load_explicit(&page->closed_until, memory_order_relaxed) != 0 &&
+      !atomic_load_explicit(&locked, memory_order_relaxed)) {
+    wait_at_the_gate(page);
+  } else {
+    knock();
+  }
+  errno = error;
+}
+
+EXPORT void penstock_phase_end(void) {
+  if (penstock_active() == NULL || penstock_is_stranger()) return;
+  const int error = errno;
+  atomic_fetch_add_explicit(&counters->phases_ended, 1, memory_order_release);
+  knock();
+  errno = error;
+}
+
 static void recognise_self(void) {
   atomic_store_explicit(&self, (pid_t)syscall(SYS_getpid), memory_order_relaxed);
   if (original != NULL) atomic_store_explicit(original, true, memory_order_relaxed);
@@ -214,6 +260,7 @@ static void forked(void) {
   recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);
   mine = NULL;  // the parent's
+  past_the_gate = 0;
   penstock_nodes_forked();
   penstock_files_forked();
   fork_ended();

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #endif
 
-#define PENSTOCK_PAGE_VERSION 2u
+#define PENSTOCK_PAGE_VERSION 3u
 #define PENSTOCK_CONTROL_MAGIC UINT64_C(0x4c52544354534e50)   // "PNSTCTRL"
 #define PENSTOCK_COUNTERS_MAGIC UINT64_C(0x52544e4354534e50)  // "PNSTCNTR"
 #define PENSTOCK_ROOTS 8
@@ -61,7 +61,7 @@ typedef struct {
   _Atomic uint32_t gate_changes;  // waiters sleep on it (futex)
   _Atomic uint32_t active;        // 0: the client library passes everything through
   uint64_t longest_wait;          // nanoseconds that one call waits at most
-  uint64_t never_waits;           // bytes up to which a call never waits
+  uint64_t never_waits;           // bytes that a thread moves at a closed gate before it waits
   uint64_t patience;              // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];   // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
@@ -94,7 +94,8 @@ typedef struct {
   _Atomic uint64_t forwarded_write_bytes;
   _Atomic uint64_t left_bytes;  // of the calls left to the kernel
   _Atomic uint64_t failed_open; // calls that an I/O node should have done and did not: done directly
-  uint64_t reserved[5];
+  _Atomic uint64_t waiting;     // CLOCK_MONOTONIC nanoseconds since when it waits at the gate; 0: it does not
+  uint64_t reserved[4];
 } penstock_slot;
 
 typedef struct {
@@ -103,7 +104,10 @@ typedef struct {
   uint32_t slots;
   _Atomic uint64_t taken;    // so many slots have been given to a thread
   _Atomic uint64_t clients;  // so many processes have gone to an I/O node: a new one's ordinal
-  uint64_t reserved[20];
+  _Atomic uint32_t knocks;   // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
+  uint32_t reserved_half;
+  _Atomic uint64_t phases_begun, phases_ended;  // that processes of the job said themselves
+  uint64_t reserved[17];
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 

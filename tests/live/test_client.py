@@ -150,7 +150,7 @@ def test_a_job_cannot_write_to_its_control_page(run: Any, agent: Agent) -> None:
     program = """
 import mmap, os, socket, struct
 s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PENSTOCK_AGENT"])
-s.sendall(struct.pack("<8sII", b"PNSTCTRL", 2, os.getpid()))
+s.sendall(struct.pack("<8sII", b"PNSTCTRL", 3, os.getpid()))
 _, fds, _, _ = socket.recv_fds(s, 16, 2)
 try: mmap.mmap(fds[0], 4096)
 except PermissionError: print("not mapped")

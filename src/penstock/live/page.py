@@ -18,7 +18,7 @@ from pathlib import Path
 from penstock.errors import InputError
 from penstock.live.wire import Node
 
-VERSION = 2
+VERSION = 3
 CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
 ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
 MAP_NODES, JOB_BYTES, TOKEN_BYTES, ADDRESS_BYTES = 64, 64, 32, 108
@@ -31,11 +31,17 @@ _MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
 _FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
 CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
 SLOT_BYTES = 192
+_TAKEN, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
 _FIRST_SLOT = 192
 COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
 _SEAL_FUTURE_WRITE = 0x10
-_FUTEX_WAKE = 1
+_FUTEX_WAIT, _FUTEX_WAKE = 0, 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
 def futex_wake(memory: mmap.mmap, offset: int) -> None:
@@ -43,8 +49,19 @@ def futex_wake(memory: mmap.mmap, offset: int) -> None:
     number = _SYS_FUTEX.get(platform.machine())
     if number is not None:
         word = ctypes.c_uint32.from_buffer(memory, offset)
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+        _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+
+
+def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> None:
+    """Wait until somebody wakes who waits for this word, or it is not `value`, or time is up."""
+    number = _SYS_FUTEX.get(platform.machine())
+    if number is None:
+        time.sleep(min(seconds, 0.01))
+        return
+    word = ctypes.c_uint32.from_buffer(memory, offset)
+    whole, part = divmod(round(max(seconds, 0.0) * 1e9), 10**9)
+    timeout = _Timespec(whole, part)
+    _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +87,7 @@ class Counters:
     forwarded_write_bytes: int
     left_bytes: int
     failed_open: int
+    waiting: int
 
 
 _NAMES = tuple(field.name for field in fields(Counters))
@@ -100,6 +118,7 @@ class Pages:
         # One store a number, so that nobody reads half of it.
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
+        self._counted = memoryview(self._counters).cast("B").cast("Q")
         self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
         self._words[_NEVER_WAITS // 8] = never_waits
         self._words[_PATIENCE // 8] = round(patience * 1e9)
@@ -137,6 +156,7 @@ class Pages:
         self.deactivate()
         self._words.release()
         self._halves.release()
+        self._counted.release()
         self._control.close()
         self._counters.close()
         os.close(self.control_fd)
@@ -171,6 +191,10 @@ class Pages:
         self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
         self._changed()
 
+    def keep_closed(self, seconds: float) -> None:
+        """Let a gate that is closed stay so for longer; who waits need not hear of it."""
+        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+
     def open_gate(self) -> None:
         """Let all calls go on at once."""
         self._words[_CLOSED_UNTIL // 8] = 0
@@ -180,11 +204,28 @@ class Pages:
         self._halves[_GATE_CHANGES // 4] = (self._halves[_GATE_CHANGES // 4] + 1) & 0xFFFFFFFF
         futex_wake(self._control, _GATE_CHANGES)
 
+    @property
+    def knocks(self) -> int:
+        """How often the job wanted to be looked at: it waits at the gate, or said a phase."""
+        return self._counted[_KNOCKS // 8] & 0xFFFFFFFF
+
+    def await_knock(self, knocks: int, seconds: float) -> None:
+        """Wait until there are more knocks than these, or for so long."""
+        futex_wait(self._counters, _KNOCKS, knocks, seconds)
+
+    def wake(self) -> None:
+        """End an `await_knock` of this process."""
+        futex_wake(self._counters, _KNOCKS)
+
+    def said(self) -> tuple[int, int]:
+        """Return how many phases the job's processes said themselves: begun, and ended."""
+        return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
+
     def threads(self) -> Iterator[Counters]:
         """Yield the counters of every thread that did I/O under the roots."""
-        for k in range(SLOTS):
+        for k in range(min(self._counted[_TAKEN // 8], SLOTS)):
             values = _SLOT.unpack_from(self._counters, _FIRST_SLOT + k * SLOT_BYTES)
-            if values[0]:  # its process id; most slots are nobody's
+            if values[0]:  # its process id; a slot may be taken and not yet signed
                 yield Counters(**dict(zip(_NAMES, values, strict=True)))
 
     def total(self, name: str) -> int:

@@ -1,0 +1,31 @@
+// For programs that know where their I/O phases are. Not needed: phases are found without it.
+//
+// The functions are the client library's, which `penstock run` preloads; in a program that runs
+// without it the symbols are absent, and these wrappers do nothing. Link against nothing.
+//
+//   penstock_phase_begins();  // waits for the job's turn where turns are enforced
+//   ... write ...
+//   penstock_phase_ends();    // at once, not after an idle gap
+
+#ifndef PENSTOCK_H
+#define PENSTOCK_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern void penstock_phase_begin(void) __attribute__((weak));
+extern void penstock_phase_end(void) __attribute__((weak));
+
+static inline void penstock_phase_begins(void) {
+  if (penstock_phase_begin) penstock_phase_begin();
+}
+static inline void penstock_phase_ends(void) {
+  if (penstock_phase_end) penstock_phase_end();
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
