@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import time
@@ -11,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-from penstock.live.parent import end_with_parent
 
 READY_WITHIN, ENDS_WITHIN, COMMAND_WITHIN, POLL = 60.0, 10.0, 60.0, 0.05
 """Seconds. Slurm tells nobody that it is ready: it is asked again and again."""
@@ -163,9 +160,7 @@ class Cluster:
         self.command("scancel", "--state=RUNNING", "--quiet", "--signal=KILL", "--full")
         self.wait(lambda: not self.command("squeue", "-h").stdout.strip(), "an empty queue")
 
-    def wait(
-        self, condition: Callable[[], bool], what: str, within: float = READY_WITHIN
-    ) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, within: float = READY_WITHIN) -> None:
         """Ask until it is so; AssertionError with the logs when it takes too long."""
         until = time.monotonic() + within
         while not condition():
@@ -220,17 +215,15 @@ class Cluster:
 
     def _daemon(self, *words: str) -> None:
         with (self.folder / f"{words[0]}.out.log").open("ab") as out:
-            parent = os.getpid()
             self._daemons.append(
                 subprocess.Popen(
-                    words,
+                    ["setpriv", "--pdeathsig=TERM", *words],
                     env=self.environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
                     cwd="/",
                     start_new_session=True,
-                    preexec_fn=lambda: end_with_parent(signal.SIGTERM, parent),
                 )
             )
 

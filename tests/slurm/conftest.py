@@ -1,4 +1,4 @@
-"""One Slurm for all tests."""
+"""One Slurm for all tests, with penstock's hooks; each file has a deployment of its own."""
 
 import tempfile
 from collections.abc import Iterator
@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from slurm.cluster import Cluster
+from slurm.site import HOOKS, install_hooks
+
+LICENCE = "fs:3"
 
 
 @pytest.fixture(scope="session")
@@ -17,8 +20,29 @@ def short() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def slurm(short: Path) -> Iterator[Cluster]:
-    folder = short / "slurm"
-    folder.mkdir()
-    with Cluster(folder) as cluster:
+def run(short: Path) -> Path:
+    """The folder of the node's agent."""
+    return short / "run"
+
+
+@pytest.fixture(scope="session")
+def conflicts(short: Path) -> Path:
+    """What job_submit.lua reads."""
+    return short / "conflicts"
+
+
+@pytest.fixture(scope="session")
+def slurm(short: Path, run: Path, conflicts: Path) -> Iterator[Cluster]:
+    plugin = short / "job_submit.lua"
+    text = (HOOKS / plugin.name).read_text()
+    usual = '"/run/penstock-slurm/conflicts"'
+    assert usual in text
+    plugin.write_text(text.replace(usual, f'"{conflicts}"'))
+    settings = {
+        **install_hooks(short / "hooks", run),
+        "Licenses": LICENCE,
+        "JobSubmitPlugins": "lua",
+    }
+    (short / "slurm").mkdir()
+    with Cluster(short / "slurm", settings=settings, files={plugin.name: plugin}) as cluster:
         yield cluster

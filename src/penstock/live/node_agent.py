@@ -1,0 +1,343 @@
+"""The agent of a node: keeps the pages of all its jobs, from a batch system's prolog to its epilog.
+
+Hooks speak to one Unix socket, a JSON line each way. Every job has a folder below the agent's own,
+with a socket that the job's user alone can connect to and the environment that its tasks want.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from penstock.errors import InputError
+from penstock.files import reason
+from penstock.live import agent, channel, wire
+from penstock.live.agent import Agent
+from penstock.live.channel import Channel
+from penstock.live.page import Pages
+from penstock.live.runner import COUNTED_EVERY, _Job
+from penstock.live.state import LONGEST_PATH, State, holding, sign
+
+HEARS_WITHIN, CONTROLLER_WITHIN = 5.0, 1.0
+"""Seconds: for a hook to say what it wants, and for the controller to take a job in."""
+LONGEST_REQUEST = 1 << 16
+REAPED_EVERY = 10.0
+JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,31}$")]
+
+log = logging.getLogger("penstock.agent")
+
+
+class Adopt(wire.Message, frozen=True, kw_only=True):
+    """A job begins on this node. Answer: Adopted, also where it is known already."""
+
+    job: JobId  # the batch system's number
+    uid: int
+    gid: int
+    user: str
+    node: str = ""  # the batch system's name of this node; one host may be several
+    name: str = ""
+    executable: str = ""
+    nodes: wire.Positive = 1
+    processes: wire.Positive | None = None
+
+
+class Adopted(wire.Message, frozen=True, kw_only=True):
+    """What the environment of the job's tasks has; also in the file `environment` of its folder."""
+
+    environment: dict[str, str]
+
+
+class Release(wire.Message, frozen=True, kw_only=True):
+    """A job has ended on this node. Answer: Done, also where it is not known."""
+
+    job: JobId
+    node: str = ""
+    status: int = 0
+
+
+class List(wire.Message, frozen=True, kw_only=True):
+    """Ask which jobs the agent keeps. Answer: Listed."""
+
+
+class Listed(wire.Message, frozen=True, kw_only=True):
+    """The jobs' numbers."""
+
+    jobs: list[str]
+
+
+class Folder:
+    """Where an agent keeps its sockets, and what its jobs' tasks read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.control = self.path / "agent.sock"
+        self.lock = self.path / "agent.lock"
+        longest = len(os.fsencode(self.job("x" * 32) / "agent.sock"))
+        if longest > LONGEST_PATH:
+            raise InputError(
+                f"--run {path} is {longest - LONGEST_PATH} bytes too long for the sockets in it"
+            )
+
+    def job(self, job: str) -> Path:
+        """Return a job's folder."""
+        return self.path / "jobs" / job
+
+    def create(self) -> None:
+        """Make it: everybody may pass, nobody else may change anything."""
+        for path in (self.path, self.path / "jobs"):
+            path.mkdir(mode=0o755, exist_ok=True)
+            found = path.stat()
+            if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                raise InputError(f"{path} must be this user's, and not writable by others")
+            path.chmod(0o755)
+
+    def left(self) -> list[Adopt]:
+        """Return the jobs of an agent that was killed; what cannot be read is removed."""
+        found = []
+        for folder in (self.path / "jobs").iterdir():
+            try:
+                found.append(msgspec.json.decode((folder / "adopted").read_bytes(), type=Adopt))
+            except (OSError, msgspec.DecodeError) as error:
+                log.warning("removing %s: %s", folder, reason(error))
+                shutil.rmtree(folder, ignore_errors=True)
+        return found
+
+
+class Tenant:
+    """A job of this node: its pages, its socket, its line to the controller.
+
+    InputError: the controller refuses it. OSError: it cannot be asked.
+    """
+
+    def __init__(self, adopt: Adopt, state: State, folder: Path) -> None:
+        self.adopt = adopt
+        self.nodes = {adopt.node}
+        self._stack = ExitStack()
+        with ExitStack() as stack:
+            controller = stack.enter_context(Channel(state.controller, patience=CONTROLLER_WITHIN))
+            begun = controller.ask(_begin(adopt), wire.Begun)
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            _make_folder(folder, adopt)
+            pages = stack.enter_context(_pages(begun))
+            socket = stack.enter_context(Agent(pages, folder / "agent.sock"))
+            _give(socket.path, adopt)
+            self._job = _Job(controller, begun, pages)
+            self.environment = _environment(begun, socket.path)
+            _write(folder / "environment", self.environment, adopt)
+            self._stack = stack.pop_all()
+
+    def tell(self) -> None:
+        """Tell the controller what the job did."""
+        self._job._tell(wire.Counted(counters=self._job._counters()))
+
+    def end(self, status: int) -> None:
+        """Let the job go: processes that still run pass through."""
+        self._job.end(status)
+        self._stack.close()
+
+
+def _begin(adopt: Adopt) -> wire.Begin:
+    return wire.Begin(
+        name=adopt.name or adopt.job,
+        pid=os.getpid(),
+        command=[adopt.executable] if adopt.executable else [],
+        user=adopt.user,
+        executable=adopt.executable,
+        nodes=adopt.nodes,
+        processes=adopt.processes,
+    )
+
+
+def _pages(begun: wire.Begun) -> Pages:
+    return Pages(
+        [Path(root) for root in begun.roots],
+        job=begun.job,
+        longest_wait=begun.longest_wait,
+        patience=begun.patience,
+    )
+
+
+def _environment(begun: wire.Begun, socket: Path) -> dict[str, str]:
+    """Return what tasks need; libraries below the client library go after the task's own."""
+    above = ":".join([*begun.above, str(agent.library())])
+    below = {"LD_PRELOAD_BELOW": ":".join(begun.preload)} if begun.preload else {}
+    return begun.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
+
+
+def _make_folder(folder: Path, adopt: Adopt) -> None:
+    # What is in it is the job's, the folder is not: a job cannot put other things there.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o711)
+    folder.chmod(0o711)
+    (folder / "adopted").write_bytes(msgspec.json.encode(adopt))
+
+
+def _give(path: Path, adopt: Adopt) -> None:
+    path.chmod(0o600)
+    if adopt.uid != os.geteuid():
+        os.chown(path, adopt.uid, adopt.gid)
+
+
+def _write(path: Path, environment: dict[str, str], adopt: Adopt) -> None:
+    lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
+    partial = path.with_suffix(".partial")
+    partial.write_text("\n".join(lines) + "\n")
+    _give(partial, adopt)
+    partial.rename(path)
+
+
+class NodeAgent:
+    """Serves hooks until it is told to end; jobs that still run then pass through.
+
+    `gone(jobs)` says which jobs ended although no epilog said so; it may take its time.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        state: State,
+        *,
+        gone: Callable[[Collection[str]], list[str]] = lambda _: [],
+        reaped_every: float = REAPED_EVERY,
+    ) -> None:
+        self.folder = folder
+        self.tenants: dict[str, Tenant] = {}
+        self._state = state
+        self._gone = gone
+        self._reaped_every = reaped_every
+        self._locks = [asyncio.Lock() for _ in range(64)]  # a job's messages one after the other
+
+    async def serve(self, ready: Callable[[], object]) -> None:
+        """Go on until SIGTERM or SIGINT; `ready` is called when hooks can connect."""
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        for adopt in self.folder.left():
+            await self._adopt_again(adopt)
+        self.folder.control.unlink(missing_ok=True)
+        server = await asyncio.start_unix_server(
+            self._accept, self.folder.control, limit=LONGEST_REQUEST, backlog=1024
+        )
+        tasks = [asyncio.create_task(self._count()), asyncio.create_task(self._reap())]
+        try:
+            async with server:
+                ready()
+                await stop.wait()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for job in list(self.tenants):
+                await self.end(job, 0)
+            self.folder.control.unlink(missing_ok=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(HEARS_WITHIN):
+                text = await reader.readline()
+            writer.write(channel.line(await self.heard(text)))
+            await writer.drain()
+        except (OSError, ValueError):
+            pass  # silent, gone, or a line without end: nobody is left to be answered
+        finally:
+            writer.close()
+
+    async def heard(self, text: bytes) -> wire.Message:
+        """Return the answer to a line."""
+        try:
+            match msgspec.json.decode(text, type=Adopt | Release | List):
+                case Adopt() as adopt:
+                    return await self.adopt(adopt)
+                case Release() as release:
+                    await self.release(release)
+                    return wire.Done()
+                case _:
+                    return Listed(jobs=sorted(self.tenants))
+        except (InputError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            log.warning("refused: %s", reason(error))
+            return wire.Failed(error=reason(error))
+
+    async def adopt(self, adopt: Adopt) -> Adopted:
+        """Take a job in, or find it here."""
+        if os.geteuid() != 0 and adopt.uid != os.geteuid():
+            raise InputError(f"job {adopt.job} is another user's; only root's agent keeps it")
+        async with self._lock(adopt.job):
+            tenant = self.tenants.get(adopt.job)
+            if tenant is not None and tenant.adopt.uid != adopt.uid:
+                # The batch system began its numbers anew.
+                await self._end(adopt.job, 0)
+                tenant = None
+            if tenant is None:
+                folder = self.folder.job(adopt.job)
+                tenant = await asyncio.to_thread(Tenant, adopt, self._state, folder)
+                self.tenants[adopt.job] = tenant
+                log.info("job %s of %s adopted", adopt.job, adopt.user)
+            tenant.nodes.add(adopt.node)
+            return Adopted(environment=tenant.environment)
+
+    async def _adopt_again(self, adopt: Adopt) -> None:
+        try:
+            await self.adopt(adopt)
+        except (InputError, OSError) as error:
+            log.warning("job %s goes on without an agent: %s", adopt.job, reason(error))
+            shutil.rmtree(self.folder.job(adopt.job), ignore_errors=True)
+
+    async def release(self, release: Release) -> None:
+        """Let a job go once all nodes that this host is have said so."""
+        async with self._lock(release.job):
+            tenant = self.tenants.get(release.job)
+            if tenant is not None:
+                tenant.nodes.discard(release.node)
+                if not tenant.nodes:
+                    await self._end(release.job, release.status)
+
+    async def end(self, job: str, status: int) -> None:
+        """Let a job go, whatever nodes have not said so."""
+        async with self._lock(job):
+            await self._end(job, status)
+
+    async def _end(self, job: str, status: int) -> None:
+        tenant = self.tenants.pop(job, None)
+        if tenant is not None:
+            await asyncio.to_thread(tenant.end, status)
+            log.info("job %s released", job)
+
+    def _lock(self, job: str) -> asyncio.Lock:
+        return self._locks[hash(job) % len(self._locks)]
+
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(COUNTED_EVERY)
+            for tenant in list(self.tenants.values()):
+                with suppress(ValueError):  # its pages were closed meanwhile
+                    await asyncio.to_thread(tenant.tell)
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(self._reaped_every)
+            if self.tenants:
+                for job in await asyncio.to_thread(self._gone, list(self.tenants)):
+                    log.warning("job %s has ended and no epilog said so: released", job)
+                    await self.end(job, 0)
+
+
+def serve(agent: NodeAgent, ready: Callable[[], object]) -> None:
+    """Be the agent of this node; InputError: there is one already."""
+    os.umask(0o077)
+    agent.folder.create()
+    try:
+        with holding(agent.folder.lock) as lock:
+            sign(lock, os.getpid())
+            asyncio.run(agent.serve(ready))
+    except BlockingIOError:
+        raise InputError(
+            f"an agent serves {agent.folder.path} already; end it, or give another --run"
+        ) from None

@@ -1,0 +1,117 @@
+"""A deployment and its node's agent, for the jobs of a Slurm whose hooks are deploy/slurm's."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from penstock.live import launcher, slurm, wire
+from penstock.live.deployment import IO_NODE, Deployment
+from penstock.live.node_agent import Folder
+from penstock.live.state import State
+
+HOOKS = Path(__file__).parents[2] / "deploy/slurm"
+PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
+WAIT = 20.0
+
+
+def install_hooks(folder: Path, run: Path) -> dict[str, Path]:
+    """Put the hooks where a site would, with a penstock.conf of their own; return the settings."""
+    folder.mkdir()
+    for hook in HOOKS.glob("*.sh"):
+        shutil.copy(hook, folder)
+    program = folder / "penstock"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(PENSTOCK)} "$@"\n')
+    program.chmod(0o755)
+    (folder / "penstock.conf").write_text(f"PENSTOCK={program}\nPENSTOCK_RUN={run}\n")
+    names = {"Prolog": "prolog.sh", "Epilog": "epilog.sh", "TaskProlog": "task-prolog.sh"}
+    return {setting: folder / name for setting, name in names.items()}
+
+
+class Site:
+    """Controller, two I/O nodes and an agent; a context manager."""
+
+    def __init__(self, folder: Path, run: Path, *, all_users: bool = False) -> None:
+        self.root = folder / "data"
+        self.state = State(folder / "state")
+        self.run = Folder(run)
+        self._io_node = (*IO_NODE, "--all-users") if all_users else IO_NODE
+        self.agent: subprocess.Popen[str] | None = None
+        for path, mode in ((folder, 0o755), (self.root, 0o1777), (self.state.folder, 0o711)):
+            path.mkdir(exist_ok=True)
+            path.chmod(mode)
+
+    def __enter__(self) -> "Site":
+        deployment = Deployment(
+            state=str(self.state.folder),
+            roots=[str(self.root)],
+            io_nodes=2,
+            io_node=self._io_node,
+        )
+        launcher.up(deployment)
+        try:
+            self.start_agent()
+        except BaseException:
+            launcher.down(self.state)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_agent()
+        launcher.down(self.state)
+
+    def start_agent(self, *options: str, **environment: str) -> int:
+        """Start the agent and wait until it serves; return its process id."""
+        command = [*PENSTOCK, "agent", "--json", "--state", self.state.folder]
+        with (self.state.folder / "agent.log").open("ab") as log:
+            self.agent = subprocess.Popen(
+                [*map(str, command), "--run", str(self.run.path), *options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | environment,
+            )
+        assert self.agent.stdout is not None
+        assert self.agent.stdout.readline() == "{\n", self.log()
+        return self.agent.pid
+
+    def end_agent(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the agent, if there is one, with a signal."""
+        if self.agent is not None:
+            self.agent.send_signal(signal.SIGCONT)
+            self.agent.send_signal(number)
+            self.agent.wait(WAIT)
+            assert self.agent.stdout is not None
+            self.agent.stdout.close()
+            self.agent = None
+
+    def log(self) -> str:
+        """Return what the agent logged."""
+        return (self.state.folder / "agent.log").read_text()
+
+    def status(self) -> dict[str, Any]:
+        """Return what `penstock status --json` prints."""
+        found: dict[str, Any] = json.loads(
+            subprocess.run(
+                [*PENSTOCK, "status", "--json", "--state", str(self.state.folder)],
+                capture_output=True,
+                timeout=WAIT,
+                check=True,
+            ).stdout
+        )
+        return found
+
+    def job(self, number: str) -> dict[str, Any]:
+        """Return what the controller knows of a Slurm job."""
+        status = launcher.ask(self.state, wire.Ask(), wire.Status)
+        (found,) = [job for job in status.jobs if job["name"] == f"slurm-{number}"]
+        return found
+
+    def left(self) -> list[str]:
+        """Return what is left of jobs on this node: folders, and what the agent keeps."""
+        folders = [path.name for path in (self.run.path / "jobs").iterdir()]
+        return folders + slurm.kept(self.run)
