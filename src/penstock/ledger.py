@@ -208,7 +208,7 @@ class Ledger:
             return
         account.io += phase.io
         account.phases += 1
-        account.idle_since, account.phase = self.now, None
+        account.idle_since, account.phase = max(self.now - event.idle, account.started), None
         self._all_io += phase.io
         self._all_phases += 1
 

@@ -53,6 +53,11 @@ class _Group:
     def has_room(self) -> bool:
         return math.fsum(t.request.job.max_share for t in self.admitted) < 1.0
 
+    def leave(self, job: JobId) -> None:
+        self.admitted = [t for t in self.admitted if t.request.job.id != job]
+        if any(t.request.job.id == job for t in self.waiting):  # its wait was cut short
+            self.waiting = [t for t in self.waiting if t.request.job.id != job]
+
 
 @dataclass(slots=True)
 class _Phase:
@@ -107,6 +112,21 @@ class Manager:
             return list(self._arbitrate(event, self._view))
         return []
 
+    def ahead_of(self, job: JobId) -> list[JobId]:
+        """Return whom a phase waits for: who transfers in its group, then who is before it there.
+
+        None, if it waits for nobody.
+        """
+        phase = self._phases.get(job)
+        ahead: dict[JobId, None] = {}
+        for resource in () if phase is None else sorted(phase.open_resources):
+            mates = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
+            queue = [turn.request.job.id for turn in mates.waiting]
+            if job in queue:
+                ahead |= dict.fromkeys(turn.request.job.id for turn in mates.admitted)
+                ahead |= dict.fromkeys(queue[: queue.index(job)])
+        return list(ahead)
+
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
         job = self.jobs[event.job]
         if event.job in self._periods:
@@ -131,12 +151,12 @@ class Manager:
         phase.open_resources.discard(event.resource)
         if taken and phase.group is not Own.GROUP:
             mates = self._groups[event.resource, phase.group]
-            mates.admitted = [t for t in mates.admitted if t.request.job.id != event.job]
+            mates.leave(event.job)
             yield from self._choose(event.resource, mates)
         if not phase.open_resources:
             del self._phases[event.job]
             if event.job in self._periods:
-                self._periods[event.job].ended(event.time, event.io)
+                self._periods[event.job].ended(event.time - event.idle, event.io)
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
         rivals = self.sharing.preemptive and len(group.admitted) > 1

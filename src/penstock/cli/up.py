@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from penstock import units
-from penstock.cli import deployed
+from penstock.cli import deployed, options
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError, unknown
@@ -49,7 +49,21 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the I/O nodes: --set io-node.quantum='1 MiB'. Repeatable.",
+    help="A setting: --set io-node.quantum='1 MiB', --set live.lease='5 s'. Repeatable.",
+)
+@click.option("--policy", metavar="NAME", help="Who may transfer; sharing.policy, else set-10.")
+@click.option(
+    "--mode",
+    type=click.Choice(["observe", "advise", "enforce"]),
+    help="Whether jobs wait for their turns (enforce); live.mode, observe by default.",
+)
+@click.option("--allocation", metavar="NAME", help="How many I/O nodes a job gets; else all.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The configuration; else penstock.toml as 'penstock config show' finds it.",
 )
 @deployed.state
 @json_option
@@ -62,6 +76,10 @@ def up(
     depth: int | None,
     stripe: str | None,
     settings: tuple[str, ...],
+    policy: str | None,
+    mode: str | None,
+    allocation: str | None,
+    config_file: Path | None,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -72,6 +90,7 @@ def up(
       penstock up --root /scratch --io-nodes 2
       penstock up --root /scratch --io-nodes 4 --state ./state --scheduler twins
       penstock up --root data --io-nodes 2 --emulate targets=4,rate=100MiB/s
+      penstock up --root /scratch --io-nodes 2 --policy set-10 --mode enforce
     Then:
       penstock run -- ./simulation            an unmodified command as a job
       penstock status                         who moved what through which I/O node
@@ -84,13 +103,17 @@ def up(
     state = State(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
     directories = managed(roots)
+    flags = {"sharing.policy": policy, "live.mode": mode, "allocation.policy": allocation}
+    governed = tuple(text for text in settings if not text.strip().startswith(_PREFIX))
+    loaded = options.load(config_file, governed, flags)
     deployment = Deployment(
         state=str(state.folder),
         roots=directories,
         io_nodes=io_nodes,
         emulate=emulated(emulate, directories),
-        settings=_settings([*settings, *given]),
+        settings=_settings([*(set(settings) - set(governed)), *given]),
         stripe=deployed.volume(stripe, "--stripe"),
+        config=loaded.config,
     )
     with deployed.telling():
         launcher.up(deployment)

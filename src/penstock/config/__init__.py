@@ -113,6 +113,8 @@ def load(
         loaded.config.site.site()
     with loaded.blaming("simulation.window"):
         loaded.config.simulation.seconds()
+    with loaded.blaming("live.lease", "live.max-wait"):
+        loaded.config.live.seconds()
     makers: dict[str, Callable[[], object]] = {
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,

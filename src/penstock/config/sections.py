@@ -1,6 +1,6 @@
 """The sections of the configuration: what can be set, and what is made of it."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -166,6 +166,42 @@ class SimulationSection(
         return None if self.window is None else window(self.window)
 
 
+MODES = ("observe", "advise", "enforce", "off")
+Mode = Literal["observe", "advise", "enforce", "off"]
+
+
+class LiveSection(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """How a controller governs the jobs that run."""
+
+    mode: Annotated[
+        Mode, Meta(description="observe, advise or enforce: only then do jobs wait; off: no turns")
+    ] = "observe"
+    users: Annotated[
+        dict[str, Mode], Meta(description="a table of users whose mode is another")
+    ] = {}
+    lease: Annotated[
+        str | float,
+        Meta(description="a gate stays closed so long without a word from the controller"),
+    ] = 2.0
+    max_wait: Annotated[
+        str | float, Meta(description="no phase waits longer than this for its turn")
+    ] = 30.0
+
+    def seconds(self) -> tuple[float, float]:
+        """Return the lease and the longest wait."""
+        found = []
+        for key, value in (("lease", self.lease), ("max-wait", self.max_wait)):
+            try:
+                found.append(units.seconds(value))
+            except InputError as error:
+                raise InputError(f"live.{key}: {error}") from error
+            if not 0.05 <= found[-1] <= 86400:
+                raise InputError(f"live.{key} is {value}; give 50 ms to 24 h")
+        return found[0], found[1]
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
     """All sections."""
 
@@ -175,6 +211,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     placement: PlacementSection = PlacementSection()
     packing: PackingSection = PackingSection()
     simulation: SimulationSection = SimulationSection()
+    live: LiveSection = LiveSection()
 
     def arbiter(self) -> Arbiter | None:
         """Return a new arbiter, or None if jobs keep the resources they name."""

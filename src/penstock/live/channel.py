@@ -48,6 +48,10 @@ class Channel:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it; nobody may be receiving."""
         self._socket.close()
 
     def send(self, message: wire.Message) -> None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,16 @@ from penstock.live import channel, wire
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
+from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.surroundings import Surroundings
+from penstock.live.talk import Talk
+from penstock.model import Assign
 
-_TO_CONTROLLER = wire.Begin | wire.Counted | wire.Ended | wire.Remap | wire.Ask | wire.Stop
+LONGEST_BACKLOG = 1 << 20
+"""Bytes that may wait for a job that does not listen."""
 log = logging.getLogger("penstock.controller")
 
 
@@ -44,7 +49,15 @@ class Controller:
         self.fleet = Fleet(
             deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
         )
+        self.governor = Governor(
+            deployment.config,
+            io_nodes=deployment.io_nodes,
+            tell=self._tell,
+            weigh=self._weigh,
+            assign=self._assign,
+        )
         self._writers: dict[str, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
         self._counted = asyncio.Condition()
         self._stop = asyncio.Event()
@@ -63,7 +76,10 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        keeper = asyncio.create_task(self.governor.keep())
         await self._stop.wait()
+        keeper.cancel()
+        self.governor.govern(wire.Govern(mode="off"))
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
             self._push(job, wire.Mapped(nodes=[]))
@@ -88,7 +104,35 @@ class Controller:
     def _push(self, job: str, mapped: wire.Mapped) -> None:
         if job in self._writers:
             self.jobs.running[job].maps += 1
-            self._writers[job].write(channel.line(mapped))
+            self._tell(job, mapped)
+
+    def _tell(self, job: str, message: wire.Message) -> None:
+        writer = self._writers.get(job)
+        if writer is None:
+            return
+        if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
+            writer.transport.abort()  # it does not listen: it is lost, and opens its gate
+            return
+        writer.write(channel.line(message))
+
+    def _assign(self, assign: Assign) -> None:
+        job = self.jobs.running.get(assign.job)
+        if job is not None and job.begin.io_nodes is None:
+            self._push(assign.job, self.assignments.remap(assign.job, assign.resources, 0))
+            job.io_nodes = self.assignments.numbers(assign.job)
+
+    def _weigh(self, weights: Mapping[str, float]) -> None:
+        task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _weigh_all(self, weigh: wire.Weigh) -> None:
+        for io_node in self.fleet.io_nodes:
+            if io_node.node is not None:
+                try:
+                    await self.fleet.ask(io_node.number, weigh, wire.Done)
+                except OSError as error:
+                    log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -119,6 +163,8 @@ class Controller:
         except InputError:
             del self.jobs.running[job.id]
             raise
+        self.governor.started(job)  # the arbiter's word for it is in the answer
+        mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
         self._writers[job.id] = writer
         log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
@@ -130,6 +176,9 @@ class Controller:
             environment=self.surroundings.job(job.id),
             preload=self.surroundings.below,
             above=self.surroundings.above,
+            mode=self.governor.mode(job.begin.user),
+            lease=self.governor.lease,
+            longest_wait=self.governor.longest_wait,
         )
 
     def end(self, job: Job, status: int | None) -> None:
@@ -137,6 +186,7 @@ class Controller:
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
+        self.governor.ended(job)
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
@@ -159,6 +209,7 @@ class Controller:
 
     async def counted(self, job: Job, counters: dict[str, int]) -> None:
         """Take note of what a job did."""
+        self.governor.heard(job)
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
@@ -176,11 +227,15 @@ class Controller:
             site=socket.gethostname(),
             roots=self.deployment.roots,
             emulated=self.deployment.emulate,
-            jobs=[job.told(time.time()) for job in self.jobs.all()],
+            jobs=[job.told(time.time()) | self.governor.told(job.id) for job in self.jobs.all()],
             io_nodes=list(io_nodes),
             forwarded_bytes=forwarded,
             direct_bytes=direct,
             fail_open_total=fail_opens,
+            policy=self.governor.policy,
+            mode=self.governor.site_mode,
+            modes=self.governor.users,
+            turns=self.governor.turns.turns,
         )
 
     async def _io_node(self, io_node: IoNode) -> dict[str, object]:
@@ -207,52 +262,6 @@ class Controller:
             return told | {"state": "not answering", **io_node.silence(measured.error)}
         plain: dict[str, Any] = msgspec.to_builtins(measured)
         return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}
-
-
-class Talk:
-    """One connection: at most one job, which lives as long as the connection does."""
-
-    def __init__(self, controller: Controller, writer: asyncio.StreamWriter) -> None:
-        self._controller = controller
-        self._writer = writer
-        self._job: Job | None = None
-
-    async def heard(self, text: bytes) -> wire.Message | None:
-        """Return the answer to a line; None: there is none."""
-        try:
-            return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
-        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            return wire.Failed(error=str(error))
-
-    def over(self) -> None:
-        """The connection is no more."""
-        if self._job is not None:
-            self._controller.end(self._job, None)
-            self._job = None
-
-    async def _do(self, message: Any) -> wire.Message | None:
-        match message:
-            case wire.Begin():
-                if self._job is not None:
-                    raise InputError("this connection has its job; one a connection")
-                self._job, begun = self._controller.begin(message, self._writer)
-                return begun
-            case wire.Counted():
-                if self._job is not None:
-                    await self._controller.counted(self._job, message.counters)
-                return None
-            case wire.Ended():
-                if self._job is not None:
-                    job, self._job = self._job, None
-                    self._controller.end(job, message.status)
-                    await self._controller.counted(job, message.counters)
-            case wire.Remap():
-                await self._controller.remap(message)
-            case wire.Ask():
-                return await self._controller.status()
-            case wire.Stop():
-                await self._controller.stop()
-        return wire.Done()
 
 
 async def _run(deployment: Deployment, ready: int) -> None:

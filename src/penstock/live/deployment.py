@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live import page, wire
 from penstock.live.emulator import Emulation
@@ -32,6 +33,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     attached: bool = False  # ends with the process that started it
     serves_within: float = 15.0  # seconds until an I/O node serves
     io_node: tuple[str, ...] = IO_NODE
+    config: Config = Config()
 
 
 def emulated(spec: str | None, roots: list[str]) -> str | None:

@@ -26,7 +26,8 @@ def direct_bytes(counters: Mapping[str, int]) -> int:
 
 def fail_opens(counters: Mapping[str, int]) -> int:
     """Return calls that were not held or forwarded as they should have been."""
-    return counters.get("failed_open", 0) + counters.get("gave_up", 0)
+    causes = ("failed_open", "gave_up", "lapses", "overdue")
+    return sum(counters.get(cause, 0) for cause in causes)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,9 +77,13 @@ class Jobs:
         self._serial = 0
 
     def begin(self, begin: Begin, now: float) -> Job:
-        """Take a new job in; its id is its name and a serial number."""
+        """Take a job in; its id is its name and a serial number, or the one that it had."""
         serial = self._serial + 1
-        job = Job(id=f"{begin.name}.{serial}", begin=begin, began=now)
+        name = f"{begin.name}.{serial}"
+        if begin.resumes is not None and begin.resumes not in self.running:
+            name, had = begin.resumes, begin.resumes.rpartition(".")[2]
+            serial = max(self._serial, int(had) if had.isdigit() else 0)
+        job = Job(id=name, begin=begin, began=now)
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
         self._serial = serial

@@ -1,7 +1,7 @@
 """Runs an unmodified command as a job of a deployment, with its exit status.
 
-The job's pages and its agent live in this process; the controller hears what the job does and sends
-its map. When the controller goes, the job goes on with the map that it has.
+The job's pages and its agent live in this process, which is a Member of the deployment. When the
+controller goes, the job goes on with the map that it has, and comes back to the next one.
 """
 
 import errno
@@ -9,11 +9,9 @@ import os
 import pwd
 import shutil
 import signal
-import threading
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,12 +20,11 @@ from penstock.files import reason
 from penstock.live import wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
-from penstock.live.page import Counters, Pages
+from penstock.live.member import Member
+from penstock.live.page import Pages
 from penstock.live.state import State
 from penstock.live.witness import Witness
 
-COUNTED_EVERY = 1.0
-LAST_WORD_WITHIN = 2.0
 FORWARDED = frozenset(
     {
         signal.SIGINT,
@@ -41,9 +38,6 @@ FORWARDED = frozenset(
 )
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _SHELL = "/bin/sh"
-_SUMMED = tuple(
-    field.name for field in fields(Counters) if field.name not in {"pid", "last_call", "in_flight"}
-)
 
 
 class NoJobError(Exception):
@@ -115,7 +109,13 @@ def run(
     To be called from the main thread, whose signals go to the command meanwhile.
     """
     begin = wire.Begin(
-        name=name, pid=os.getpid(), command=list(command), user=_user(), io_nodes=io_nodes
+        name=name,
+        pid=os.getpid(),
+        command=list(command),
+        user=_user(),
+        io_nodes=io_nodes,
+        protocol=wire.PROTOCOL,
+        executable=Path(command[0]).name,
     )
     try:
         controller = Channel(state.controller)
@@ -136,14 +136,15 @@ def run(
             preload = agent.environment(above=begun.above, below=begun.preload)
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        job = _Job(controller, begun, pages)
+        member = Member(controller, begin, begun, pages, lambda: Channel(state.controller))
         surrounded = os.environ | (environment or {}) | begun.environment | preload
         try:
             pid = _spawn(command, surrounded, before)
         except CannotRunError as error:
-            job.end(error.status)
+            member.end(error.status)
             raise
-        return job.follow(pid, witness)
+        status = _follow(pid, witness)
+        return Outcome(job=member.id, status=status, counters=member.end(status))
 
 
 def _pages(begun: wire.Begun) -> Pages:
@@ -193,71 +194,14 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collect
         raise CannotRunError(command[0], error) from error
 
 
-class _Job:
-    """A job that runs: its map comes from the controller, its counters go there."""
-
-    def __init__(self, controller: Channel, begun: wire.Begun, pages: Pages) -> None:
-        pages.assign(begun.nodes, stripe=begun.stripe)
-        self._id = begun.job
-        self._pages = pages
-        self._controller = controller
-        self._connected = True
-        self._sending = threading.Lock()
-        self._maps = 0  # taken so far, so that the controller knows which one is in force
-        self._listener = threading.Thread(target=self._listen, name="penstock-map", daemon=True)
-        self._listener.start()
-
-    def follow(self, pid: int, witness: Witness) -> Outcome:
-        """Return how the process ended; signals that come meanwhile are its own."""
-        due = time.monotonic() + COUNTED_EVERY
-        while (status := _ended(pid)) is None:
-            left = max(due - time.monotonic(), 0.0)
-            got = signal.sigtimedwait(FORWARDED | {signal.SIGCHLD}, left)
-            if got is None:
-                self._tell(wire.Counted(counters=self._counters()))
-                due = time.monotonic() + COUNTED_EVERY
-            elif got.si_signo != signal.SIGCHLD and _is_ours_alone(got, pid, witness):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, got.si_signo)
-        return self.end(status)
-
-    def end(self, status: int) -> Outcome:
-        """Tell the controller that the job ended; return how."""
-        counters = self._counters()
-        self._tell(wire.Ended(counters=counters, status=status))
-        self._listener.join(LAST_WORD_WITHIN)
-        with suppress(OSError):
-            self._controller.hang_up()
-        self._listener.join()
-        return Outcome(job=self._id, status=status, counters=counters)
-
-    def _counters(self) -> dict[str, int]:
-        total = dict.fromkeys(_SUMMED, 0) | {"maps": self._maps}
-        for thread in self._pages.threads():
-            for name in _SUMMED:
-                total[name] += getattr(thread, name)
-        return total
-
-    def _tell(self, message: wire.Message) -> None:
-        with self._sending:
-            if not self._connected:
-                return
-            try:
-                self._controller.send(message)
-            except OSError:
-                self._connected = False
-
-    def _listen(self) -> None:
-        """Take maps until the controller has heard that the job ended, or is gone."""
-        with suppress(OSError):
-            while True:
-                match self._controller.receive(wire.Mapped | wire.Done | wire.Failed, None):
-                    case wire.Mapped() as mapped:
-                        self._pages.assign(mapped.nodes, stripe=mapped.stripe)
-                        self._maps += 1
-                        self._tell(wire.Counted(counters=self._counters()))
-                    case _:
-                        return
+def _follow(pid: int, witness: Witness) -> int:
+    """Return how the process ended; signals that come meanwhile are its own."""
+    while (status := _ended(pid)) is None:
+        got = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
+        if got.si_signo != signal.SIGCHLD and _is_ours_alone(got, pid, witness):
+            with suppress(ProcessLookupError):
+                os.kill(pid, got.si_signo)
+    return status
 
 
 def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:

@@ -6,6 +6,7 @@ has its default, and nothing is asked of who has an older PROTOCOL than the mess
 What the data travels in is another thing: `native/common/wire.h`.
 """
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -51,7 +52,7 @@ class Weigh(Message, frozen=True, kw_only=True):
     An I/O node that serves all users knows a job as "UID/job", here and in what it measured.
     """
 
-    weights: dict[str, float]
+    weights: Mapping[str, float]
 
 
 class Measure(Message, frozen=True, kw_only=True):
@@ -200,6 +201,13 @@ class Remap(Message, frozen=True, kw_only=True):
     stripe: int = 0
 
 
+class Govern(Message, frozen=True, kw_only=True):
+    """Change a mode while jobs run: the site's, or a user's. Answer: Done."""
+
+    mode: str
+    user: str | None = None
+
+
 class Ask(Message, frozen=True, kw_only=True):
     """Ask the controller how things are. Answer: Status."""
 
@@ -215,6 +223,10 @@ class Status(Message, frozen=True, kw_only=True):
     forwarded_bytes: int
     direct_bytes: int
     fail_open_total: int
+    policy: str = ""
+    mode: str = "observe"
+    modes: dict[str, str] = {}  # of users whose mode is another
+    turns: int = 0  # given so far
 
 
 class Stop(Message, frozen=True, kw_only=True):

@@ -45,12 +45,14 @@ class PhaseEnded(Event):
     """A job's part of its phase on one resource is over; the phase ends with its last part.
 
     `io` is the work of that part in isolated seconds: in a live system the bytes moved over the
-    job's uncontended bandwidth, in a simulation the truth.
+    job's uncontended bandwidth, in a simulation the truth. `idle` is how long ago its last transfer
+    was: a live system sees that a phase is over only when nothing has come for a while.
     """
 
     job: JobId
     resource: ResourceId
     io: float
+    idle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

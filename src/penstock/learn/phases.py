@@ -1,0 +1,273 @@
+"""Where a job's I/O phases begin and end, found in samples of its counters.
+
+A phase begins with the first data call after a gap and ends once the job has been idle for a gap;
+its end is dated back to its last call. How long a gap is, each job teaches: pauses inside phases
+and compute times are two clusters of idle times, and the gap is put into the widest stretch between
+them on a logarithmic scale. docs/phases.md has the rule, and what it cannot tell apart.
+
+There is no clock here: who samples says what time it is. Counters are written by the job and are
+not to be trusted: what runs backwards, lies ahead of the clock or is no number is passed over.
+"""
+
+import math
+from dataclasses import dataclass
+
+SMALL = 2**20
+TRICKLE = 16
+"""A burst below this part of `small` (a line of a log) does not keep a phase from ending."""
+FORGOTTEN = 60.0
+"""Seconds idle after which a phase that the job marked is over: who should end it has died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """A phase began."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A phase ended, having moved so many bytes; one that was too `small` was none after all."""
+
+    time: float
+    moved: int
+    small: bool = False
+
+
+class Gap:
+    """How long a job must be idle for its phase to be over: `seconds`, learnt from its pauses.
+
+    Pauses are counted in half-octaves, and fade as others come. A stretch without any, between one
+    pause and the next longer, is the better a border the wider it is and the more of the job's idle
+    time lies above it; one pause alone above it is an accident and makes no border.
+    """
+
+    memory = 30.0
+    """Idle time after which a pause has faded, in units of the longest."""
+    most = 8.0
+    """The gap is at most so many times the pauses below it: who waits, waits for it."""
+
+    def __init__(self, shortest: float, longest: float) -> None:
+        self.shortest = shortest
+        self.longest = longest
+        self.floor = shortest / 2
+        """Pauses below this are not looked at: samples do not show them."""
+        self.seconds = math.sqrt(shortest * longest)
+        self._pauses: dict[int, tuple[float, float]] = {}
+
+    def learn(self, pause: float) -> None:
+        """Take in a pause between two bursts."""
+        if pause < self.floor:
+            return
+        # One long night is not worth more than many iterations.
+        pause = min(pause, 4 * self.longest)
+        k = math.floor(2 * math.log2(pause / self.floor))
+        longest = max(pause, self._edge(max(self._pauses, default=k)))
+        fade = math.exp(-pause / (self.memory * longest))
+        faded = {j: (n * fade, s * fade) for j, (n, s) in self._pauses.items() if n * fade > 0.05}
+        n, s = faded.get(k, (0.0, 0.0))
+        faded[k] = (n + 1, s + pause)
+        self._pauses = faded
+        self._settle()
+
+    def _edge(self, k: int) -> float:
+        return self.floor * 2.0 ** (k / 2)
+
+    def _settle(self) -> None:
+        best, below = math.log(2), self.floor
+        idle = math.fsum(s for _, s in self._pauses.values())
+        count, above = math.fsum(n for n, _ in self._pauses.values()), idle
+        for k in sorted(self._pauses):
+            upper = min(self._edge(k), self.longest)
+            if count < 1.5 or upper <= below:
+                break
+            score = math.log(upper / below) * math.sqrt(above / idle)
+            if score > best:
+                best = score
+                gap = below * min(math.sqrt(upper / below), self.most)
+                self.seconds = min(max(gap, self.shortest), self.longest)
+            count -= self._pauses[k][0]
+            above = max(above - self._pauses[k][1], 0.0)
+            below = self._edge(k + 1)
+
+
+@dataclass(slots=True)
+class _Phase:
+    began: float
+    moved: int
+    """The counter when it began."""
+    pause: float = 0.0
+    """How long the job was idle before, if that is still to be learnt."""
+    active: float | None = None
+    """When the job had last been active before."""
+    announced: bool = False
+
+
+class PhaseFinder:
+    """Finds the phases of one job; what it returns is to be passed on at once.
+
+    Bursts of less than `small` bytes in all are no phase. A call that waits at the gate begins one
+    nevertheless, since nothing moves before its turn; if it proves small, its end says so.
+    """
+
+    def __init__(
+        self, *, shortest_gap: float = 0.05, longest_gap: float = 5.0, small: int = SMALL
+    ) -> None:
+        self.shortest_gap = shortest_gap
+        self.small = small
+        self._gap = Gap(shortest_gap, longest_gap)
+        self._now = -math.inf
+        self._told = -math.inf
+        self._last = 0.0
+        self._moved = 0
+        self._busy_since: float | None = None
+        self._active: float | None = None
+        self._idle = 0.0
+        self._run: _Run | None = None
+        self._phase: _Phase | None = None
+        self._marks = 0
+
+    @property
+    def gap(self) -> float:
+        """Seconds that the job must be idle for its phase to be over, as learnt so far."""
+        return self._gap.seconds
+
+    @property
+    def due(self) -> float | None:
+        """When a sample will be worth it; None: not before the next data call."""
+        if self._busy_since is not None:
+            return self._now + min(max(self.gap / 4, 0.01), 0.1)
+        if self._phase is None:
+            return None
+        return max(self._over_at(self._phase), self._now)
+
+    def began(self, now: float) -> Began | None:
+        """The job says that a phase begins; None: one is under way, and is now the job's own."""
+        self._marks += 1
+        if self._phase is None:
+            self._phase = _Phase(self._tick(now), self._moved)
+        return self._announce(self._phase)
+
+    def ended(self, now: float, moved: int) -> Ended | None:
+        """The job says that a phase ended; None: none is, or other processes are still in it."""
+        self._marks = max(self._marks - 1, 0)
+        if self._marks or self._phase is None or not self._phase.announced:
+            return None
+        now = self._tick(now)
+        self._moved = max(self._moved, moved)
+        self._last = self._active = max(self._last, now)
+        self._run = None
+        phase, self._phase = self._phase, None
+        self._told = now
+        return Ended(time=now, moved=self._moved - phase.moved)
+
+    def sample(
+        self, now: float, *, busy: bool, last_call: float, moved: int, waiting: bool | None = None
+    ) -> Began | Ended | None:
+        """Take in the counters: is a call in flight or waiting, the last one's end, bytes so far.
+
+        `waiting`: a call waits at the gate; where that is not known, a busy job is taken to wait.
+        """
+        if not (math.isfinite(now) and math.isfinite(last_call) and math.isfinite(moved)):
+            return None
+        waits = busy if waiting is None else waiting
+        self._follow(self._now, self._tick(now), busy or waits, last_call, moved)
+        if waits and self._phase is None and self._run is not None:
+            self._phase = self._after_pause(self._run)
+        phase = self._phase
+        if phase is None:
+            return None
+        if self._moved - phase.moved >= self.small:
+            self._gap.learn(phase.pause)
+            phase.pause = 0.0
+            waits = True
+        if waits and not phase.announced:
+            return self._announce(phase)
+        if self._busy_since is None and self._now >= self._over_at(phase):
+            return self._end(phase)
+        return None
+
+    def _tick(self, now: float) -> float:
+        self._now = max(now, self._now)
+        return self._now
+
+    def _follow(
+        self, previous: float, now: float, busy: bool, last_call: float, moved: int
+    ) -> None:
+        """Keep the run of calls that is going on, and when the job was last active."""
+        gained = max(moved - self._moved, 0)
+        last = min(last_call, now)
+        called = gained > 0 or last > self._last
+        if gained and last <= self._last and previous <= now:
+            last = previous  # bytes without a time: they came since the last sample
+        self._last, self._moved = max(self._last, last), self._moved + gained
+        if called or busy:
+            if self._run is None:
+                self._run = _Run(self._began_at(previous) if called else now)
+            self._run.moved += gained
+        since, self._busy_since = self._busy_since, None
+        if busy:
+            self._busy_since = now if since is None else since
+        until = now if busy else self._last
+        # A call that lasts is activity however little it moves: a sync.
+        lasted = since is not None and until - since >= self.shortest_gap
+        large = self._run is not None and self._run.moved * TRICKLE >= self.small
+        if self._run is not None and (lasted or (called and large)):
+            self._resume(self._run, until)
+        elif not busy and self._active is not None:
+            self._idle = now - self._active
+        if not busy and now - self._last >= self._gap.floor:
+            self._run = None
+
+    def _began_at(self, previous: float) -> float:
+        """Return when a run of calls began that no sample had shown before one of them ended."""
+        earliest = max(previous, self._last - 2 * self.shortest_gap)
+        return (min(earliest, self._last) + self._last) / 2
+
+    def _resume(self, run: "_Run", until: float) -> None:
+        if self._phase is None:
+            self._phase = self._after_pause(run)
+        elif not run.active:
+            self._gap.learn(self._idle)
+        run.active, self._idle = True, 0.0
+        self._active = max(until, self._active or until)
+
+    def _after_pause(self, run: "_Run") -> _Phase:
+        began = max(run.began, self._told, self._active or run.began)
+        pause = 0.0 if self._active is None else began - self._active
+        self._idle = 0.0
+        return _Phase(began, self._moved - run.moved, pause, self._active)
+
+    def _over_at(self, phase: _Phase) -> float:
+        return self._quiet_since(phase) + (FORGOTTEN if self._marks else self.gap)
+
+    def _quiet_since(self, phase: _Phase) -> float:
+        return max(phase.began, self._active or phase.began)
+
+    def _announce(self, phase: _Phase) -> Began | None:
+        if phase.announced:
+            return None
+        phase.announced = True
+        self._told = phase.began
+        return Began(time=phase.began)
+
+    def _end(self, phase: _Phase) -> Ended | None:
+        end, moved = self._quiet_since(phase), self._moved - phase.moved
+        small = moved < self.small and not self._marks
+        if small:
+            self._active = phase.active
+        self._phase, self._marks = None, 0
+        if not phase.announced:
+            return None
+        self._told = end
+        return Ended(time=end, moved=moved, small=small)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Calls with no pause between them that a sample could show."""
+
+    began: float
+    moved: int = 0
+    active: bool = False

@@ -1,0 +1,304 @@
+"""A running job's half of the agent: watches its pages, tells the controller, does as it is told.
+
+The job's gate is closed between phases where turns are enforced; a phase knocks, the controller is
+asked, and the gate opens when it says so. It is never closed for longer than a lease without a word
+from the controller: when that goes, or this process does, the gate opens by itself.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.live import wire
+from penstock.live.channel import Channel
+from penstock.live.page import Counters, Pages
+
+COUNTED_EVERY = 1.0
+LAST_WORD_WITHIN = 2.0
+LOOKS_EVERY = 0.05
+"""Seconds between two looks at a job that does not knock."""
+RECONNECTS_EVERY = 0.5
+MARKS = 1024
+"""Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
+_SUMMED = tuple(
+    field.name
+    for field in fields(Counters)
+    if field.name not in {"pid", "last_call", "in_flight", "waiting"}
+)
+_FROM_CONTROLLER = wire.Mapped | wire.Turn | wire.Hold | wire.Beat | wire.Done | wire.Failed
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The phase under way: when it began, and when it got its turn."""
+
+    number: int
+    began: float
+    turn: float | None = None
+    overdue: bool = False
+
+
+class Member:
+    """A job of a deployment; `connect` makes a new connection when the controller is gone."""
+
+    def __init__(
+        self,
+        controller: Channel,
+        begin: wire.Begin,
+        begun: wire.Begun,
+        pages: Pages,
+        connect: Callable[[], Channel] | None = None,
+    ) -> None:
+        self.id = begun.job
+        self._begin = begin
+        self._pages = pages
+        self._connect = connect
+        self._channel: Channel | None = controller
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._answered = threading.Event()
+        self._maps = 0  # taken so far, so that the controller knows which one is in force
+        self._lapses = 0  # times that a phase went on without its turn: the controller was gone
+        self._overdue = 0
+        self._phases = 0
+        self._phase: _Asked | None = None
+        self._finder = PhaseFinder()
+        self._said = (0, 0)
+        self._take(begun)
+        self._threads = [
+            threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
+            for name, target in (("listen", self._listen), ("watch", self._watch))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self, status: int) -> dict[str, int]:
+        """Tell the controller that the job ended; return its last counters."""
+        counters = self.counters()
+        with self._lock:
+            self._look(time.monotonic())
+            self._tell(wire.Ended(counters=counters, status=status))
+            channel = self._channel
+        if channel is not None:
+            self._answered.wait(LAST_WORD_WITHIN)
+        self._over.set()
+        self._pages.wake()
+        with self._lock:
+            self._hang_up()
+        for thread in self._threads:
+            thread.join()
+        return counters
+
+    def counters(self) -> dict[str, int]:
+        """Return the job's counters, summed over threads, and what this half of it counted."""
+        total = dict.fromkeys(_SUMMED, 0)
+        for thread in self._pages.threads():
+            for name in _SUMMED:
+                total[name] += getattr(thread, name)
+        own = {"maps": self._maps, "lapses": self._lapses, "overdue": self._overdue}
+        return total | own | {"phases": self._phases}
+
+    def _take(self, begun: wire.Begun) -> None:
+        """Be a job as the controller says, the first one or one that came after it."""
+        self._mode, self._lease, self._longest = begun.mode, begun.lease, begun.longest_wait
+        self._beaten = time.monotonic()
+        self._pages.assign(begun.nodes, stripe=begun.stripe)
+        self._gate(open_=self._mode != "enforce")
+
+    def _gate(self, *, open_: bool) -> None:
+        if open_:
+            self._pages.open_gate()
+        else:
+            self._pages.close_gate(self._beaten + self._lease - time.monotonic())
+
+    # What the job does.
+
+    def _watch(self) -> None:
+        counted = time.monotonic()
+        while not self._over.is_set():
+            knocks = self._pages.knocks
+            now = time.monotonic()
+            with self._lock:
+                self._look(now)
+                if now - counted >= COUNTED_EVERY:
+                    counted = now
+                    self._tell(wire.Counted(counters=self.counters()))
+            self._pages.await_knock(knocks, self._patience(now))
+
+    def _patience(self, now: float) -> float:
+        due = self._finder.due
+        return LOOKS_EVERY if due is None else min(max(due - now, 0.001), LOOKS_EVERY)
+
+    def _look(self, now: float) -> None:
+        for found in self._found(now):
+            if isinstance(found, Began):
+                self._began(now)
+            elif isinstance(found, Ended):
+                self._ended(now, found)
+        phase = self._phase
+        if phase is not None and phase.turn is None and self._mode == "enforce":
+            lapsed = now - self._beaten >= self._lease
+            if not phase.overdue and (lapsed or now - phase.began >= self._longest):
+                phase.overdue = True
+                self._lapses += lapsed
+                self._overdue += not lapsed
+                self._gate(open_=True)
+
+    def _found(self, now: float) -> Iterator[Began | Ended | None]:
+        flying = waiting = False
+        last_call, moved = 0, 0
+        for thread in self._pages.threads():
+            moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
+            last_call = max(last_call, thread.last_call)
+            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
+                flying |= bool(thread.in_flight)
+                waiting |= bool(thread.waiting)
+        yield from self._marked(now, moved)
+        yield self._finder.sample(
+            now,
+            busy=flying or waiting,
+            last_call=last_call / 1e9,
+            moved=moved,
+            waiting=waiting,
+        )
+
+    def _marked(self, now: float, moved: int) -> Iterator[Began | Ended | None]:
+        """Take in the phases that the job's processes said, in an order that can have been."""
+        (had_begun, had_ended), self._said = self._said, self._pages.said()
+        begun = min(max(self._said[0] - had_begun, 0), MARKS)
+        ended = min(max(self._said[1] - had_ended, 0), MARKS)
+        earlier = min(ended, max(had_begun - had_ended, 0))
+        for _ in range(earlier):
+            yield self._finder.ended(now, moved)
+        for _ in range(begun):
+            yield self._finder.began(now)
+        for _ in range(ended - earlier):
+            yield self._finder.ended(now, moved)
+
+    def _began(self, now: float) -> None:
+        self._phases += 1
+        self._phase = _Asked(self._phases, now)
+        self._tell(wire.PhaseBegan(phase=self._phases))
+
+    def _ended(self, now: float, found: Ended) -> None:
+        phase, self._phase = self._phase, None
+        if phase is None:
+            return
+        turn = phase.began if phase.turn is None else phase.turn
+        self._tell(
+            wire.PhaseEnded(
+                phase=phase.number,
+                bytes=found.moved,
+                seconds=max(found.time - turn, 0.0),
+                waited=turn - phase.began,
+                idle=max(now - found.time, 0.0),
+            )
+        )
+        if self._mode == "enforce" and self._channel is not None:
+            self._gate(open_=False)
+
+    # What the controller says.
+
+    def _listen(self) -> None:
+        while not self._over.is_set():
+            channel = self._channel
+            if channel is None:
+                return
+            with suppress(OSError):
+                while self._heard(channel.receive(_FROM_CONTROLLER, None)):
+                    pass
+            if self._answered.is_set() or self._over.is_set() or not self._again():
+                return
+
+    def _heard(self, message: object) -> bool:
+        now = time.monotonic()
+        with self._lock:
+            match message:
+                case wire.Beat(mode=mode):
+                    self._beat(now, mode)
+                case wire.Turn(phase=number) if self._phase and self._phase.number == number:
+                    self._phase.turn = now
+                    self._gate(open_=True)
+                case wire.Hold(phase=number) if self._phase and self._phase.number == number:
+                    self._phase.turn = None
+                    if self._mode == "enforce" and not self._phase.overdue:
+                        self._gate(open_=False)
+                case wire.Mapped(nodes=nodes, stripe=stripe):
+                    self._pages.assign(nodes, stripe=stripe)
+                    self._maps += 1
+                    self._tell(wire.Counted(counters=self.counters()))
+                case wire.Done() | wire.Failed():
+                    self._answered.set()
+                    return False
+        return True
+
+    def _beat(self, now: float, mode: str) -> None:
+        was, self._mode, self._beaten = self._mode, mode, now
+        transfers = self._phase is not None and (self._phase.turn or self._phase.overdue)
+        if mode != "enforce":
+            if was == "enforce":
+                self._gate(open_=True)
+        elif not transfers:
+            if was == "enforce":
+                self._pages.keep_closed(self._lease)
+            else:
+                self._gate(open_=False)
+
+    def _again(self) -> bool:
+        """Go on without the controller, until there is one again."""
+        with self._lock:
+            self._hang_up()
+            self._gate(open_=True)
+            if self._phase is not None and self._phase.turn is None and not self._phase.overdue:
+                self._phase.overdue = True
+                self._lapses += self._mode == "enforce"
+        while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
+            with suppress(OSError, InputError), self._connected() as channel:
+                resuming = msgspec.structs.replace(self._begin, resumes=self.id)
+                begun = channel.ask(resuming, wire.Begun)
+                with self._lock:
+                    self._channel = channel
+                    self._take(begun)
+                    if self._phase is not None:
+                        self._tell(wire.PhaseBegan(phase=self._phase.number))
+                return True
+        return False
+
+    @contextmanager
+    def _connected(self) -> Iterator[Channel]:
+        assert self._connect is not None
+        channel = self._connect()
+        try:
+            yield channel
+        except BaseException:
+            channel.close()
+            raise
+
+    def _hang_up(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            with suppress(OSError):
+                channel.hang_up()
+
+    def _tell(self, message: wire.Message) -> None:
+        if self._channel is not None:
+            with suppress(OSError):
+                self._channel.send(message)
+
+
+def _lives(pid: int) -> bool:
+    """Say whether a process lives: one that was killed amid a call never says that it is over."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True

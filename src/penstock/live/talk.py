@@ -1,0 +1,83 @@
+"""One connection to the controller: a job's agent, or a person's question."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live import wire
+from penstock.live.jobs import Job
+
+if TYPE_CHECKING:
+    from penstock.live.controller import Controller
+
+_TO_CONTROLLER = (
+    wire.Begin
+    | wire.PhaseBegan
+    | wire.PhaseEnded
+    | wire.Counted
+    | wire.Ended
+    | wire.Remap
+    | wire.Govern
+    | wire.Ask
+    | wire.Stop
+)
+
+
+class Talk:
+    """One connection: at most one job, which lives as long as the connection does."""
+
+    def __init__(self, controller: "Controller", writer: asyncio.StreamWriter) -> None:
+        self._controller = controller
+        self._writer = writer
+        self._job: Job | None = None
+
+    async def heard(self, text: bytes) -> wire.Message | None:
+        """Return the answer to a line; None: there is none."""
+        try:
+            return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return wire.Failed(error=str(error))
+
+    def over(self) -> None:
+        """The connection is no more."""
+        if self._job is not None:
+            self._controller.end(self._job, None)
+            self._job = None
+
+    async def _do(self, message: Any) -> wire.Message | None:
+        match message:
+            case wire.Begin():
+                if self._job is not None:
+                    raise InputError("this connection has its job; one a connection")
+                self._job, begun = self._controller.begin(message, self._writer)
+                return begun
+            case wire.PhaseBegan() | wire.PhaseEnded() | wire.Counted():
+                if self._job is not None:
+                    await self._told(self._job, message)
+                return None
+            case wire.Ended():
+                if self._job is not None:
+                    job, self._job = self._job, None
+                    self._controller.end(job, message.status)
+                    await self._controller.counted(job, message.counters)
+            case wire.Govern():
+                self._controller.governor.govern(message)
+            case wire.Remap():
+                await self._controller.remap(message)
+            case wire.Ask():
+                return await self._controller.status()
+            case wire.Stop():
+                await self._controller.stop()
+        return wire.Done()
+
+    async def _told(self, job: Job, message: wire.Message) -> None:
+        """Hear what a job tells and no answer is expected to."""
+        match message:
+            case wire.PhaseBegan():
+                self._controller.governor.phase_began(job, message)
+            case wire.PhaseEnded():
+                self._controller.governor.phase_ended(job, message)
+            case wire.Counted():
+                await self._controller.counted(job, message.counters)

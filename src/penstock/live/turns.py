@@ -1,0 +1,196 @@
+"""The live host of the Manager: what agents tell comes in, what they are told goes out.
+
+The file system is one resource that all phases share, as in paper io-sets (Section III): how many
+I/O nodes a job goes through is another question, for the arbiter. No clock and no sockets here:
+the controller has those.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from penstock.ledger import Ledger, decide
+from penstock.live import wire
+from penstock.manager import Manager
+from penstock.model import (
+    Action,
+    Admit,
+    Assign,
+    Event,
+    Hold,
+    Job,
+    JobEnded,
+    JobId,
+    JobStarted,
+    PhaseBegan,
+    PhaseEnded,
+    ResourceId,
+    WakeAt,
+    Woke,
+)
+
+FILE_SYSTEM: ResourceId = 0
+FADES = 0.05
+"""The best bandwidth that a job has shown counts less by this part with every later phase."""
+
+Order = tuple[JobId, wire.Turn | wire.Hold] | Assign | WakeAt
+"""What the controller shall do: tell a job, give it I/O nodes, or come back."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Phase:
+    """A phase under way."""
+
+    number: int
+    began: float
+    admitted: float | None = None  # when; None: it waits
+    weight: float = 1.0
+    overdue: bool = False  # it waited for too long, and transfers out of turn
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """How a job stands: its phase under way, and what it did before."""
+
+    phase: Phase | None = None
+    phases: int = 0
+    bytes: int = 0
+    waited: float = 0.0
+    transferred: float = 0.0
+    bandwidth: float = 0.0  # uncontended, bytes a second: the best of its phases
+    heard: float = 0.0
+
+    def isolated(self, moved: int, seconds: float) -> float:
+        """Return how long a phase would have taken alone, and learn from it."""
+        if moved <= 0 or seconds <= 0:
+            return max(seconds, 0.0)
+        self.bandwidth = max(moved / seconds, self.bandwidth * (1 - FADES))
+        return moved / self.bandwidth
+
+
+@dataclass(slots=True)
+class Turns:
+    """Who may transfer now, of the jobs of one file system."""
+
+    manager: Manager
+    ledger: Ledger
+    standings: dict[JobId, Standing] = field(default_factory=dict)
+    turns: int = 0  # given so far
+
+    def __post_init__(self) -> None:
+        self.ledger.attend(self.manager)
+
+    def decide(self, event: Event) -> tuple[Event, list[Action]]:
+        """Put an event to the Manager; the one place where that is done."""
+        return decide(self.manager, self.ledger, event)
+
+    def started(self, now: float, job: Job, bandwidth: float = 0.0) -> list[Order]:
+        """A job begins; `bandwidth` is what its like have shown, if any have."""
+        self.standings[job.id] = Standing(bandwidth=bandwidth, heard=now)
+        return self._orders(JobStarted(time=now, job=job))
+
+    def ended(self, now: float, job: JobId) -> list[Order]:
+        """A job is gone, perhaps amid a phase."""
+        if job not in self.standings:
+            return []
+        orders = self._cut(now, job)
+        del self.standings[job]
+        return orders + self._orders(JobEnded(time=now, job=job))
+
+    def phase_began(self, now: float, job: JobId, number: int) -> list[Order]:
+        """A job asks for its turn."""
+        standing = self.standings[job]
+        orders = self._cut(now, job)  # what it did not tell the end of
+        standing.heard = now
+        standing.phase = Phase(number=number, began=now)
+        orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,)))
+        if standing.phase.admitted is None:
+            orders.append((job, wire.Hold(phase=number, behind=self.manager.ahead_of(job))))
+        return orders
+
+    def phase_ended(self, now: float, job: JobId, told: wire.PhaseEnded) -> list[Order]:
+        """A job's phase is over, some time ago."""
+        standing = self.standings[job]
+        standing.heard = now
+        phase = standing.phase
+        if phase is None or phase.number != told.phase:
+            return []
+        standing.phases += 1
+        standing.bytes += told.bytes
+        standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began
+        standing.transferred += told.seconds
+        return self._end(now, job, standing.isolated(told.bytes, told.seconds), told.idle)
+
+    def woke(self, now: float) -> list[Order]:
+        """A time has come that the Manager asked for."""
+        return self._orders(Woke(time=now))
+
+    def overdue(self, now: float, longest: float) -> list[Order]:
+        """Let those go who waited for longer than anybody shall; their place stays as it is."""
+        late = [job for job, phase in self.waiting() if now - phase.began >= longest]
+        return [order for job in late for order in self._let_go(job)]
+
+    def silent(self, now: float, longest: float) -> list[Order]:
+        """Take their turn from those whom nobody heard for so long: others wait for them."""
+        gone = [
+            job
+            for job, standing in self.standings.items()
+            if standing.phase is not None and now - standing.heard >= longest
+        ]
+        return [order for job in gone for order in self._cut(now, job)]
+
+    def waiting(self) -> Iterator[tuple[JobId, Phase]]:
+        """Yield who waits for a turn."""
+        for job, standing in self.standings.items():
+            phase = standing.phase
+            if phase is not None and phase.admitted is None and not phase.overdue:
+                yield job, phase
+
+    def weights(self) -> Mapping[JobId, float]:
+        """Return the weights of those who transfer."""
+        return {
+            job: standing.phase.weight
+            for job, standing in self.standings.items()
+            if standing.phase is not None and standing.phase.admitted is not None
+        }
+
+    def share(self, job: JobId) -> float:
+        """Return the part of the file system that a job has by right now."""
+        weights = self.weights()
+        return weights[job] / sum(weights.values()) if job in weights else 0.0
+
+    def _let_go(self, job: JobId) -> Iterator[Order]:
+        phase = self.standings[job].phase
+        if phase is not None:
+            phase.overdue = True
+            yield job, wire.Turn(phase=phase.number, weight=phase.weight)
+
+    def _cut(self, now: float, job: JobId) -> list[Order]:
+        phase = self.standings[job].phase
+        return [] if phase is None else self._end(now, job, 0.0)
+
+    def _end(self, now: float, job: JobId, io: float, idle: float = 0.0) -> list[Order]:
+        self.standings[job].phase = None
+        return self._orders(
+            PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=max(idle, 0.0))
+        )
+
+    def _orders(self, event: Event) -> list[Order]:
+        _, actions = self.decide(event)
+        return [order for action in actions for order in self._order(action)]
+
+    def _order(self, action: Action) -> Iterator[Order]:
+        match action:
+            case Assign() | WakeAt():
+                yield action
+            case Admit():
+                phase = self.standings[action.job].phase
+                assert phase is not None
+                phase.admitted, phase.weight = self.ledger.now, action.weight
+                self.turns += 1
+                yield action.job, wire.Turn(phase=phase.number, weight=action.weight)
+            case Hold():
+                phase = self.standings[action.job].phase
+                assert phase is not None
+                phase.admitted = None
+                behind = self.manager.ahead_of(action.job)
+                yield action.job, wire.Hold(phase=phase.number, behind=behind)
