@@ -91,14 +91,19 @@ class Cluster:
         return kept | {"SLURM_CONF": str(self.conf)}
 
     def command(
-        self, *words: str | Path, user: str | None = None, check: bool = True, **options: Any
+        self,
+        *words: str | Path,
+        user: str | None = None,
+        check: bool = True,
+        env_of: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> subprocess.CompletedProcess[str]:
-        """Run one of Slurm's commands, perhaps as another user."""
+        """Run one of Slurm's commands, perhaps as another user, with a job's environment."""
         who = [] if user is None else ["setpriv", f"--reuid={user}", "--regid=nogroup"]
         who += [] if user is None else ["--clear-groups", "--inh-caps=-all"]
         done = subprocess.run(
             [*who, *map(str, words)],
-            env=self.environment(),
+            env=self.environment() | dict(env_of or {}),
             capture_output=True,
             text=True,
             timeout=options.pop("timeout", COMMAND_WITHIN),

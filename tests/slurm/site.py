@@ -106,10 +106,14 @@ class Site:
         return found
 
     def job(self, number: str) -> dict[str, Any]:
-        """Return what the controller knows of a Slurm job."""
-        status = launcher.ask(self.state, wire.Ask(), wire.Status)
-        (found,) = [job for job in status.jobs if job["name"] == f"slurm-{number}"]
+        """Return what the controller knows of a Slurm job that it took in once."""
+        (found,) = self.jobs(number)
         return found
+
+    def jobs(self, number: str) -> list[dict[str, Any]]:
+        """Return what the controller knows under a Slurm job's number, the latest last."""
+        status = launcher.ask(self.state, wire.Ask(), wire.Status)
+        return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
 
     def left(self) -> list[str]:
         """Return what is left of jobs on this node: folders, and what the agent keeps."""

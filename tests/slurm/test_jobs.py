@@ -1,5 +1,6 @@
 """Jobs that Slurm starts are managed from prolog to epilog, and leave nothing behind."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,4 +37,55 @@ def test_all_nodes_of_a_job_are_one_job(slurm: Cluster, site: Site) -> None:
     assert slurm.await_end(job) == "COMPLETED"
     assert [(site.root / str(k)).stat().st_size for k in range(4)] == [4 * MIB] * 4
     assert site.job(job)["forwarded_bytes"] == 16 * MIB
+    assert site.left() == []
+
+
+def test_what_a_task_had_preloaded_stays(slurm: Cluster, site: Site) -> None:
+    told = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"LD_PRELOAD": "libm.so.6"}).stdout
+    first, *others = told.strip().split(":")
+    assert first.endswith("libpenstock_client.so")
+    assert others == ["libm.so.6"]
+
+
+def test_a_step_inside_a_job_preloads_once(slurm: Cluster, site: Site) -> None:
+    path = site.root / "preloads"
+    slurm.await_end(slurm.sbatch(f"srun sh -c 'echo $LD_PRELOAD' >{path}"))
+    assert path.read_text().count("libpenstock_client.so") == 1
+
+
+def test_a_task_that_says_no_is_not_managed(slurm: Cluster, site: Site) -> None:
+    told = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"PENSTOCK_DISABLE": "1"}).stdout
+    assert told.strip() == ""
+
+
+def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:
+    begun = site.root / "begun"
+    job = slurm.sbatch(f"echo >{begun}; exec dd if=/dev/zero of={site.root}/endless bs=64k", "-N2")
+    slurm.wait(begun.exists, "sign of the job")
+    slurm.wait(lambda: site.job(job)["forwarded_bytes"] > 0, "forwarded bytes")
+    slurm.command("scancel", job)
+    assert slurm.await_end(job) == "CANCELLED"
+    assert site.left() == []
+    found = site.job(job)
+    assert (found["state"], found["status"]) == ("ended", 128 + signal.SIGTERM)
+    (site.root / "endless").unlink()
+
+
+def test_a_failed_job_has_its_exit_status(slurm: Cluster, site: Site) -> None:
+    job = slurm.sbatch("exit 7")
+    assert slurm.await_end(job) == "FAILED"
+    assert site.job(job)["status"] == 7
+
+
+def test_a_jobs_name_is_known_through_the_submit_plugin(slurm: Cluster, site: Site) -> None:
+    job = slurm.sbatch("true", "--job-name=climate model")
+    slurm.await_end(job)
+    assert site.job(job)["command"] == ["climate_model"]
+
+
+def test_many_jobs_one_after_the_other_leave_nothing(slurm: Cluster, site: Site) -> None:
+    jobs = [slurm.sbatch(dd(site.root / f"many-{k}", 1)) for k in range(8)]
+    for job in jobs:
+        assert slurm.await_end(job) == "COMPLETED"
+        assert site.job(job)["forwarded_bytes"] == MIB
     assert site.left() == []

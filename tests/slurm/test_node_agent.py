@@ -22,10 +22,20 @@ CONNECT = (
 NOBODY, DAEMON = 65534, 1
 
 
-@pytest.fixture
-def site(short: Path, tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def shared(short: Path) -> Iterator[Site]:
     with Site(short / "agent", short / "r") as site:
         yield site
+
+
+@pytest.fixture
+def site(shared: Site) -> Iterator[Site]:
+    """An agent without jobs."""
+    yield shared
+    for job in slurm.kept(shared.run):
+        for node in ("", "n0", "n1"):
+            slurm.tell(shared.run, Release(job=job, node=node))
+    assert shared.left() == []
 
 
 def adopt(site: Site, job: str = "7", uid: int = NOBODY, **more: str) -> dict[str, str]:
@@ -55,7 +65,7 @@ def test_a_job_that_is_adopted_twice_is_one(site: Site) -> None:
     for _ in range(2):
         slurm.tell(site.run, Release(job="7", node="n1"))
     assert site.left() == []
-    assert site.job("7")["state"] == "ended"
+    assert site.jobs("7")[-1]["state"] == "ended"
 
 
 def test_a_number_that_comes_again_is_another_users_job(site: Site) -> None:

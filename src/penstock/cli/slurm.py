@@ -13,8 +13,9 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live import launcher, wire
 from penstock.live import slurm as slurm_side
+from penstock.live import wire
+from penstock.live.channel import Channel
 from penstock.live.node_agent import Adopt, Release
 from penstock.live.slurm import Licence
 from penstock.live.state import State
@@ -130,7 +131,7 @@ def watch(
             done = step.take()
             if as_json:
                 emit_json(done)
-        except (InputError, launcher.LaunchError, OSError) as error:
+        except (InputError, OSError) as error:
             if once:
                 raise click.ClickException(reason(error)) from error
             click.echo(f"penstock: {reason(error)}", err=True)
@@ -167,4 +168,6 @@ class _Step:
         return done
 
     def _ask(self) -> wire.Status:
-        return launcher.ask(self._state, wire.Ask(), wire.Status)
+        # Root asks whosever controller it is, which 'penstock status' would not.
+        with Channel(self._state.controller) as controller:
+            return controller.ask(wire.Ask(), wire.Status)

@@ -10,7 +10,8 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Collection
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,15 +23,15 @@ from penstock.files import reason
 from penstock.live import agent, channel, wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
+from penstock.live.member import Member
 from penstock.live.page import Pages
-from penstock.live.runner import COUNTED_EVERY, _Job
 from penstock.live.state import LONGEST_PATH, State, holding, sign
 
 HEARS_WITHIN, CONTROLLER_WITHIN = 5.0, 1.0
 """Seconds: for a hook to say what it wants, and for the controller to take a job in."""
 LONGEST_REQUEST = 1 << 16
 REAPED_EVERY = 10.0
-JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,31}$")]
+JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,31}\Z")]
 
 log = logging.getLogger("penstock.agent")
 
@@ -122,26 +123,27 @@ class Tenant:
         self.nodes = {adopt.node}
         self._stack = ExitStack()
         with ExitStack() as stack:
-            controller = stack.enter_context(Channel(state.controller, patience=CONTROLLER_WITHIN))
-            begun = controller.ask(_begin(adopt), wire.Begun)
+            controller = stack.enter_context(_connect(state))
+            begin = _begin(adopt)
+            begun = controller.ask(begin, wire.Begun)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             _make_folder(folder, adopt)
             pages = stack.enter_context(_pages(begun))
             socket = stack.enter_context(Agent(pages, folder / "agent.sock"))
             _give(socket.path, adopt)
-            self._job = _Job(controller, begun, pages)
             self.environment = _environment(begun, socket.path)
             _write(folder / "environment", self.environment, adopt)
+            self._member = Member(controller, begin, begun, pages, partial(_connect, state))
             self._stack = stack.pop_all()
-
-    def tell(self) -> None:
-        """Tell the controller what the job did."""
-        self._job._tell(wire.Counted(counters=self._job._counters()))
 
     def end(self, status: int) -> None:
         """Let the job go: processes that still run pass through."""
-        self._job.end(status)
+        self._member.end(status)
         self._stack.close()
+
+
+def _connect(state: State) -> Channel:
+    return Channel(state.controller, patience=CONTROLLER_WITHIN)
 
 
 def _begin(adopt: Adopt) -> wire.Begin:
@@ -150,6 +152,7 @@ def _begin(adopt: Adopt) -> wire.Begin:
         pid=os.getpid(),
         command=[adopt.executable] if adopt.executable else [],
         user=adopt.user,
+        protocol=wire.PROTOCOL,
         executable=adopt.executable,
         nodes=adopt.nodes,
         processes=adopt.processes,
@@ -188,10 +191,10 @@ def _give(path: Path, adopt: Adopt) -> None:
 
 def _write(path: Path, environment: dict[str, str], adopt: Adopt) -> None:
     lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
-    partial = path.with_suffix(".partial")
-    partial.write_text("\n".join(lines) + "\n")
-    _give(partial, adopt)
-    partial.rename(path)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text("\n".join(lines) + "\n")
+    _give(unfinished, adopt)
+    unfinished.rename(path)
 
 
 class NodeAgent:
@@ -226,15 +229,14 @@ class NodeAgent:
         server = await asyncio.start_unix_server(
             self._accept, self.folder.control, limit=LONGEST_REQUEST, backlog=1024
         )
-        tasks = [asyncio.create_task(self._count()), asyncio.create_task(self._reap())]
+        reaping = asyncio.create_task(self._reap())
         try:
             async with server:
                 ready()
                 await stop.wait()
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            reaping.cancel()
+            await asyncio.gather(reaping, return_exceptions=True)
             for job in list(self.tenants):
                 await self.end(job, 0)
             self.folder.control.unlink(missing_ok=True)
@@ -312,13 +314,6 @@ class NodeAgent:
 
     def _lock(self, job: str) -> asyncio.Lock:
         return self._locks[hash(job) % len(self._locks)]
-
-    async def _count(self) -> None:
-        while True:
-            await asyncio.sleep(COUNTED_EVERY)
-            for tenant in list(self.tenants.values()):
-                with suppress(ValueError):  # its pages were closed meanwhile
-                    await asyncio.to_thread(tenant.tell)
 
     async def _reap(self) -> None:
         while True:

@@ -167,7 +167,7 @@ def licences_to_keep(status: wire.Status, licence: Licence) -> int:
 
     A job that waits shows that the file system has more I/O-heavy jobs than it serves at once.
     """
-    waiting = sum(bool(job.get("waiting")) for job in status.jobs if job["state"] == "running")
+    waiting = sum(job.get("doing") == "waiting" for job in status.jobs)
     return min(waiting, licence.total)
 
 
