@@ -132,12 +132,12 @@ def test_a_second_agent_is_refused(site: Site) -> None:
 def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
     program = (
         "import asyncio, os, sys\n"
-        "os.setgid(1); os.setuid(1)\n"
         "from pathlib import Path\n"
         "from penstock.errors import InputError\n"
         "from penstock.live.node_agent import Adopt, Folder, NodeAgent\n"
         "from penstock.live.state import State\n"
         "agent = NodeAgent(Folder(Path('/tmp/x')), State(Path('/tmp/x')))\n"
+        "os.setgid(1); os.setuid(1)\n"
         "try: asyncio.run(agent.adopt(Adopt(job='7', uid=2, gid=2, user='other')))\n"
         "except InputError as error: print(error)\n"
     )
@@ -147,8 +147,8 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
     assert "another user's" in told.stdout
 
 
-def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "open")
+def test_a_folder_that_others_can_write_to_is_refused(short: Path) -> None:
+    folder = Folder(short / "open")
     folder.path.mkdir()
     folder.path.chmod(0o777)
     with pytest.raises(InputError, match="not writable by others"):

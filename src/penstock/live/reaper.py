@@ -1,5 +1,6 @@
 """Jobs that ended although no epilog said so: found by their processes, then asked of Slurm."""
 
+import logging
 import os
 import re
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 
 SQUEUE = "squeue"
 SQUEUE_WITHIN = 10.0
+_ANSWERS = {True: "no", False: "yes", None: "no answer"}
 _STEP = re.compile(rb"^slurmstepd: \[(\d+)")
+
+log = logging.getLogger("penstock.agent")
 
 
 class Reaper:
@@ -48,6 +52,7 @@ class Reaper:
             return False
         self._asked[job] = now
         alive = self._alive(job)
+        log.info("asked whether job %s has ended: %s", job, _ANSWERS[alive])
         if alive:
             self._seen[job] = now
         return alive is False or (alive is None and now - seen >= self._forgotten)
