@@ -10,10 +10,10 @@ local LINES = 1000
 local function conflicts()
    local file = io.open(CONFLICTS, "r")
    if file == nil then return nil end
-   local written = tonumber((file:read("l") or ""):match("^# (%d+)"))
+   local written = tonumber((file:read("*l") or ""):match("^# (%d+)"))
    local scores = {}
    for _ = 1, LINES do
-      local line = file:read("l")
+      local line = file:read("*l")
       if line == nil then break end
       local name, score = line:match("^(%S+) (%d+)")
       if name ~= nil then scores[name] = tonumber(score) end

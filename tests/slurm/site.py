@@ -1,6 +1,5 @@
 """A deployment and its node's agent, for the jobs of a Slurm whose hooks are deploy/slurm's."""
 
-import json
 import os
 import shutil
 import signal
@@ -35,11 +34,11 @@ def install_hooks(folder: Path, run: Path) -> dict[str, Path]:
 class Site:
     """Controller, two I/O nodes and an agent; a context manager."""
 
-    def __init__(self, folder: Path, run: Path, *, all_users: bool = False) -> None:
+    def __init__(self, folder: Path, run: Path, *, all_users: bool = False, **told: Any) -> None:
         self.root = folder / "data"
         self.state = State(folder / "state")
         self.run = Folder(run)
-        self._io_node = (*IO_NODE, "--all-users") if all_users else IO_NODE
+        self._told = {"io_node": (*IO_NODE, "--all-users") if all_users else IO_NODE} | told
         self.agent: subprocess.Popen[str] | None = None
         for path, mode in ((folder, 0o755), (self.root, 0o1777), (self.state.folder, 0o711)):
             path.mkdir(exist_ok=True)
@@ -50,7 +49,7 @@ class Site:
             state=str(self.state.folder),
             roots=[str(self.root)],
             io_nodes=2,
-            io_node=self._io_node,
+            **self._told,
         )
         launcher.up(deployment)
         try:
@@ -93,17 +92,13 @@ class Site:
         """Return what the agent logged."""
         return (self.state.folder / "agent.log").read_text()
 
-    def status(self) -> dict[str, Any]:
-        """Return what `penstock status --json` prints."""
-        found: dict[str, Any] = json.loads(
-            subprocess.run(
-                [*PENSTOCK, "status", "--json", "--state", str(self.state.folder)],
-                capture_output=True,
-                timeout=WAIT,
-                check=True,
-            ).stdout
-        )
-        return found
+    def doing(self, number: str) -> list[object]:
+        """Return what a Slurm job does at the moment: computing, waiting or transferring."""
+        return [job.get("doing") for job in self.jobs(number)]
+
+    def forwards(self, number: str) -> bool:
+        """Say whether anything of a Slurm job has been forwarded."""
+        return any(job["forwarded_bytes"] for job in self.jobs(number))
 
     def job(self, number: str) -> dict[str, Any]:
         """Return what the controller knows of a Slurm job that it took in once."""

@@ -62,7 +62,7 @@ def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:
     again = dd(site.root / "again", 1)
     job = slurm.sbatch(f"echo >{begun}; while {again}; do :; done", "-N2")
     slurm.wait(begun.exists, "sign of the job")
-    slurm.wait(lambda: site.job(job)["forwarded_bytes"] > 0, "forwarded bytes")
+    slurm.wait(lambda: site.forwards(job), "forwarded bytes")
     slurm.command("scancel", job)
     assert slurm.await_end(job) == "CANCELLED"
     assert site.left() == []
