@@ -73,8 +73,8 @@ class Manager:
     """Decides by its policies; knows nothing of clocks, sockets or files.
 
     `view` answers what policies may ask of the world; `learn` makes an estimator of w_iter a job,
-    or is None where jobs bring their own w_iter; `arbitrate` says which resources jobs get when one
-    starts or ends, or is None where they have their own.
+    which counts once it knows something, or is None where jobs bring their own w_iter; `arbitrate`
+    says which resources jobs get when one starts or ends, or is None where they have their own.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Manager:
         *,
         sharing: Sharing,
         view: View,
-        learn: Callable[[], Period] | None = None,
+        learn: Callable[[Job], Period] | None = None,
         arbitrate: Arbitrate | None = None,
     ) -> None:
         self.sharing = sharing
@@ -104,7 +104,7 @@ class Manager:
             case JobStarted():
                 self.jobs[event.job.id] = event.job
                 if self._learn is not None:
-                    self._periods[event.job.id] = self._learn()
+                    self._periods[event.job.id] = self._learn(event.job)
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)
@@ -127,11 +127,15 @@ class Manager:
                 ahead |= dict.fromkeys(queue[: queue.index(job)])
         return list(ahead)
 
+    def period(self, job: JobId) -> Period | None:
+        """Return the estimator of a job's w_iter, if it has one."""
+        return self._periods.get(job)
+
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
         job = self.jobs[event.job]
         if event.job in self._periods:
-            job = replace(job, w_iter=self._periods[event.job].began(event.time))
-            self.jobs[event.job] = job
+            if (w_iter := self._periods[event.job].began(event.time)) is not None:
+                job = self.jobs[event.job] = replace(job, w_iter=w_iter)
         request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
         group = self.sharing.group(job)
         weight = self.sharing.weight(job)

@@ -68,7 +68,7 @@ def moved(result: subprocess.CompletedProcess[str]) -> Any:
 def test_verbs_that_start_often_import_nothing_heavy() -> None:
     """NumPy, SciPy, Matplotlib and Rich take longer to import than a small job takes to run."""
     heavy = "{'numpy', 'scipy', 'matplotlib', 'rich'}"
-    modules = "penstock.cli.run, penstock.cli.ionode, penstock.live.controller, penstock.cli.up"
+    modules = "penstock.cli.run, penstock.cli.ionode"
     program = f"import sys, penstock.cli.__main__, {modules}; print({heavy} & set(sys.modules))"
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

@@ -104,14 +104,15 @@ def up(
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
     directories = managed(roots)
     flags = {"sharing.policy": policy, "live.mode": mode, "allocation.policy": allocation}
-    governed = tuple(text for text in settings if not text.strip().startswith(_PREFIX))
+    of_io_nodes = [s for s in settings if s.startswith(_PREFIX) or "." not in s.partition("=")[0]]
+    governed = tuple(text for text in settings if text not in of_io_nodes)
     loaded = options.load(config_file, governed, flags)
     deployment = Deployment(
         state=str(state.folder),
         roots=directories,
         io_nodes=io_nodes,
         emulate=emulated(emulate, directories),
-        settings=_settings([*(set(settings) - set(governed)), *given]),
+        settings=_settings([*of_io_nodes, *given]),
         stripe=deployed.volume(stripe, "--stripe"),
         config=loaded.config,
     )

@@ -53,7 +53,7 @@ class Gap:
         self.longest = longest
         self.floor = shortest / 2
         """Pauses below this are not looked at: samples do not show them."""
-        self.seconds = math.sqrt(shortest * longest)
+        self.seconds = shortest
         self._pauses: dict[int, tuple[float, float]] = {}
 
     def learn(self, pause: float) -> None:
@@ -80,7 +80,7 @@ class Gap:
         count, above = math.fsum(n for n, _ in self._pauses.values()), idle
         for k in sorted(self._pauses):
             upper = min(self._edge(k), self.longest)
-            if count < 1.5 or upper <= below:
+            if count < 1.5:
                 break
             score = math.log(upper / below) * math.sqrt(above / idle)
             if score > best:
