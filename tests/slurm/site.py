@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.live import launcher, slurm, wire
-from penstock.live.deployment import IO_NODE, Deployment
 from penstock.live.node_agent import Folder
 from penstock.live.state import State
 
@@ -34,24 +33,18 @@ def install_hooks(folder: Path, run: Path) -> dict[str, Path]:
 class Site:
     """Controller, two I/O nodes and an agent; a context manager."""
 
-    def __init__(self, folder: Path, run: Path, *, all_users: bool = False, **told: Any) -> None:
+    def __init__(self, folder: Path, run: Path, *options: str) -> None:
         self.root = folder / "data"
         self.state = State(folder / "state")
         self.run = Folder(run)
-        self._told = {"io_node": (*IO_NODE, "--all-users") if all_users else IO_NODE} | told
+        self._options = options
         self.agent: subprocess.Popen[str] | None = None
-        for path, mode in ((folder, 0o755), (self.root, 0o1777), (self.state.folder, 0o711)):
-            path.mkdir(exist_ok=True)
+        for path, mode in ((folder, 0o755), (self.root, 0o1777)):
+            path.mkdir()
             path.chmod(mode)
 
     def __enter__(self) -> "Site":
-        deployment = Deployment(
-            state=str(self.state.folder),
-            roots=[str(self.root)],
-            io_nodes=2,
-            **self._told,
-        )
-        launcher.up(deployment)
+        self.up()
         try:
             self.start_agent()
         except BaseException:
@@ -62,6 +55,13 @@ class Site:
     def __exit__(self, *_: object) -> None:
         self.end_agent()
         launcher.down(self.state)
+
+    def up(self) -> None:
+        """Bring the deployment up; it may have been taken down before."""
+        where = ("--root", str(self.root), "--state", str(self.state.folder))
+        command = [*PENSTOCK, "up", "--io-nodes", "2", *where, *self._options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
 
     def start_agent(self, *options: str, **environment: str) -> int:
         """Start the agent and wait until it serves; return its process id."""

@@ -14,6 +14,8 @@ from slurm.cluster import Cluster
 from slurm.site import HOOKS, Site, install_hooks
 from slurm.test_jobs import MIB, dd
 
+from penstock.live import launcher
+
 HOOK_WITHIN = 2.0
 SCRIPTS = ("prolog.sh", "epilog.sh", "task-prolog.sh")
 JOB = {
@@ -176,6 +178,21 @@ def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
     lost, again = site.jobs(job)
     assert (lost["state"], again["state"]) == ("lost", "ended")
     assert again["forwarded_bytes"] == 4 * MIB
+    assert site.left() == []
+
+
+def test_a_job_outlives_its_controller(slurm: Cluster, site: Site) -> None:
+    """The deployment goes down and comes up amid a job, which it forwards once more."""
+    begun, go = site.root / "before", site.root / "go-on"
+    script = f"{dd(begun)}; until [ -e {go} ]; do sleep 0.1; done; {dd(site.root / 'after')}"
+    job = slurm.sbatch(script)
+    slurm.wait(begun.exists, "first half")
+    launcher.down(site.state)
+    site.up()
+    slurm.wait(lambda: len(site.jobs(job)) == 1, "job that came back")
+    go.touch()
+    assert slurm.await_end(job) == "COMPLETED"
+    assert site.job(job)["forwarded_bytes"] == 8 * MIB
     assert site.left() == []
 
 

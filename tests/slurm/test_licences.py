@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from slurm.cluster import Cluster
 from slurm.conftest import LICENCE
 from slurm.site import PENSTOCK, WAIT, Site
 
-from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.slurm import Licence, licences_to_keep
@@ -21,10 +19,8 @@ from penstock.live.slurm import Licence, licences_to_keep
 @pytest.fixture(scope="module")
 def site(short: Path, run: Path) -> Iterator[Site]:
     """A file system that one job at a time may use, and that is slow enough to see it."""
-    told = {"sharing": {"policy": "exclusive-fcfs"}, "live": {"mode": "enforce"}}
-    config = msgspec.convert(told, Config)
-    emulate = "targets=1,rate=8MiB/s"
-    with Site(short / "full", run, config=config, emulate=emulate) as site:
+    told = ("--policy", "exclusive-fcfs", "--mode", "enforce")
+    with Site(short / "full", run, *told, "--emulate", "targets=1,rate=8MiB/s") as site:
         yield site
 
 

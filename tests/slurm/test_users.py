@@ -11,7 +11,7 @@ from slurm.test_jobs import MIB, dd
 
 @pytest.fixture(scope="module")
 def site(short: Path, run: Path) -> Iterator[Site]:
-    with Site(short / "all", run, all_users=True) as site:
+    with Site(short / "all", run, "--all-users") as site:
         yield site
 
 
