@@ -1,17 +1,18 @@
 """A real Slurm on one host: munged, slurmctld and a slurmd a node, in a directory of their own."""
 
 import os
+import random
 import secrets
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-READY_WITHIN, ENDS_WITHIN, COMMAND_WITHIN, POLL = 60.0, 10.0, 60.0, 0.05
+READY_WITHIN, ENDS_WITHIN, COMMAND_WITHIN, POLL = 60.0, 10.0, 30.0, 0.05
 """Seconds. Slurm tells nobody that it is ready: it is asked again and again."""
 
 CONF = """\
@@ -246,13 +247,13 @@ class Cluster:
         self._daemons.clear()
 
 
-def _free_ports(count: int) -> Sequence[int]:
-    """Return ports that nobody has at the moment."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+def _free_ports(count: int) -> list[int]:
+    """Return ports that nobody has at the moment, and that the kernel gives to nobody by itself."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 1000):
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+            if len(found) == count:
+                return found
+    raise AssertionError(f"no {count} free ports")
