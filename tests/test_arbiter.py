@@ -26,11 +26,18 @@ STEEP = Curve.of({1: 10.0, 2: 20.0, 4: 40.0})
 class Site4:
     """Four I/O nodes, eight compute nodes, and an arbiter between jobs that come and go."""
 
-    def __init__(self, allocator: str, delay: float = 0.0, **options: object) -> None:
+    def __init__(
+        self,
+        allocator: str,
+        delay: float = 0.0,
+        placer: str = "greedy-non-clairvoyant",
+        **options: object,
+    ) -> None:
+        self.direct = placer == "exclusive"
         self.jobs: dict[str, Job] = {}
         self.arbiter = Arbiter(
             allocator=registry.policy("allocation", allocator, options),
-            placer=registry.policy("placement", "greedy-non-clairvoyant"),
+            placer=registry.policy("placement", placer),
             remap_delay=delay,
         )
 
@@ -47,7 +54,7 @@ class Site4:
         return self.tell(Woke(time=time))
 
     def tell(self, event: Event) -> list[Action]:
-        view = Snapshot(site=Site(resources=4, nodes=8), jobs=self.jobs, now=event.time)
+        view = Snapshot(site=Site(resources=4, nodes=8, direct=self.direct), jobs=self.jobs, now=event.time)
         return self.arbiter.handle(event, view)
 
 
@@ -61,6 +68,13 @@ def test_a_running_job_gives_up_what_another_needs_and_gets_it_back() -> None:
     assert site.start("b", 5.0, FLAT) == [assign("a", 0, 1), assign("b", 2)]
     assert site.end("b", 9.0) == [assign("a", 0, 1, 2, 3)]
     assert site.arbiter.moves == 2
+
+
+def test_a_job_that_goes_direct_gives_its_resources_back() -> None:
+    """A placer that decides for all jobs took it for one that stays where it was."""
+    site = Site4("mckp", placer="exclusive", measured=True)
+    assert site.start("a", 0.0, Curve.of({0: 1.0, 4: 5.0})) == [assign("a", 0, 1, 2, 3)]
+    assert site.start("b", 1.0, STEEP) == [assign("a"), assign("b", 0, 1, 2, 3)]
 
 
 def test_a_job_whose_count_stays_is_not_moved() -> None:

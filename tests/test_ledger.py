@@ -150,6 +150,23 @@ def test_time_never_goes_backwards(wrong: float) -> None:
     assert desk.ledger.progress(A) == 5.0
 
 
+def test_a_phase_that_was_seen_to_end_late_ended_when_it_did() -> None:
+    desk = Desk("exclusive-fcfs", A)
+    desk.begin(A, 10.0)
+    desk.hear(PhaseEnded(time=15.0, job="a", resource=0, io=3.0, idle=2.0))
+    assert desk.ledger.progress(A) == 10.0 + 3.0 + 2.0
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
+def test_lengths_that_are_none_are_not_believed(wrong: float) -> None:
+    """They come from a job's own process: NaN in an estimate would stay there."""
+    desk = Desk("exclusive-fcfs", A)
+    began = desk.ledger.take(PhaseBegan(time=1.0, job="a", resources=(0,), io=wrong))
+    assert began == PhaseBegan(time=1.0, job="a", resources=(0,), io=None)
+    ended = desk.ledger.take(PhaseEnded(time=2.0, job="a", resource=0, io=wrong, idle=wrong))
+    assert ended == PhaseEnded(time=2.0, job="a", resource=0, io=0.0, idle=0.0)
+
+
 def test_work_left_is_what_the_job_announced() -> None:
     told = Job(id="a", serial=0, compute=20.0, volume=10.0)
     desk = Desk("exclusive-fcfs", told, B)

@@ -82,6 +82,16 @@ def test_a_preempted_job_is_held_and_comes_back() -> None:
     assert admitted(m.handle(end("j1", 3.0))) == ["j0"]
 
 
+def test_a_phase_that_ends_while_it_waits_gets_no_turn() -> None:
+    """Live, a waiting job may be killed, or its gate open by itself."""
+    m = manager("exclusive-fcfs", 1.0, 1.0, 1.0)
+    for job in ("j0", "j1", "j2"):
+        m.handle(begin(job, 0.0))
+    assert m.handle(end("j1", 1.0)) == []
+    assert admitted(m.handle(end("j0", 2.0))) == ["j2"]
+    assert m.handle(end("j2", 3.0)) == []
+
+
 def test_caps_let_more_than_one_in() -> None:
     m = manager("exclusive-fcfs", 1.0, 1.0, 1.0, max_share=0.5)
     assert admitted(m.handle(begin("j0", 0.0))) == ["j0"]

@@ -130,7 +130,9 @@ def place(
     """Return the resources of every job in `counts`, or raise InputError as `allocate` does."""
     wanted = {job: count for job, count in counts.items() if count > 0}
     name, site = type(placer).__name__, view.site
-    answer = placer.place(view, wanted, {job: r for job, r in staying.items() if r})
+    # Who goes direct from now on gives its resources back.
+    stay = {j: r for j, r in staying.items() if r and (j in wanted or j not in counts)}
+    answer = placer.place(view, wanted, stay)
     if not isinstance(answer, Mapping):
         raise InputError(f"{name} answered {answer!r}; place() must return resources by job")
     _same_jobs(name, answer, wanted)

@@ -119,8 +119,7 @@ class Ledger:
         """Take note of what happened; return the event as the Manager shall hear it."""
         if self.now < event.time < math.inf:
             self.now = event.time
-        if event.time != self.now:
-            event = replace(event, time=self.now)
+        event = self._sane(event)
         match event:
             case JobStarted():
                 self._accounts[event.job.id] = _Account(self.now, self.now)
@@ -188,6 +187,20 @@ class Ledger:
             expected = self._all_io / self._all_phases if self._all_phases else 0.0
         return max(0.0, expected - phase.passed(self.now))
 
+    def _sane(self, event: Event) -> Event:
+        """Return the event dated now, without lengths that are none: they come from far away."""
+        if event.time != self.now:
+            event = replace(event, time=self.now)
+        match event:
+            case PhaseBegan(io=float(io)) if not 0 <= io < math.inf:
+                return replace(event, io=None)
+            case PhaseEnded(io=io, idle=idle):
+                if not 0 <= io < math.inf:
+                    event = replace(event, io=0.0)
+                if not 0 <= idle < math.inf:
+                    event = replace(event, idle=0.0)
+        return event
+
     def _begin(self, account: _Account, event: PhaseBegan) -> None:
         if account.phase is None:
             account.compute += self.now - account.idle_since
@@ -201,8 +214,7 @@ class Ledger:
         phase = account.phase
         if phase is None:
             return
-        if 0 < event.io < math.inf:
-            phase.io = max(phase.io, event.io)
+        phase.io = max(phase.io, event.io)
         phase.parts.pop(event.resource, None)
         if phase.parts:
             return

@@ -133,9 +133,9 @@ class Manager:
 
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
         job = self.jobs[event.job]
-        if event.job in self._periods:
-            if (w_iter := self._periods[event.job].began(event.time)) is not None:
-                job = self.jobs[event.job] = replace(job, w_iter=w_iter)
+        period = self._periods.get(event.job)
+        if period is not None and (w_iter := period.began(event.time)) is not None:
+            job = self.jobs[event.job] = replace(job, w_iter=w_iter)
         request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
         group = self.sharing.group(job)
         weight = self.sharing.weight(job)

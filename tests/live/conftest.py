@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live.postgres import Postgres, postgres_server
 from live.real_node import RealNode, Serve
 
 from penstock.live.agent import Agent
@@ -115,3 +116,22 @@ def file(folder: Path) -> Iterator[Path]:
     path.write_bytes(b"")
     yield path
     path.unlink()
+
+
+# Databases of the controller's store.
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A server that each test leaves running."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.database()

@@ -14,6 +14,7 @@ from penstock.errors import InputError, unknown
 VERBS: Mapping[str, tuple[str, str]] = {
     "simulate": ("penstock.cli.simulate:simulate", "Run a workload under one policy."),
     "compare": ("penstock.cli.compare:compare", "Run workloads under several policies."),
+    "what-if": ("penstock.cli.what_if:what_if", "What other policies would have made of a record."),
     "allocate": ("penstock.cli.allocate:allocate", "How many I/O nodes each job should get."),
     "place": ("penstock.cli.place:place", "Which I/O nodes each job should get."),
     "pack": ("penstock.cli.pack:pack", "Which jobs should run together, behind which I/O node."),

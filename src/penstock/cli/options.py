@@ -49,7 +49,7 @@ def configured(command: F) -> F:
 
 
 def simulated(command: F) -> F:
-    """Add what every simulation can be told: knowledge, window, allocation, SWF's missing I/O."""
+    """Add what the simulation of a file can be told: allocation, SWF's missing I/O, `measured`."""
     for option in (
         click.option(
             "--w-iter", metavar="TIME", help="For .swf: how long an iteration is ('100 s')."
@@ -71,6 +71,14 @@ def simulated(command: F) -> F:
             help="How many resources each job gets, decided anew when one starts or ends; else "
             "jobs keep those they name. 'penstock policies --kind allocation' lists them.",
         ),
+    ):
+        command = option(command)
+    return measured(command)
+
+
+def measured(command: F) -> F:
+    """Add what policies know of jobs, and when metrics are taken."""
+    for option in (
         click.option("--seed", metavar="N", help="The seed of noisy knowledge."),
         click.option(
             "--knowledge",

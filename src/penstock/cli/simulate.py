@@ -91,6 +91,7 @@ def simulate(
       .npz   the same as arrays, for large workloads ('penstock generate' writes it)
       .csv   a row an iteration: job,release,nodes,compute,io
       .swf   Standard Workload Format; it has no I/O, so --io-ratio and --w-iter make it up
+      .jsonl, .jsonl.gz  the record of a live day; see 'penstock what-if --help'
 
     The timeline has the columns job,resource,start,end,share: a row a stretch of constant share.
     """

@@ -21,6 +21,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
+from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
@@ -28,10 +29,14 @@ from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
+from penstock.live.store import Keeper, Store, StoreError
 from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk
+from penstock.logbook import LogbookWriter
 from penstock.model import Assign
 
+COME_BACK_WITHIN = 10.0
+"""Seconds after which a job of an earlier controller that has not come back is lost."""
 LONGEST_BACKLOG = 1 << 20
 """Bytes that may wait for a job that does not listen."""
 log = logging.getLogger("penstock.controller")
@@ -45,7 +50,12 @@ class Controller:
         self.state = State(Path(deployment.state))
         self.surroundings = Surroundings.of(deployment, self.state)
         self.assignments = Assignments(deployment.io_nodes, stripe=deployment.stripe)
-        self.jobs = Jobs()
+        self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
+        totals = self.archive.keeper.totals
+        self.jobs = Jobs(
+            self.archive.keeper.serial,
+            (totals.forwarded_bytes, totals.direct_bytes, totals.fail_opens),
+        )
         self.fleet = Fleet(
             deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
         )
@@ -56,6 +66,8 @@ class Controller:
             weigh=self._weigh,
             assign=self._assign,
         )
+        self.logbook = LogbookWriter(self.state.records, self.governor.header)
+        self.governor.record(self.logbook)
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -77,6 +89,7 @@ class Controller:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         keeper = asyncio.create_task(self.governor.keep())
+        asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
         keeper.cancel()
         self.governor.govern(wire.Govern(mode="off"))
@@ -92,6 +105,15 @@ class Controller:
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.to_thread(self._close)
+
+    def _give_up(self) -> None:
+        if lost := self.archive.give_up():
+            log.warning("%d jobs of an earlier controller did not come back", lost)
+
+    def _close(self) -> None:
+        self.logbook.close()
+        self.archive.keeper.close()
 
     def _node_up(self, node: wire.Node) -> None:
         for job, mapped in self.assignments.node_up(node).items():
@@ -163,7 +185,9 @@ class Controller:
         except InputError:
             del self.jobs.running[job.id]
             raise
-        self.governor.started(job)  # the arbiter's word for it is in the answer
+        # The arbiter's word for it is in the answer.
+        self.governor.started(job, self.archive.knowledge(job))
+        self.archive.began(job)
         mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
         self._writers[job.id] = writer
@@ -186,7 +210,10 @@ class Controller:
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
+        standing = self.governor.turns.standings.get(job.id)
+        known = self.governor.turns.manager.jobs.get(job.id)
         self.governor.ended(job)
+        self.archive.ended(job, standing, None if known is None else known.w_iter)
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
@@ -210,6 +237,8 @@ class Controller:
     async def counted(self, job: Job, counters: dict[str, int]) -> None:
         """Take note of what a job did."""
         self.governor.heard(job)
+        if job.id in self.jobs.running:
+            self.archive.progressed(job, self.governor.turns.standings.get(job.id))
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
@@ -268,7 +297,7 @@ async def _run(deployment: Deployment, ready: int) -> None:
     try:
         controller = Controller(deployment)
         server = await controller.start()
-    except (StartError, InputError) as error:
+    except (StartError, StoreError, InputError) as error:
         log.error("%s", error)
         _report(ready, wire.Failed(error=str(error)))
         return

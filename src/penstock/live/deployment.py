@@ -34,6 +34,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     serves_within: float = 15.0  # seconds until an I/O node serves
     io_node: tuple[str, ...] = IO_NODE
     config: Config = Config()
+    store: str | None = None  # a database's URL; None: a file of the state directory
 
 
 def emulated(spec: str | None, roots: list[str]) -> str | None:

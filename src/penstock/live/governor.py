@@ -5,18 +5,20 @@ A job is told only in its mode: who is observed never waits, and is shown what i
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping
 
-from penstock.config import Config
+from penstock.config import OWN, Config
 from penstock.errors import InputError
-from penstock.learn.periods import Period
-from penstock.ledger import Ledger, knows
+from penstock.learn.periods import HYSTERESIS
+from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
+from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
-from penstock.manager import Manager
-from penstock.model import Assign, JobId, Site, WakeAt
+from penstock.logbook import Chosen, Header, LogbookWriter
+from penstock.model import Assign, Curve, JobId, Site, WakeAt
 from penstock.model import Job as Known
 
 MODES = ("observe", "advise", "enforce", "off")
@@ -25,6 +27,26 @@ BEATS = 4
 SILENCE = 3.0
 """Seconds without a word from a job's agent after which its turn goes to others."""
 log = logging.getLogger("penstock.controller")
+
+
+def header(config: Config, io_nodes: int) -> Header:
+    """Return what a deployment's Manager is made of, as its record begins with it."""
+    allocation = config.allocation
+    allocated = allocation.policy != OWN
+    placer = config.placement.name(allocation.allocator())
+    return Header(
+        run=secrets.token_hex(8),
+        epoch=time.time() - time.monotonic(),
+        began=time.monotonic(),
+        site=Site(resources=max(io_nodes, 1), direct=True),
+        sharing=Chosen(policy=config.sharing.policy, options=config.sharing.options),
+        allocation=Chosen(policy=allocation.policy, options=allocation.options)
+        if allocated
+        else None,
+        placement=Chosen(policy=placer, options=config.placement.options) if allocated else None,
+        remap_delay=allocation.delay(),
+        learn={"changes": True, "hysteresis": HYSTERESIS},
+    )
 
 
 class Governor:
@@ -39,19 +61,9 @@ class Governor:
         weigh: Callable[[Mapping[JobId, float]], None],
         assign: Callable[[Assign], None],
     ) -> None:
-        sharing = config.sharing.sharing()
-        knows(sharing.needs)
-        site = Site(resources=max(io_nodes, 1), direct=True)
-        arbiter = config.arbiter()
-        ledger = Ledger(site=site)
-        manager = Manager(
-            sharing=sharing,
-            view=ledger,
-            learn=Period,
-            arbitrate=None if arbiter is None else arbiter.handle,
-        )
-        self.turns = Turns(manager, ledger)
-        self.arbitrates = arbiter is not None
+        self.header = header(config, io_nodes)
+        knows(config.sharing.sharing().needs)
+        self.turns = Turns(*self.header.manager())
         self.policy = config.sharing.policy
         self.site_mode: str = config.live.mode
         self.users: dict[str, str] = dict(config.live.users)
@@ -78,22 +90,32 @@ class Governor:
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
         self._beat()
 
-    def started(self, job: Job) -> None:
-        """A job begins."""
+    def record(self, logbook: LogbookWriter) -> None:
+        """Write down what happens from now on."""
+        self.turns.record = logbook.write
+
+    def started(self, job: Job, known: Knowledge | None = None) -> None:
+        """A job begins; `known` is of its family."""
+        known = known or Knowledge()
         self._serial += 1
         self._jobs[job.id] = job
-        known = Known(
+        curve = Curve.of(dict(known.curve)) if known.curve else None
+        model = Known(
             id=job.id,
             serial=self._serial,
             nodes=job.begin.nodes,
             processes=job.begin.processes,
             user=job.begin.user,
             executable=job.begin.executable,
+            w_iter=known.w_iter,
+            curve=curve,
+            hints={"observations": known.observations} if known.w_iter else {},
         )
-        self._obey(self.turns.started(time.monotonic(), known))
+        self._obey(self.turns.started(time.monotonic(), model, known.bandwidth or 0.0))
 
     def ended(self, job: Job) -> None:
-        """A job is gone."""
+        """A job is gone; it keeps how it stood."""
+        job.standing = self.told(job.id) | {"doing": job.state, "behind": [], "share": 0.0}
         if self._jobs.pop(job.id, None) is not None:
             self._weighed.pop(job.id, None)
             self._obey(self.turns.ended(time.monotonic(), job.id))

@@ -1,7 +1,7 @@
 """The jobs that a controller has seen: who they are, and what they say they did."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import InputError, unknown
@@ -30,11 +30,15 @@ def fail_opens(counters: Mapping[str, int]) -> int:
     return sum(counters.get(cause, 0) for cause in causes)
 
 
+_COUNTED = (forwarded_bytes, direct_bytes, fail_opens)
+
+
 @dataclass(slots=True, kw_only=True)
 class Job:
     """A job that runs, or ran."""
 
     id: str
+    serial: int
     begin: Begin
     began: float  # seconds since the epoch
     ended: float | None = None
@@ -43,6 +47,7 @@ class Job:
     maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke off
     status: int | None = None
+    standing: Mapping[str, object] = field(default_factory=dict)  # how it stood at its end
 
     def told(self, now: float) -> dict[str, object]:
         """Return the job as `penstock status` lists it."""
@@ -64,29 +69,30 @@ class Job:
             "waits": counters.get("waits", 0),
             "waited_seconds": counters.get("waited", 0) / 1e9,
             "counters": dict(counters),
+            **self.standing,
         }
 
 
 class Jobs:
     """Running jobs by id, those that ended of late, and totals over all."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, next_serial: Callable[[], int], forgotten: tuple[int, int, int] = (0, 0, 0)
+    ) -> None:
+        """`forgotten` are the totals of jobs that are not listed."""
         self.running: dict[str, Job] = {}
         self._ended: deque[Job] = deque(maxlen=REMEMBERED)
-        self._forgotten: dict[str, int] = {"forwarded": 0, "direct": 0, "fail_opens": 0}
-        self._serial = 0
+        self._forgotten = list(forgotten)
+        self._next = next_serial
 
     def begin(self, begin: Begin, now: float) -> Job:
         """Take a job in; its id is its name and a serial number, or the one that it had."""
-        serial = self._serial + 1
-        name = f"{begin.name}.{serial}"
-        if begin.resumes is not None and begin.resumes not in self.running:
-            name, had = begin.resumes, begin.resumes.rpartition(".")[2]
-            serial = max(self._serial, int(had) if had.isdigit() else 0)
-        job = Job(id=name, begin=begin, began=now)
+        name, _, had = (begin.resumes or "").rpartition(".")
+        resumes = name == begin.name and had.isdigit() and begin.resumes not in self.running
+        serial = int(had) if resumes else self._next()
+        job = Job(id=f"{begin.name}.{serial}", serial=serial, begin=begin, began=now)
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
-        self._serial = serial
         self.running[job.id] = job
         return job
 
@@ -96,9 +102,8 @@ class Jobs:
         del self.running[job.id]
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters
-            self._forgotten["forwarded"] += forwarded_bytes(oldest)
-            self._forgotten["direct"] += direct_bytes(oldest)
-            self._forgotten["fail_opens"] += fail_opens(oldest)
+            for k, count in enumerate(_COUNTED):
+                self._forgotten[k] += count(oldest)
         self._ended.append(job)
 
     def find(self, name: str) -> Job:
@@ -124,8 +129,7 @@ class Jobs:
     def totals(self) -> tuple[int, int, int]:
         """Return the bytes forwarded and direct, and the fail-opens, of all jobs ever."""
         counters = [job.counters for job in self.all()]
-        return (
-            self._forgotten["forwarded"] + sum(map(forwarded_bytes, counters)),
-            self._forgotten["direct"] + sum(map(direct_bytes, counters)),
-            self._forgotten["fail_opens"] + sum(map(fail_opens, counters)),
+        forwarded, direct, opened = (
+            self._forgotten[k] + sum(map(count, counters)) for k, count in enumerate(_COUNTED)
         )
+        return forwarded, direct, opened

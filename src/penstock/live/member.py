@@ -25,6 +25,8 @@ LAST_WORD_WITHIN = 2.0
 LOOKS_EVERY = 0.05
 """Seconds between two looks at a job that does not knock."""
 RECONNECTS_EVERY = 0.5
+LONG_AGO = 1e6
+"""Seconds after which any phase is over."""
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
 _SUMMED = tuple(
@@ -81,9 +83,11 @@ class Member:
 
     def end(self, status: int) -> dict[str, int]:
         """Tell the controller that the job ended; return its last counters."""
-        counters = self.counters()
         with self._lock:
-            self._look(time.monotonic())
+            now = time.monotonic()
+            self._look(now)
+            self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
+            counters = self.counters()
             self._tell(wire.Ended(counters=counters, status=status))
             channel = self._channel
         if channel is not None:
@@ -136,8 +140,8 @@ class Member:
         due = self._finder.due
         return LOOKS_EVERY if due is None else min(max(due - now, 0.001), LOOKS_EVERY)
 
-    def _look(self, now: float) -> None:
-        for found in self._found(now):
+    def _look(self, now: float, ahead: float = 0.0) -> None:
+        for found in self._found(now + ahead):
             if isinstance(found, Began):
                 self._began(now)
             elif isinstance(found, Ended):

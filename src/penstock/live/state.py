@@ -37,6 +37,8 @@ class State:
         self.lock = self.folder / "controller.lock"
         self.log = self.folder / "controller.log"
         self.emulator = self.folder / "emulator"
+        self.store = self.folder / "store.db"
+        self.records = self.folder / "records"
         longest = len(os.fsencode(self.control(999)))
         if longest > LONGEST_PATH:
             raise InputError(

@@ -60,6 +60,7 @@ class Talk:
             case wire.Ended():
                 if self._job is not None:
                     job, self._job = self._job, None
+                    job.counters = message.counters
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
             case wire.Govern():

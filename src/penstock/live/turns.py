@@ -5,7 +5,7 @@ I/O nodes a job goes through is another question, for the arbiter. No clock and 
 the controller has those.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.ledger import Ledger, decide
@@ -73,15 +73,12 @@ class Turns:
 
     manager: Manager
     ledger: Ledger
+    record: Callable[[Event, Sequence[Action], int | None], None] = lambda *_: None
     standings: dict[JobId, Standing] = field(default_factory=dict)
     turns: int = 0  # given so far
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
-
-    def decide(self, event: Event) -> tuple[Event, list[Action]]:
-        """Put an event to the Manager; the one place where that is done."""
-        return decide(self.manager, self.ledger, event)
 
     def started(self, now: float, job: Job, bandwidth: float = 0.0) -> list[Order]:
         """A job begins; `bandwidth` is what its like have shown, if any have."""
@@ -118,7 +115,8 @@ class Turns:
         standing.bytes += told.bytes
         standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began
         standing.transferred += told.seconds
-        return self._end(now, job, standing.isolated(told.bytes, told.seconds), told.idle)
+        io = standing.isolated(told.bytes, told.seconds)
+        return self._end(now, job, io, idle=told.idle, moved=told.bytes)
 
     def woke(self, now: float) -> list[Order]:
         """A time has come that the Manager asked for."""
@@ -168,14 +166,16 @@ class Turns:
         phase = self.standings[job].phase
         return [] if phase is None else self._end(now, job, 0.0)
 
-    def _end(self, now: float, job: JobId, io: float, idle: float = 0.0) -> list[Order]:
+    def _end(
+        self, now: float, job: JobId, io: float, *, idle: float = 0.0, moved: int | None = None
+    ) -> list[Order]:
         self.standings[job].phase = None
-        return self._orders(
-            PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=max(idle, 0.0))
-        )
+        ended = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=max(idle, 0.0))
+        return self._orders(ended, moved)
 
-    def _orders(self, event: Event) -> list[Order]:
-        _, actions = self.decide(event)
+    def _orders(self, event: Event, moved: int | None = None) -> list[Order]:
+        event, actions = decide(self.manager, self.ledger, event)
+        self.record(event, actions, moved)
         return [order for action in actions for order in self._order(action)]
 
     def _order(self, action: Action) -> Iterator[Order]:

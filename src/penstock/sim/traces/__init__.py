@@ -4,6 +4,7 @@
 .npz   the arrays as they are, for large workloads; never pickled (as_npz)
 .csv   one row an iteration: job, release, nodes, compute, io (as_tables)
 .swf   the Standard Workload Format 2.2; it has no I/O, so that must be made up (as_tables)
+.jsonl, .jsonl.gz  the record of a live day, one part of it (recorded)
 
 Whatever is wrong with a file is an InputError that begins with the file's name.
 """
@@ -19,13 +20,20 @@ from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.model import Site
 from penstock.sim.checks import check
-from penstock.sim.traces import as_json, as_npz, as_tables, memory
+from penstock.sim.traces import as_json, as_npz, as_tables, memory, recorded
 from penstock.sim.workload import Workload
 
 Watch = Callable[[int, int], None]
 """Told, now and then, how many jobs of how many are read or written."""
 
-MEMORY_PER_BYTE: Mapping[str, float] = {".json": 2.0, ".npz": 1.0, ".csv": 2.0, ".swf": 2.0}
+MEMORY_PER_BYTE: Mapping[str, float] = {
+    ".json": 2.0,
+    ".npz": 1.0,
+    ".csv": 2.0,
+    ".swf": 2.0,
+    ".jsonl": 0.2,
+    ".jsonl.gz": 1.0,
+}
 """Bytes of memory that reading a byte of a file takes at least."""
 WRITTEN = (".json", ".npz")
 
@@ -46,13 +54,15 @@ def read(
     path, site = Path(path), site or Site()
     check_readable(path)
     with _named(path):
-        match path.suffix.lower():
+        match suffix(path):
             case ".json":
                 workload = as_json.read(path.read_bytes(), site, watch)
             case ".npz":
                 workload = as_npz.read(path)
             case ".csv":
                 workload = as_tables.read_csv(path, site)
+            case ".jsonl" | ".jsonl.gz":
+                workload = recorded.read(path, site)
             case _:
                 workload = as_tables.read_swf(path, site, io_ratio=io_ratio, w_iter=w_iter)
         if workload.horizon is not None and not 0 < workload.horizon < float("inf"):
@@ -73,9 +83,15 @@ def write(workload: Workload, path: Path | str, *, watch: Watch | None = None) -
             as_json.write(workload, partial, watch)
 
 
+def suffix(path: Path) -> str:
+    """Return the end of a file's name that says its format."""
+    parts = [part.lower() for part in path.suffixes]
+    return "".join(parts[-2:]) if parts[-1:] == [".gz"] else "".join(parts[-1:])
+
+
 def check_suffix(path: Path, known: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) -> None:
     """Raise InputError unless the file's name ends in a format we know."""
-    if path.suffix.lower() not in known:
+    if suffix(path) not in known:
         raise InputError(
             f"{str(path)!r} ends in none of {', '.join(known)}; the suffix says the format"
         )
@@ -94,7 +110,7 @@ def check_readable(path: Path) -> None:
         raise InputError(f"{path}: permission denied; make it readable ('chmod u+r')")
     if status.st_size == 0:
         raise InputError(f"{path} is empty; write one with 'penstock generate io-sets --out FILE'")
-    need, free = status.st_size * MEMORY_PER_BYTE[path.suffix.lower()], memory.available()
+    need, free = status.st_size * MEMORY_PER_BYTE[suffix(path)], memory.available()
     if free is not None and need > free:
         raise _too_large(path, status.st_size, free)
 
@@ -113,6 +129,8 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        if str(error).startswith(str(path)):
+            raise
         raise InputError(f"{path}: {error}") from error
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; check the name") from error

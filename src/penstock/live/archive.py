@@ -1,0 +1,132 @@
+"""What the controller's jobs leave in its store, and what it begins a job with."""
+
+import pwd
+import time
+
+from penstock.live.jobs import Job, direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.store import EndedJob, Family, Keeper, Knowledge, RunningJob
+from penstock.live.turns import Standing
+
+
+def uid_of(user: str) -> int:
+    """Return a user's number; -1: nobody here has this name."""
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return int(user) if user.isdigit() else -1
+
+
+class Archive:
+    """Jobs as the store has them."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self.unclaimed = {job.id: job for job in keeper.memory.running}
+        """Jobs of the controller before, which may come back."""
+
+    def knowledge(self, job: Job) -> Knowledge | None:
+        """Return what is known of a job's family."""
+        found = self.keeper.recall(_family(job))
+        return None if found is None else found.knowledge
+
+    def began(self, job: Job) -> None:
+        """Keep a job that runs, or comes back."""
+        earlier = self.unclaimed.pop(job.id, None)
+        if earlier is not None:
+            job.began = earlier.began
+        self.progressed(job, None)
+
+    def progressed(self, job: Job, standing: Standing | None) -> None:
+        """Keep how far a job is."""
+        begin = job.begin
+        self.keeper.running(
+            RunningJob(
+                id=job.id,
+                serial=job.serial,
+                user=begin.user,
+                uid=uid_of(begin.user),
+                name=begin.name,
+                began=job.began,
+                pid=begin.pid,
+                command=tuple(begin.command),
+                executable=begin.executable,
+                nodes=begin.nodes,
+                processes=begin.processes,
+                io_nodes=begin.io_nodes,
+                counters=dict(job.counters),
+                phases=0 if standing is None else standing.phases,
+                phase_seconds=0.0 if standing is None else standing.transferred,
+            )
+        )
+
+    def ended(self, job: Job, standing: Standing | None, w_iter: float | None) -> None:
+        """Keep a job that ended, and what its phases teach of its family."""
+        begin, phases = job.begin, 0 if standing is None else standing.phases
+        self.keeper.ended(
+            EndedJob(
+                id=job.id,
+                serial=job.serial,
+                user=begin.user,
+                uid=uid_of(begin.user),
+                name=begin.name,
+                began=job.began,
+                ended=job.ended or time.time(),
+                state=job.state,
+                status=job.status,
+                command=tuple(begin.command),
+                executable=begin.executable,
+                nodes=begin.nodes,
+                forwarded_bytes=forwarded_bytes(job.counters),
+                direct_bytes=direct_bytes(job.counters),
+                waited_seconds=job.counters.get("waited", 0) / 1e9,
+                fail_opens=fail_opens(job.counters),
+                phases=phases,
+                phase_seconds=standing.transferred / phases if standing and phases else 0.0,
+            )
+        )
+        if standing is not None and phases:
+            self.keeper.learn(
+                _family(job),
+                Knowledge(
+                    w_iter=w_iter,
+                    observations=phases,
+                    phase_bytes=standing.bytes / phases,
+                    bandwidth=standing.bandwidth or None,
+                    updated=time.time(),
+                ),
+            )
+
+    def give_up(self) -> int:
+        """Let go of the jobs that did not come back; return how many."""
+        now, lost = time.time(), list(self.unclaimed.values())
+        for job in lost:
+            self.keeper.ended(_lost(job, now))
+        self.unclaimed.clear()
+        return len(lost)
+
+
+def _family(job: Job) -> Family:
+    begin = job.begin
+    return Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
+
+
+def _lost(job: RunningJob, now: float) -> EndedJob:
+    return EndedJob(
+        id=job.id,
+        serial=job.serial,
+        user=job.user,
+        uid=job.uid,
+        name=job.name,
+        began=job.began,
+        ended=now,
+        state="lost",
+        command=job.command,
+        executable=job.executable,
+        nodes=job.nodes,
+        forwarded_bytes=forwarded_bytes(job.counters),
+        direct_bytes=direct_bytes(job.counters),
+        waited_seconds=job.counters.get("waited", 0) / 1e9,
+        fail_opens=fail_opens(job.counters),
+        phases=job.phases,
+        phase_seconds=job.phase_seconds / job.phases if job.phases else 0.0,
+    )

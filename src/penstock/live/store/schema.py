@@ -1,0 +1,231 @@
+"""The tables of the store, their version, and how records become rows and rows records.
+
+Jobs name their programs, users and numbers themselves, so every value is made storable on its way
+in: no row may be refused by one database and taken by the other.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    inspect,
+    select,
+)
+
+from penstock.errors import InputError
+from penstock.live.store.records import EndedJob, Family, Knowledge, RunningJob, storable
+
+VERSION = 1
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+"""What makes version n + 1 out of version n."""
+LONGEST_COMMAND = 4096
+"""Bytes of a command line that are kept."""
+_WHOLE = 2**63 - 1
+Record = TypeVar("Record")
+metadata = MetaData()
+
+
+def _json(name: str, kind: Any, **more: Any) -> Column[str]:
+    return Column(name, Text, info={"json": msgspec.json.Decoder(kind)}, **more)
+
+
+def _who() -> list[Column[Any]]:
+    """Return the columns that running and ended jobs have alike."""
+    return [
+        Column("id", Text, primary_key=True),
+        Column("serial", BigInteger, nullable=False),
+        Column("user", Text, nullable=False),
+        Column("uid", BigInteger, nullable=False),
+        Column("name", Text, nullable=False),
+        Column("began", Double, nullable=False),
+        _json("command", tuple[str, ...], nullable=False),
+        Column("executable", Text, nullable=False),
+        Column("nodes", BigInteger, nullable=False),
+        Column("phases", BigInteger, nullable=False),
+        Column("phase_seconds", Double, nullable=False),
+    ]
+
+
+version = Table("penstock_schema", metadata, Column("version", BigInteger, nullable=False))
+families = Table(
+    "penstock_families",
+    metadata,
+    Column("user", Text, primary_key=True),
+    Column("executable", Text, primary_key=True),
+    Column("nodes", BigInteger, primary_key=True, autoincrement=False),
+    Column("w_iter", Double),
+    Column("observations", BigInteger, nullable=False),
+    Column("phase_bytes", Double),
+    Column("bandwidth", Double),
+    Column("pattern", Text),
+    _json("curve", dict[int, float] | None),
+    Column("updated", Double, nullable=False),
+)
+running = Table(
+    "penstock_running",
+    metadata,
+    *_who(),
+    Column("pid", BigInteger, nullable=False),
+    Column("processes", BigInteger),
+    Column("io_nodes", BigInteger),
+    _json("counters", dict[str, int], nullable=False),
+)
+ended = Table(
+    "penstock_ended",
+    metadata,
+    *_who(),
+    Column("ended", Double, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("status", BigInteger),
+    Column("forwarded_bytes", BigInteger, nullable=False),
+    Column("direct_bytes", BigInteger, nullable=False),
+    Column("waited_seconds", Double, nullable=False),
+    Column("fail_opens", BigInteger, nullable=False),
+)
+Index("penstock_ended_by_end", ended.c.ended)
+Index("penstock_ended_by_serial", ended.c.serial)
+counts = Table(
+    "penstock_counts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+
+def prepare(connection: Connection, where: str) -> None:
+    """Make the tables, or bring older ones up to date; refuse what cannot be."""
+    there = set(inspect(connection).get_table_names())
+    if version.name not in there:
+        if left := sorted(there & set(metadata.tables)):
+            raise InputError(f"{where} has a table {left[0]} of no known version; give another")
+        metadata.create_all(connection)
+        connection.execute(version.insert().values(version=VERSION))
+        return
+    found = connection.execute(select(version.c.version)).scalars().all()
+    if len(found) != 1:
+        raise InputError(f"{where} has {len(found)} schema versions instead of one; restore a copy")
+    at = found[0]
+    if at > VERSION:
+        raise InputError(
+            f"{where} has schema version {at}, of a newer Penstock; this one knows {VERSION}: "
+            "upgrade, or give another store"
+        )
+    while at < VERSION:
+        if at not in MIGRATIONS:
+            raise InputError(
+                f"{where} has schema version {at}, which this Penstock cannot bring to {VERSION}; "
+                "open it with the version in between first, or give another store"
+            )
+        MIGRATIONS[at](connection)
+        at += 1
+        connection.execute(version.update().values(version=at))
+
+
+def whole(value: int) -> int:
+    """Return a number as a 64-bit column takes it."""
+    return value if -_WHOLE <= value <= _WHOLE else (_WHOLE if value > 0 else -_WHOLE)
+
+
+def _real(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _command(words: Sequence[str]) -> str:
+    return _words(tuple(words))
+
+
+@lru_cache(4096)  # a job's stay the same, and are written with every phase
+def _words(words: tuple[str, ...]) -> str:
+    kept, room = [], LONGEST_COMMAND
+    for word in words:
+        kept.append(storable(word, room))
+        room -= len(kept[-1].encode()) + 1
+        if room <= 0:
+            break
+    return msgspec.json.encode(kept).decode()
+
+
+def _curve(curve: Mapping[int, float]) -> str:
+    return _mapping({count: value for count, value in curve.items() if math.isfinite(value)})
+
+
+def _mapping(value: Mapping[Any, float]) -> str:
+    return msgspec.json.encode(dict(value)).decode()
+
+
+_BY_NAME: dict[str, Callable[[Any], Any]] = {
+    "command": _command,
+    "counters": _mapping,
+    "curve": _curve,
+}
+
+
+def _encoder(column: Column[Any]) -> Callable[[Any], Any]:
+    if column.name in _BY_NAME:
+        return _BY_NAME[column.name]
+    if isinstance(column.type, BigInteger):
+        return whole
+    return _real if isinstance(column.type, Double) else storable
+
+
+def _writer(table: Table, *kinds: Any) -> list[tuple[int, str, Callable[[Any], Any]]]:
+    """Return, a column, the record that it is of, its name, and what makes its value storable."""
+    of = {each.name: part for part, kind in enumerate(kinds) for each in fields(kind)}
+    return [(of[column.name], column.name, _encoder(column)) for column in table.columns]
+
+
+_WRITERS = {
+    running: _writer(running, RunningJob),
+    ended: _writer(ended, EndedJob),
+    families: _writer(families, Family, Knowledge),
+}
+
+
+def row(table: Table, *records: Any) -> dict[str, Any]:
+    """Return the row of a record, or of those that make it up together."""
+    made = {}
+    for part, name, encode in _WRITERS[table]:
+        value = getattr(records[part], name)
+        made[name] = None if value is None else encode(value)
+    return made
+
+
+def reader(kind: type[Record], table: Table) -> Callable[[Sequence[Any]], Record]:
+    """Return what makes a record of a whole row; it raises ValueError where that is not ours."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+    order = list(table.columns)
+    places = [(name, order.index(table.columns[name])) for name in names]
+    coded = [(name, table.columns[name].info.get("json")) for name in names]
+    decoders = [(name, decoder.decode) for name, decoder in coded if decoder is not None]
+
+    def read(row: Sequence[Any]) -> Record:
+        values = {name: row[place] for name, place in places}
+        for name, decode in decoders:
+            if values[name] is not None:
+                values[name] = decode(values[name])
+        return kind(**values)
+
+    return read
+
+
+read_running = reader(RunningJob, running)
+read_ended = reader(EndedJob, ended)
+_read_family = reader(Family, families)
+_read_knowledge = reader(Knowledge, families)
+
+
+def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
+    """Return the family of a row, and what is known of it."""
+    return _read_family(row), _read_knowledge(row)

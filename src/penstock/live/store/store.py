@@ -1,0 +1,287 @@
+"""The store: what a controller knows beyond its own life. Every call is one transaction."""
+
+import gc
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Connection, Select, Table, bindparam, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+
+from penstock.live.store import opening, schema
+from penstock.live.store.opening import StoreError, TakenError
+from penstock.live.store.records import (
+    EndedJob,
+    Families,
+    Family,
+    Knowledge,
+    Recalled,
+    RunningJob,
+    Totals,
+    storable,
+)
+
+log = logging.getLogger("penstock.store")
+Record = TypeVar("Record")
+Key = TypeVar("Key")
+Change = TypeVar("Change")
+Row = dict[str, Any]
+Step = tuple[Any, list[Row]]
+SLICE, PAUSE = 50, 1e-4
+"""Rows after which a writer sleeps for so many seconds: Python runs one thread at a time, and lets
+a busy one go on for 5 ms, which is long for who waits for a turn."""
+_SERIAL = "serial"
+_TOTALS = ("forwarded_bytes", "direct_bytes", "fail_opens")
+_REFUSED = (DataError, IntegrityError)
+_STOP = delete(schema.running).where(schema.running.c.id == bindparam("job"))
+_FORGET = delete(schema.families).where(
+    schema.families.c.user == bindparam("of_user"),
+    schema.families.c.executable == bindparam("of_executable"),
+    schema.families.c.nodes == bindparam("of_nodes"),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Changes:
+    """What is to be written, the newest of each key; None: to be removed."""
+
+    families: dict[Family, Knowledge | None] = field(default_factory=dict)
+    jobs: dict[str, RunningJob | EndedJob | None] = field(default_factory=dict)
+    totals: Totals | None = None
+    serial: int | None = None  # no job up to this number may be called so again
+
+    def __len__(self) -> int:
+        counts = (self.totals is not None) + (self.serial is not None)
+        return len(self.families) + len(self.jobs) + counts
+
+    def under(self, newer: "Changes") -> "Changes":
+        """Return these changes with newer ones over them."""
+        return Changes(
+            families=_over(self.families, newer.families),
+            jobs=_over(self.jobs, newer.jobs),
+            totals=self.totals if newer.totals is None else newer.totals,
+            serial=self.serial if newer.serial is None else newer.serial,
+        )
+
+
+def _over(older: dict[Key, Change], newer: dict[Key, Change]) -> dict[Key, Change]:
+    """Return both, each key at the place of its newest change."""
+    return {key: change for key, change in older.items() if key not in newer} | newer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All that a controller begins with."""
+
+    families: Families
+    running: tuple[RunningJob, ...]
+    ended: tuple[EndedJob, ...]  # of late, the oldest first
+    totals: Totals
+    serial: int  # no job up to this number may be called so again
+
+
+class Store:
+    """A controller's memory; a context manager, safe in threads. StoreError: try again later."""
+
+    def __init__(self, url: str) -> None:
+        """Open a store; InputError: it cannot be used, another has it, or it is damaged."""
+        opened = opening.database(url)
+        self._engine, self.where = opened.engine, opened.where
+        self._check, self._release = opened.check, opened.release
+        dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
+        self._upserts = {
+            table: self._upsert(dialect.insert, table)
+            for table in (schema.families, schema.running, schema.ended, schema.counts)
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the store; another controller may have it."""
+        self._release.close()
+
+    def load(self, *, ended: int = 100) -> Memory:
+        """Return all knowledge, all running jobs, and the jobs that ended last."""
+        table = schema.ended
+
+        def load(connection: Connection) -> Memory:
+            counts = {name: int(value) for name, value in connection.execute(select(schema.counts))}
+            known = select(schema.families).order_by(schema.families.c.updated)
+            jobs = select(schema.running).order_by(schema.running.c.serial)
+            last = select(table).order_by(table.c.ended.desc(), table.c.serial.desc()).limit(ended)
+            running = tuple(_read(connection, jobs, schema.read_running))
+            history = tuple(reversed([*_read(connection, last, schema.read_ended)]))
+            return Memory(
+                families=Families(_read(connection, known, schema.read_learned)),
+                running=running,
+                ended=history,
+                totals=Totals(**{name: counts.get(name, 0) for name in _TOTALS}),
+                serial=max(
+                    counts.get(_SERIAL, 0),
+                    *(job.serial for job in running),
+                    *(job.serial for job in history),
+                    0,
+                ),
+            )
+
+        with _no_collection():
+            return self._do(load)
+
+    def recall(self, family: Family) -> Recalled | None:
+        """Return what is known of a family, or of the nearest size."""
+        table = schema.families
+        sizes = select(table).where(
+            table.c.user == family.user, table.c.executable == family.executable
+        )
+        known = self._do(lambda connection: [*_read(connection, sizes, schema.read_learned)])
+        return Families(known).recall(family)
+
+    def ended(self, job: str) -> EndedJob | None:
+        """Return what is told of a job that ended."""
+        found = select(schema.ended).where(schema.ended.c.id == job)
+        return next(
+            iter(self._do(lambda connection: [*_read(connection, found, schema.read_ended)])), None
+        )
+
+    def write(self, changes: Changes) -> list[str]:
+        """Write all changes or, with StoreError, none; return why single rows had to be left out.
+
+        A row that no database takes must not keep all others waiting for ever.
+        """
+        steps, refused = self._steps(changes)
+        try:
+            self._do(lambda connection: _write(connection, steps))
+        except _REFUSED:
+            refused += self._do(lambda connection: _write_singly(connection, steps))
+        return refused
+
+    def prune(self, *, ended_before: float, most: int = 1_000_000) -> int:
+        """Forget jobs that ended before a time, and those beyond the last so many; return how many.
+
+        Knowledge of families stays.
+        """
+        table = schema.ended
+
+        def prune(connection: Connection) -> int:
+            last = connection.execute(select(func.max(table.c.serial))).scalar() or 0
+            gone = (table.c.ended < ended_before) | (table.c.serial <= last - most)
+            return connection.execute(delete(table).where(gone)).rowcount
+
+        return self._do(prune)
+
+    def _do(self, what: Callable[[Connection], Record]) -> Record:
+        self._check()
+        try:
+            with self._engine.begin() as connection:
+                return what(connection)
+        except _REFUSED:
+            raise
+        except (SQLAlchemyError, TakenError) as error:
+            # The next attempt has a connection of its own: what is wrong may be this one.
+            self._engine.dispose()
+            if isinstance(error, TakenError):
+                raise StoreError("taken", str(error)) from None
+            raise StoreError.of(error) from error
+
+    @staticmethod
+    def _upsert(insert: Any, table: Table) -> Any:
+        statement = insert(table)
+        keys = list(table.primary_key.columns)
+        newer = {c.name: statement.excluded[c.name] for c in table.columns if not c.primary_key}
+        return statement.on_conflict_do_update(index_elements=keys, set_=newer)
+
+    def _steps(self, changes: Changes) -> tuple[list[Step], list[str]]:
+        """Return the statements with their rows, and why some records have no row."""
+        refused: list[str] = []
+
+        def rows(table: Table, records: Iterable[tuple[Any, ...]]) -> list[Row]:
+            made = []
+            for number, parts in enumerate(records, 1):
+                if number % SLICE == 0:
+                    time.sleep(PAUSE)
+                try:
+                    made.append(schema.row(table, *parts))
+                except (TypeError, ValueError, AttributeError, OverflowError) as error:
+                    refused.append(opening.one_line(error))
+            return made
+
+        known, jobs = changes.families, changes.jobs
+        counts = {} if changes.serial is None else {_SERIAL: changes.serial}
+        if changes.totals is not None:
+            counts |= {name: getattr(changes.totals, name) for name in _TOTALS}
+        steps: list[Step] = [
+            (_STOP, [{"job": storable(k)} for k, v in jobs.items() if type(v) is not RunningJob]),
+            self._put(rows, schema.running, [(v,) for v in jobs.values() if type(v) is RunningJob]),
+            self._put(rows, schema.ended, [(v,) for v in jobs.values() if type(v) is EndedJob]),
+            (_FORGET, [_key(family) for family, now in known.items() if now is None]),
+            self._put(rows, schema.families, [(k, v) for k, v in known.items() if v is not None]),
+            (
+                self._upserts[schema.counts],
+                [{"name": k, "value": schema.whole(v)} for k, v in counts.items()],
+            ),
+        ]
+        return [(statement, made) for statement, made in steps if made], refused
+
+    def _put(self, rows: Any, table: Table, records: list[tuple[Any, ...]]) -> Step:
+        return self._upserts[table], rows(table, records)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many objects that all stay: looking through them again and again costs a third more."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _key(family: Family) -> Row:
+    return {"of_user": family.user, "of_executable": family.executable, "of_nodes": family.nodes}
+
+
+def _write(connection: Connection, steps: list[Step]) -> None:
+    for statement, rows in steps:
+        for start in range(0, len(rows), SLICE):
+            connection.execute(statement, rows[start : start + SLICE])
+            time.sleep(PAUSE)
+
+
+def _write_singly(connection: Connection, steps: list[Step]) -> list[str]:
+    """Write row by row, without those that are refused; return why they were."""
+    refused = []
+    for statement, rows in steps:
+        for row in rows:
+            try:
+                with connection.begin_nested():
+                    connection.execute(statement, [row])
+            except _REFUSED as error:
+                refused.append(opening.one_line(error.orig or error))
+    return refused
+
+
+def _read(
+    connection: Connection, rows: Select[Any], read: Callable[[Sequence[Any]], Record]
+) -> Iterator[Record]:
+    """Return the records of rows; a row that cannot be read is passed over."""
+    for row in connection.execute(rows).all():
+        try:
+            yield read(row)
+        except (ValueError, TypeError) as error:
+            log.warning("a row of the store is passed over: %s", opening.one_line(error))

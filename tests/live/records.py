@@ -1,0 +1,64 @@
+"""Jobs and families for tests of the store."""
+
+from typing import Any
+
+from penstock.live.store import EndedJob, Family, Knowledge, RunningJob
+
+KNOWN = Knowledge(
+    w_iter=12.5,
+    observations=3,
+    phase_bytes=1e9,
+    bandwidth=2.5e8,
+    pattern="strided",
+    curve={0: 1e8, 4: 4e8},
+    updated=1000.0,
+)
+
+
+def family(nodes: int = 4, *, user: str = "ann", executable: str = "/apps/ior") -> Family:
+    return Family(user=user, executable=executable, nodes=nodes)
+
+
+def running(serial: int, **more: Any) -> RunningJob:
+    known: dict[str, Any] = {
+        "id": f"ior.{serial}",
+        "serial": serial,
+        "user": "ann",
+        "uid": 1000,
+        "name": "ior",
+        "began": 100.25,
+        "pid": 77,
+        "command": ("ior", "-t", "1m"),
+        "executable": "/apps/ior",
+        "nodes": 4,
+        "processes": 64,
+        "io_nodes": 2,
+        "counters": {"writes": 5, "write_bytes": 5 << 40},
+        "phases": 3,
+        "phase_seconds": 7.5,
+    }
+    return RunningJob(**known | more)
+
+
+def ended(serial: int, **more: Any) -> EndedJob:
+    known: dict[str, Any] = {
+        "id": f"ior.{serial}",
+        "serial": serial,
+        "user": "ann",
+        "uid": 1000,
+        "name": "ior",
+        "began": 100.25,
+        "ended": 2e9 + serial,
+        "state": "ended",
+        "status": 0,
+        "command": ("ior", "-t", "1m"),
+        "executable": "/apps/ior",
+        "nodes": 4,
+        "forwarded_bytes": 10,
+        "direct_bytes": 7,
+        "waited_seconds": 0.5,
+        "fail_opens": 1,
+        "phases": 3,
+        "phase_seconds": 2.5,
+    }
+    return EndedJob(**known | more)
