@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.live import launcher, slurm, wire
-from penstock.live.node_agent import Folder
 from penstock.live.state import State
+from penstock.live.tenant import Folder
 
 HOOKS = Path(__file__).parents[2] / "deploy/slurm"
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")

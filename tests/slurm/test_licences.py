@@ -97,8 +97,8 @@ def test_the_controller_keeps_the_count_in_step(clean: Cluster, site: Site) -> N
     assert clean.await_end(heavy) == "COMPLETED"
 
 
-def status(*doing: str) -> wire.Status:
-    jobs: list[dict[str, object]] = [{"state": "running", "doing": does} for does in doing]
+def status(*doing: str, state: str = "running") -> wire.Status:
+    jobs: list[dict[str, object]] = [{"state": state, "doing": does} for does in doing]
     return wire.Status(
         site="", jobs=jobs, io_nodes=[], forwarded_bytes=0, direct_bytes=0, fail_open_total=0
     )
@@ -109,6 +109,10 @@ def test_never_more_licences_are_kept_back_than_there_are() -> None:
     assert licences_to_keep(status("computing", "transferring"), licence) == 0
     assert licences_to_keep(status("waiting", "transferring"), licence) == 1
     assert licences_to_keep(status(*["waiting"] * 5), licence) == 2
+
+
+def test_a_job_that_waited_when_it_ended_waits_no_more() -> None:
+    assert licences_to_keep(status("waiting", state="lost"), Licence.parse("fs:2")) == 0
 
 
 @pytest.mark.parametrize("text", ["fs", "fs:", ":3", "fs:x", "fs:3,other:4", "a b:3", "fs:-1"])

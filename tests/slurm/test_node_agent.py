@@ -12,7 +12,8 @@ from slurm.site import WAIT, Site
 
 from penstock.errors import InputError
 from penstock.live import slurm
-from penstock.live.node_agent import Adopt, Folder, Release
+from penstock.live.node_agent import Release
+from penstock.live.tenant import Adopt, Folder
 
 CONNECT = (
     "import os, socket, sys\n"
@@ -134,8 +135,9 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
         "from penstock.errors import InputError\n"
-        "from penstock.live.node_agent import Adopt, Folder, NodeAgent\n"
+        "from penstock.live.node_agent import NodeAgent\n"
         "from penstock.live.state import State\n"
+        "from penstock.live.tenant import Adopt, Folder\n"
         "agent = NodeAgent(Folder(Path('/tmp/x')), State(Path('/tmp/x')))\n"
         "os.setgid(1); os.setuid(1)\n"
         "try: asyncio.run(agent.adopt(Adopt(job='7', uid=2, gid=2, user='other')))\n"

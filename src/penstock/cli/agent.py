@@ -11,9 +11,10 @@ from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.live import node_agent
-from penstock.live.node_agent import REAPED_EVERY, Folder, NodeAgent
+from penstock.live.node_agent import REAPED_EVERY, NodeAgent
 from penstock.live.reaper import Reaper, in_queue
 from penstock.live.state import State
+from penstock.live.tenant import Folder
 
 run = click.option(
     "--run",
@@ -44,7 +45,7 @@ def agent(
 
     \b
     Examples:
-      penstock agent --state /run/penstock
+      penstock agent --state /var/lib/penstock
       penstock agent --state ./state --run ./agent --grace '5 min'
 
     Slurm's prolog hands it a job, its epilog takes it back ('penstock slurm'). As root it keeps

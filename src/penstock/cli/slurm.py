@@ -16,9 +16,10 @@ from penstock.files import reason
 from penstock.live import slurm as slurm_side
 from penstock.live import wire
 from penstock.live.channel import Channel
-from penstock.live.node_agent import Adopt, Release
+from penstock.live.node_agent import Release
 from penstock.live.slurm import Licence
 from penstock.live.state import State
+from penstock.live.tenant import Adopt
 
 
 @click.group(no_args_is_help=False)

@@ -52,9 +52,7 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     metavar="KEY=VALUE",
     help="A setting: --set io-node.quantum='1 MiB', --set live.lease='5 s'. Repeatable.",
 )
-@click.option(
-    "--all-users", is_flag=True, help="Serve every user, as that user; needs root."
-)
+@click.option("--all-users", is_flag=True, help="Serve every user, as that user; needs root.")
 @click.option("--policy", metavar="NAME", help="Who may transfer; sharing.policy, else set-10.")
 @click.option(
     "--mode",

@@ -14,7 +14,8 @@ from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.live import node_agent, wire
 from penstock.live.channel import Channel
-from penstock.live.node_agent import Adopt, Adopted, Folder, Release
+from penstock.live.node_agent import Adopted, Release
+from penstock.live.tenant import Adopt, Folder
 
 HOOK_PATIENCE = 1.0
 """Seconds that a hook waits for the agent: it has two in all, its own start included."""
@@ -167,7 +168,9 @@ def licences_to_keep(status: wire.Status, licence: Licence) -> int:
 
     A job that waits shows that the file system has more I/O-heavy jobs than it serves at once.
     """
-    waiting = sum(job.get("doing") == "waiting" for job in status.jobs)
+    waiting = sum(
+        job["state"] == "running" and job.get("doing") == "waiting" for job in status.jobs
+    )
     return min(waiting, licence.total)
 
 
