@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.live import launcher, slurm, wire
+from slurm.cluster import Cluster
+
+from penstock.live import launcher, wire
+from penstock.live.adoption import Folder
+from penstock.live.slurm import kept
 from penstock.live.state import State
-from penstock.live.tenant import Folder
 
 HOOKS = Path(__file__).parents[2] / "deploy/slurm"
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
@@ -110,7 +113,16 @@ class Site:
         status = launcher.ask(self.state, wire.Ask(), wire.Status)
         return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
 
+    def await_end(self, slurm: Cluster, job: str) -> str:
+        """Wait until Slurm and the agent are done with a job; return its state.
+
+        An epilog that the agent does not answer at once does not wait for it.
+        """
+        state = slurm.await_end(job)
+        slurm.wait(lambda: job not in self.left(), f"release of job {job}")
+        return state
+
     def left(self) -> list[str]:
         """Return what is left of jobs on this node: folders, and what the agent keeps."""
         folders = [path.name for path in (self.run.path / "jobs").iterdir()]
-        return folders + slurm.kept(self.run)
+        return folders + kept(self.run)

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -163,17 +164,24 @@ def test_hooks_call_no_command_of_slurms_and_no_search_path() -> None:
         assert subprocess.run(["sh", "-n", HOOKS / name], check=False).returncode == 0
 
 
+def halves(slurm: Cluster, first: Path, second: Path) -> tuple[str, Path]:
+    """Start a job that has written the first file, and writes the second when another is there."""
+    written, go = first.with_suffix(".written"), first.with_suffix(".go")
+    job = slurm.sbatch(
+        f"{dd(first)} && : >{written}; until [ -e {go} ]; do sleep 0.1; done; {dd(second)}"
+    )
+    slurm.wait(written.exists, "first half")
+    return job, go
+
+
 def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
     """The agent is killed and started again amid a job, which a later step is part of once more."""
-    begun, go = site.root / "first-half", site.root / "go"
     second = site.root / "second-half"
-    script = f"{dd(begun)}; until [ -e {go} ]; do sleep 0.1; done; {dd(second)}"
-    job = slurm.sbatch(script)
-    slurm.wait(begun.exists, "first half")
+    job, go = halves(slurm, site.root / "first-half", second)
     site.end_agent(signal.SIGKILL)
     site.start_agent()
     go.touch()
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     assert second.stat().st_size == 4 * MIB
     lost, again = site.jobs(job)
     assert (lost["state"], again["state"]) == ("lost", "ended")
@@ -183,24 +191,19 @@ def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
 
 def test_a_job_outlives_its_controller(slurm: Cluster, site: Site) -> None:
     """The deployment goes down and comes up amid a job, which it forwards once more."""
-    begun, go = site.root / "before", site.root / "go-on"
-    script = f"{dd(begun)}; until [ -e {go} ]; do sleep 0.1; done; {dd(site.root / 'after')}"
-    job = slurm.sbatch(script)
-    slurm.wait(begun.exists, "first half")
+    job, go = halves(slurm, site.root / "before", site.root / "after")
     launcher.down(site.state)
     site.up()
     slurm.wait(lambda: len(site.jobs(job)) == 1, "job that came back")
     go.touch()
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     assert site.job(job)["forwarded_bytes"] == 8 * MIB
     assert site.left() == []
 
 
 def test_what_an_epilog_missed_is_reaped(slurm: Cluster, site: Site, short: Path) -> None:
     """The agent is stopped while a job ends, and its socket is gone: no release ever comes."""
-    begun, go = site.root / "begun", site.root / "end"
-    job = slurm.sbatch(f"{dd(begun, 1)}; until [ -e {go} ]; do sleep 0.1; done")
-    slurm.wait(begun.exists, "sign of the job")
+    job, go = halves(slurm, site.root / "missed", site.root / "missed-too")
     site.run.control.rename(site.run.path / "hidden")
     go.touch()
     assert slurm.await_end(job) == "COMPLETED"
@@ -215,9 +218,10 @@ def test_what_an_epilog_missed_is_reaped(slurm: Cluster, site: Site, short: Path
 def test_an_allocation_without_processes_is_not_reaped(slurm: Cluster, site: Site) -> None:
     site.end_agent()
     site.start_agent("--grace", "100 ms", "--reap-every", "50 ms", SLURM_CONF=str(slurm.conf))
-    salloc = ["salloc", "-N1", "-J", "thinks", "sh", "-c", "echo; read x; srun id -u"]
+    # The user's shell is on another host usually: here it must not look like a process of the job.
+    shell = ["env", "-u", "SLURM_JOB_ID", "sh", "-c", "echo; read job; srun --jobid=$job id -u"]
     with subprocess.Popen(
-        salloc,
+        ["salloc", "-N1", "-J", "thinks", *shell],
         env=slurm.environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -229,9 +233,21 @@ def test_an_allocation_without_processes_is_not_reaped(slurm: Cluster, site: Sit
         assert allocated.stdout.readline() == "\n"
         job = slurm.command("squeue", "-h", "-n", "thinks", "-o", "%A").stdout.strip()
         slurm.wait(lambda: site.left() == [job, job], "adopted job")
-        slurm.wait(lambda: site.log().count("asked") >= 3, "question to Slurm")
+        asked = f"asked whether job {job} has ended: no"
+        slurm.wait(lambda: site.log().count(asked) >= 3, "question to Slurm")
         assert site.left() == [job, job]
-        told, _ = allocated.communicate("\n", timeout=30)
+        told, _ = allocated.communicate(f"{job}\n", timeout=30)
     assert told.strip() == "0"
     slurm.await_idle()
-    assert site.left() == []
+    slurm.wait(lambda: site.left() == [], "release")
+
+
+def test_a_hook_imports_nothing_large() -> None:
+    """Every job of a node pays for it, and several begin at once."""
+    program = (
+        "import sys, penstock.cli.slurm; print({'numpy', 'rich', 'asyncio'} & set(sys.modules))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert told.stdout == "set()\n"

@@ -22,7 +22,7 @@ def dd(path: Path | str, mib: int = 4) -> str:
 
 def test_a_job_is_forwarded_and_counted_under_its_number(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch(dd(site.root / "one"))
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
     assert (found["state"], found["status"], found["user"]) == ("ended", 0, "root")
     assert (found["forwarded_bytes"], found["direct_bytes"]) == (4 * MIB, 0)
@@ -33,7 +33,7 @@ def test_a_job_is_forwarded_and_counted_under_its_number(slurm: Cluster, site: S
 def test_all_nodes_of_a_job_are_one_job(slurm: Cluster, site: Site) -> None:
     script = f"srun sh -c '{dd(f'{site.root}/$SLURM_PROCID')}'"
     job = slurm.sbatch(script, "-N4", "--ntasks-per-node=1")
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     assert [(site.root / str(k)).stat().st_size for k in range(4)] == [4 * MIB] * 4
     assert site.job(job)["forwarded_bytes"] == 16 * MIB
     assert site.left() == []
@@ -48,7 +48,7 @@ def test_what_a_task_had_preloaded_stays(slurm: Cluster, site: Site) -> None:
 
 def test_a_step_inside_a_job_preloads_once(slurm: Cluster, site: Site) -> None:
     path = site.root / "preloads"
-    slurm.await_end(slurm.sbatch(f"srun sh -c 'echo $LD_PRELOAD' >{path}"))
+    site.await_end(slurm, slurm.sbatch(f"srun sh -c 'echo $LD_PRELOAD' >{path}"))
     assert path.read_text().count("libpenstock_client.so") == 1
 
 
@@ -64,7 +64,7 @@ def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:
     slurm.wait(begun.exists, "sign of the job")
     slurm.wait(lambda: site.forwards(job), "forwarded bytes")
     slurm.command("scancel", job)
-    assert slurm.await_end(job) == "CANCELLED"
+    assert site.await_end(slurm, job) == "CANCELLED"
     assert site.left() == []
     assert site.job(job)["state"] == "ended"
 
@@ -72,19 +72,19 @@ def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:
 @pytest.mark.parametrize(("does", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_a_failed_job_has_its_status(slurm: Cluster, site: Site, does: str, status: int) -> None:
     job = slurm.sbatch(does)
-    assert slurm.await_end(job) == "FAILED"
+    assert site.await_end(slurm, job) == "FAILED"
     assert site.job(job)["status"] == status
 
 
 def test_a_jobs_name_is_known_through_the_submit_plugin(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch("true", "--job-name=climate model")
-    slurm.await_end(job)
+    site.await_end(slurm, job)
     assert site.job(job)["command"] == ["climate_model"]
 
 
 def test_many_jobs_one_after_the_other_leave_nothing(slurm: Cluster, site: Site) -> None:
     jobs = [slurm.sbatch(dd(site.root / f"many-{k}", 1)) for k in range(8)]
     for job in jobs:
-        assert slurm.await_end(job) == "COMPLETED"
+        assert site.await_end(slurm, job) == "COMPLETED"
         assert site.job(job)["forwarded_bytes"] == MIB
     assert site.left() == []

@@ -12,8 +12,7 @@ from slurm.site import WAIT, Site
 
 from penstock.errors import InputError
 from penstock.live import slurm
-from penstock.live.node_agent import Release
-from penstock.live.tenant import Adopt, Folder
+from penstock.live.adoption import Adopt, Folder, Release
 
 CONNECT = (
     "import os, socket, sys\n"
@@ -137,7 +136,7 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
         "from penstock.errors import InputError\n"
         "from penstock.live.node_agent import NodeAgent\n"
         "from penstock.live.state import State\n"
-        "from penstock.live.tenant import Adopt, Folder\n"
+        "from penstock.live.adoption import Adopt, Folder\n"
         "agent = NodeAgent(Folder(Path('/tmp/x')), State(Path('/tmp/x')))\n"
         "os.setgid(1); os.setuid(1)\n"
         "try: asyncio.run(agent.adopt(Adopt(job='7', uid=2, gid=2, user='other')))\n"

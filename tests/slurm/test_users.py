@@ -18,7 +18,7 @@ def site(short: Path, run: Path) -> Iterator[Site]:
 def test_another_users_job_is_forwarded_as_that_user(slurm: Cluster, site: Site) -> None:
     script = f"srun sh -c '{dd(f'{site.root}/user-$SLURM_PROCID')}'"
     job = slurm.sbatch(script, "-N4", "--ntasks-per-node=1", user="nobody")
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
     assert (found["user"], found["forwarded_bytes"]) == ("nobody", 16 * MIB)
     assert {(site.root / f"user-{k}").owner() for k in range(4)} == {"nobody"}
@@ -27,7 +27,7 @@ def test_another_users_job_is_forwarded_as_that_user(slurm: Cluster, site: Site)
 
 def test_roots_jobs_go_direct_and_are_counted(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch(dd(site.root / "roots"))
-    assert slurm.await_end(job) == "COMPLETED"
+    assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
     assert (found["forwarded_bytes"], found["direct_bytes"]) == (0, 4 * MIB)
 
@@ -42,7 +42,7 @@ def test_a_job_cannot_be_part_of_another_users(slurm: Cluster, site: Site) -> No
     command = f"PENSTOCK_AGENT={socket} {dd(site.root / 'intruder', 1)}"
     slurm.srun("sh", "-c", command, user="daemon")
     go.touch()
-    slurm.await_end(theirs)
+    site.await_end(slurm, theirs)
     assert (site.root / "intruder").stat().st_size == MIB
     assert site.job(theirs)["forwarded_bytes"] < written + MIB
     assert site.job(theirs)["direct_bytes"] < MIB

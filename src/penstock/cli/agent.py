@@ -10,26 +10,11 @@ from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
+from penstock.cli.slurm import folder_of, run
 from penstock.live import node_agent
 from penstock.live.node_agent import REAPED_EVERY, NodeAgent
 from penstock.live.reaper import Reaper, in_queue
 from penstock.live.state import State
-from penstock.live.tenant import Folder
-
-run = click.option(
-    "--run",
-    "run_folder",
-    metavar="DIR",
-    envvar="PENSTOCK_RUN",
-    type=click.Path(path_type=Path),
-    help="The agent's sockets; else $PENSTOCK_RUN, /run/penstock-agent, or /tmp for a user's.",
-)
-
-
-def folder_of(path: Path | None) -> Folder:
-    """Return the agent's folder: as told, or the usual one."""
-    usual = Path("/run/penstock-agent" if os.geteuid() == 0 else f"/tmp/pa-{os.geteuid()}")
-    return Folder(path or usual)
 
 
 @click.command(short_help="Keep the pages of a node's jobs, for a batch system.")

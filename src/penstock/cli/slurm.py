@@ -8,18 +8,31 @@ import click
 
 from penstock import units
 from penstock.cli import deployed
-from penstock.cli.agent import folder_of, run
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import slurm as slurm_side
 from penstock.live import wire
+from penstock.live.adoption import Adopt, Folder, Release
 from penstock.live.channel import Channel
-from penstock.live.node_agent import Release
 from penstock.live.slurm import Licence
 from penstock.live.state import State
-from penstock.live.tenant import Adopt
+
+run = click.option(
+    "--run",
+    "run_folder",
+    metavar="DIR",
+    envvar="PENSTOCK_RUN",
+    type=click.Path(path_type=Path),
+    help="The agent's sockets; else $PENSTOCK_RUN, /run/penstock-agent, or /tmp for a user's.",
+)
+
+
+def folder_of(path: Path | None) -> Folder:
+    """Return the agent's folder: as told, or the usual one."""
+    usual = Path("/run/penstock-agent" if os.geteuid() == 0 else f"/tmp/pa-{os.geteuid()}")
+    return Folder(path or usual)
 
 
 @click.group(no_args_is_help=False)

@@ -16,8 +16,9 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
+from penstock.live.adoption import Adopt, Adopted, Folder, List, Listed, Release
 from penstock.live.state import State, holding, sign
-from penstock.live.tenant import Adopt, Folder, JobId, Tenant
+from penstock.live.tenant import Tenant
 
 HEARS_WITHIN = 5.0
 """Seconds for a hook to say what it wants."""
@@ -25,30 +26,6 @@ LONGEST_REQUEST = 1 << 16
 REAPED_EVERY = 10.0
 
 log = logging.getLogger("penstock.agent")
-
-
-class Adopted(wire.Message, frozen=True, kw_only=True):
-    """What the environment of the job's tasks has; also in the file `environment` of its folder."""
-
-    environment: dict[str, str]
-
-
-class Release(wire.Message, frozen=True, kw_only=True):
-    """A job has ended on this node. Answer: Done, also where it is not known."""
-
-    job: JobId
-    node: str = ""
-    status: int = 0
-
-
-class List(wire.Message, frozen=True, kw_only=True):
-    """Ask which jobs the agent keeps. Answer: Listed."""
-
-
-class Listed(wire.Message, frozen=True, kw_only=True):
-    """The jobs' numbers."""
-
-    jobs: list[str]
 
 
 class NodeAgent:

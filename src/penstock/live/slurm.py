@@ -12,10 +12,9 @@ from pathlib import Path
 
 from penstock.errors import InputError
 from penstock.files import replacing
-from penstock.live import node_agent, wire
+from penstock.live import wire
+from penstock.live.adoption import Adopt, Adopted, Folder, List, Listed, Release
 from penstock.live.channel import Channel
-from penstock.live.node_agent import Adopted, Release
-from penstock.live.tenant import Adopt, Folder
 
 HOOK_PATIENCE = 1.0
 """Seconds that a hook waits for the agent: it has two in all, its own start included."""
@@ -80,7 +79,7 @@ def tell(folder: Folder, message: Adopt | Release) -> dict[str, str]:
 def kept(folder: Folder) -> list[str]:
     """Return the jobs that the node's agent keeps."""
     with Channel(folder.control) as agent:
-        return agent.ask(node_agent.List(), node_agent.Listed).jobs
+        return agent.ask(List(), Listed).jobs
 
 
 # Licences: Slurm 22.05 cannot change how many there are, but a reservation keeps some back.

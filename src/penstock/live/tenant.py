@@ -1,82 +1,23 @@
-"""A job of a node in the hands of its agent: where its sockets are, its pages, its controller."""
+"""A job of a node in the hands of its agent: its pages, its socket, its line to the controller."""
 
-import logging
 import os
 import shutil
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta
 
-from penstock.errors import InputError
-from penstock.files import reason
 from penstock.live import agent, wire
+from penstock.live.adoption import Adopt
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.member import Member
 from penstock.live.page import Pages
-from penstock.live.state import LONGEST_PATH, State
+from penstock.live.state import State
 
 CONTROLLER_WITHIN = 1.0
 """Seconds for the controller to take a job in: a hook waits."""
-JobId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,31}\Z")]
-
-log = logging.getLogger("penstock.agent")
-
-
-class Adopt(wire.Message, frozen=True, kw_only=True):
-    """A job begins on this node. Answer: Adopted, also where it is known already."""
-
-    job: JobId  # the batch system's number
-    uid: int
-    gid: int
-    user: str
-    node: str = ""  # the batch system's name of this node; one host may be several
-    name: str = ""
-    executable: str = ""
-    nodes: wire.Positive = 1
-    processes: wire.Positive | None = None
-
-
-class Folder:
-    """Where an agent keeps its sockets, and what its jobs' tasks read."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
-        self.control = self.path / "agent.sock"
-        self.lock = self.path / "agent.lock"
-        longest = len(os.fsencode(self.job("x" * 32) / "agent.sock"))
-        if longest > LONGEST_PATH:
-            raise InputError(
-                f"--run {path} is {longest - LONGEST_PATH} bytes too long for the sockets in it"
-            )
-
-    def job(self, job: str) -> Path:
-        """Return a job's folder."""
-        return self.path / "jobs" / job
-
-    def create(self) -> None:
-        """Make it: everybody may pass, nobody else may change anything."""
-        for path in (self.path, self.path / "jobs"):
-            path.mkdir(mode=0o755, exist_ok=True)
-            found = path.stat()
-            if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-                raise InputError(f"{path} must be this user's, and not writable by others")
-            path.chmod(0o755)
-
-    def left(self) -> list[Adopt]:
-        """Return the jobs of an agent that was killed; what cannot be read is removed."""
-        found = []
-        for folder in (self.path / "jobs").iterdir():
-            try:
-                found.append(msgspec.json.decode((folder / "adopted").read_bytes(), type=Adopt))
-            except (OSError, msgspec.DecodeError) as error:
-                log.warning("removing %s: %s", folder, reason(error))
-                shutil.rmtree(folder, ignore_errors=True)
-        return found
 
 
 class Tenant:
