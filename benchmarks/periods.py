@@ -3,8 +3,9 @@
     python benchmarks/periods.py [--data FOLDER] [--sample 0.02]
 
 For every trace in FTIO's own examples (../shared/data/ftio-traces): the phases that PhaseFinder
-sees in counters sampled as an agent would, the w_iter that Period makes of them, and the period and
-the confidence of FTIO (Fourier transform and autocorrelation). docs/phases.md explains those that differ.
+sees in counters sampled as an agent would, the w_iter that Period makes of them, and the period of
+FTIO (Fourier transform and autocorrelation) with its confidence. docs/phases.md explains those that
+differ.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgpack
 import numpy as np
+from ftio.cli.ftio_core import core
+from ftio.parse.args import parse_args
+from ftio.parse.bandwidth import overlap
 from numpy.typing import NDArray
 
 from penstock.learn.periods import Period
@@ -108,8 +113,6 @@ def tmio_text(path: Path, scale: float) -> Trace:
 
 
 def tmio_packed(path: Path) -> Trace:
-    import msgpack
-
     parts = []
     with path.open("rb") as file:
         for record in msgpack.Unpacker(file):
@@ -182,10 +185,6 @@ def ftio(trace: Trace) -> tuple[float | None, float]:
         return None, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from ftio.cli.ftio_core import core
-        from ftio.parse.args import parse_args
-        from ftio.parse.bandwidth import overlap
-
         rate = trace.moved / (trace.end - trace.start)
         bandwidth, time = overlap(rate, trace.start, trace.end)
         args = parse_args(["-e", "no", "-au", "-f", f"{FREQUENCY:g}"], "ftio")
@@ -212,7 +211,11 @@ def main() -> None:
     options.add_argument("--data", type=Path, default=DATA)
     options.add_argument("--sample", type=float, default=0.02)
     given = options.parse_args()
-    print(f"{'trace':<54}{'phases':>7}{'gap s':>7}{'w_iter s':>10}{'std':>7}{'FTIO s':>9}{'conf':>6}")
+    if not given.data.is_dir():
+        options.error(f"no folder {given.data}; give FTIO's example traces with --data")
+    print(
+        f"{'trace':<54}{'phases':>7}{'gap s':>7}{'w_iter s':>10}{'std':>7}{'FTIO s':>9}{'conf':>6}"
+    )
     for trace in traces(given.data):
         found = ours(trace, given.sample)
         period, confidence = ftio(trace)

@@ -124,7 +124,7 @@ def _job(serial: int, pick: int) -> Job:
         curve=CURVE,
         volume=10.0,
         compute=100.0,
-        hints={"queue": "short", "priority": 2.0},
+        hints={"queue": "short", "observations": pick % 5},
     )
 
 

@@ -54,7 +54,9 @@ class Site4:
         return self.tell(Woke(time=time))
 
     def tell(self, event: Event) -> list[Action]:
-        view = Snapshot(site=Site(resources=4, nodes=8, direct=self.direct), jobs=self.jobs, now=event.time)
+        view = Snapshot(
+            site=Site(resources=4, nodes=8, direct=self.direct), jobs=self.jobs, now=event.time
+        )
         return self.arbiter.handle(event, view)
 
 

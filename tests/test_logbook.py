@@ -65,7 +65,11 @@ def plain(entries: object) -> list[Entry]:
 
 @pytest.mark.parametrize("policy", LIVE)
 @examples(25)
-@given(events=days(), learn=st.sampled_from([None, {}, {"gain": 0.5}]), arbiter=arbiters())
+@given(
+    events=days(),
+    learn=st.sampled_from([None, {}, {"gain": 0.5, "changes": True, "hysteresis": 1.3}]),
+    arbiter=arbiters(),
+)
 def test_a_replay_decides_the_same(
     policy: str, events: list[Event], learn: dict[str, float] | None, arbiter: dict[str, object]
 ) -> None:
@@ -452,6 +456,11 @@ def test_a_header_says_all_that_a_manager_is_made_of() -> None:
     manager, ledger = again.manager()
     assert manager.sharing.unknown == 5  # type: ignore[attr-defined]
     assert ledger.site == made.site
+    job = Job(id="a", serial=0, w_iter=30.0, hints={"observations": 12})
+    manager.handle(JobStarted(time=0.0, job=job))
+    period = manager.period("a")
+    assert period is not None
+    assert (period.gain, period.w_iter_, period.observations_) == (0.25, 30.0, 12)
     with pytest.raises(InputError, match="must have a placement"):
         header(allocation=Chosen(policy="one")).manager()
     with pytest.raises(InputError, match="did you mean 'set-10'"):

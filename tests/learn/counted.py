@@ -60,7 +60,7 @@ def watch(
 
 
 def phases(events: Iterable[Began | Ended]) -> list[tuple[float, float, int]]:
-    """Return (begin, end, bytes) of phases that ended; begin and end alternate, in order of time."""
+    """Return (begin, end, bytes) of phases that ended; events must alternate, in order of time."""
     found, began, before = [], None, -np.inf
     for event in events:
         assert event.time >= before, "events run backwards"

@@ -67,6 +67,24 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     type=click.Path(path_type=Path),
     help="The configuration; else penstock.toml as 'penstock config show' finds it.",
 )
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve the HTTP API and /metrics there; a PORT alone is on localhost.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Who may use the API: lines of NAME ROLE TOKEN, with ROLE read or admin.",
+)
+@click.option(
+    "--job-metrics",
+    metavar="K",
+    default=0,
+    type=click.IntRange(0, 1000),
+    help="Give /metrics series of the K running jobs that wrote most.  [default: 0]",
+)
 @deployed.state
 @json_option
 def up(
@@ -83,6 +101,9 @@ def up(
     mode: str | None,
     allocation: str | None,
     config_file: Path | None,
+    http: str | None,
+    token_file: Path | None,
+    job_metrics: int,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,19 +142,26 @@ def up(
         stripe=deployed.volume(stripe, "--stripe"),
         config=loaded.config,
         io_node=(*IO_NODE, "--all-users") if all_users else IO_NODE,
+        http=http,
+        token_file=None if token_file is None else str(token_file.resolve()),
+        job_metrics=job_metrics,
     )
+    deployment.checked_tokens()
     with deployed.telling():
         launcher.up(deployment)
         if all_users:  # its I/O nodes' sockets are for all, what else is there is not
             state.folder.chmod(0o711)
         found = launcher.ask(state, wire.Ask(), wire.Status)
+    url = state.http.read_text().strip() if http else None
     if as_json:
-        told = {"state": str(state.folder), "roots": deployment.roots}
+        told = {"state": str(state.folder), "roots": deployment.roots, "http": url}
         emit_json(told | {"io_nodes": found.io_nodes})
         return
     beneath = " on an emulated file system" if emulate else ""
     serving = "1 I/O node serves" if io_nodes == 1 else f"{io_nodes} I/O nodes serve"
     click.echo(f"{serving} {', '.join(deployment.roots)}{beneath}")
+    if url:
+        click.echo(f"HTTP API at {url}")
     where = f"--state {state.folder} " if folder else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 

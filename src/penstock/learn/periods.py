@@ -10,9 +10,9 @@ runs of its family taught, notices a change instead of fading into it, and does 
 moves, so that a job at the border of two sets stays in one.
 """
 
-import copy
 import math
 from dataclasses import dataclass
+from typing import Any
 
 HYSTERESIS = 10**0.1
 """A fifth of a set: so far may the estimate move away from what was told."""
@@ -67,13 +67,17 @@ class Changes:
         scale = math.sqrt(max(self.variance_, self.narrowest**2) + early)
         deviation = (math.log(iteration) - self._centre) / scale
         capped = min(max(deviation, -self.cap), self.cap)
+        # New lists, so that a state can be kept and come back.
+        self._sums, self._suspects = list(self._sums), list(self._suspects)
         for side, sign in enumerate((1.0, -1.0)):
             self._sums[side] = max(self._sums[side] + sign * capped - self.slack, 0.0)
             if self._sums[side] == 0:
                 self._suspects[side] = (0, 0.0)
                 continue
+            # The first is left out: an iteration in which a change falls is half of the old kind.
             count, total = self._suspects[side]
-            count, total = self._suspects[side] = (count + 1, total + iteration)
+            total += iteration if count else 0.0
+            self._suspects[side] = (count + 1, total)
             if self._sums[side] > self.alarm:
                 self.start(total / count)
                 return total / count, count
@@ -119,7 +123,7 @@ class Period:
         self._changes = Changes(gain) if changes else None
         self._last_end: float | None = None
         self._last_io = 0.0
-        self._before: Period | None = None
+        self._before: tuple[dict[str, Any], dict[str, Any]] | None = None
         if prior is not None and 0 < prior.w_iter < math.inf and prior.observations > 0:
             self.w_iter_ = self.told_ = prior.w_iter
             self.observations_ = prior.observations
@@ -150,7 +154,7 @@ class Period:
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
                 self._before = None
-                self._before = copy.deepcopy(self)
+                self._before = (dict(vars(self)), dict(vars(self._changes)))
             self._observe(time - self._last_end + self._last_io)
         return self.told_
 
@@ -160,8 +164,10 @@ class Period:
             self._last_end = time
             self._last_io = io
             self._before = None
-        elif self._before is not None:
-            vars(self).update(vars(self._before))
+        elif self._before is not None and self._changes is not None:
+            own, changes = self._before
+            vars(self).update(own, _before=None)
+            vars(self._changes).update(changes)
 
     def _observe(self, iteration: float) -> None:
         if not 0 < iteration < math.inf:

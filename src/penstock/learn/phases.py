@@ -61,7 +61,7 @@ class Gap:
         if pause < self.floor:
             return
         # One long night is not worth more than many iterations.
-        pause = min(pause, 4 * self.longest)
+        pause = min(pause, 2 * self.longest)
         k = math.floor(2 * math.log2(pause / self.floor))
         longest = max(pause, self._edge(max(self._pauses, default=k)))
         fade = math.exp(-pause / (self.memory * longest))
@@ -72,7 +72,7 @@ class Gap:
         self._settle()
 
     def _edge(self, k: int) -> float:
-        return self.floor * 2.0 ** (k / 2)
+        return self.floor * math.exp2(k / 2)
 
     def _settle(self) -> None:
         best, below = math.log(2), self.floor
@@ -145,16 +145,17 @@ class PhaseFinder:
     def began(self, now: float) -> Began | None:
         """The job says that a phase begins; None: one is under way, and is now the job's own."""
         self._marks += 1
+        now = self._tick(now)
         if self._phase is None:
-            self._phase = _Phase(self._tick(now), self._moved)
+            self._phase = _Phase(now, self._moved)
         return self._announce(self._phase)
 
     def ended(self, now: float, moved: int) -> Ended | None:
         """The job says that a phase ended; None: none is, or other processes are still in it."""
         self._marks = max(self._marks - 1, 0)
+        now = self._tick(now)
         if self._marks or self._phase is None or not self._phase.announced:
             return None
-        now = self._tick(now)
         self._moved = max(self._moved, moved)
         self._last = self._active = max(self._last, now)
         self._run = None
@@ -169,10 +170,13 @@ class PhaseFinder:
 
         `waiting`: a call waits at the gate; where that is not known, a busy job is taken to wait.
         """
-        if not (math.isfinite(now) and math.isfinite(last_call) and math.isfinite(moved)):
+        if not math.isfinite(now):
             return None
+        last_call = last_call if math.isfinite(last_call) else self._last
         waits = busy if waiting is None else waiting
-        self._follow(self._now, self._tick(now), busy or waits, last_call, moved)
+        previous = self._now
+        self._tick(now)
+        self._follow(previous, last_call, moved, busy=busy or waits)
         if waits and self._phase is None and self._run is not None:
             self._phase = self._after_pause(self._run)
         phase = self._phase
@@ -189,13 +193,12 @@ class PhaseFinder:
         return None
 
     def _tick(self, now: float) -> float:
-        self._now = max(now, self._now)
+        self._now = max(self._now, now)
         return self._now
 
-    def _follow(
-        self, previous: float, now: float, busy: bool, last_call: float, moved: int
-    ) -> None:
+    def _follow(self, previous: float, last_call: float, moved: int, *, busy: bool) -> None:
         """Keep the run of calls that is going on, and when the job was last active."""
+        now = self._now
         gained = max(moved - self._moved, 0)
         last = min(last_call, now)
         called = gained > 0 or last > self._last

@@ -26,6 +26,8 @@ from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.governor import Governor
+from penstock.live.http.api import HttpPort
+from penstock.live.http.governed import Governed
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
@@ -64,6 +66,7 @@ class Controller:
             io_nodes=deployment.io_nodes,
             tell=self._tell,
             weigh=self._weigh,
+            is_direct=lambda job: not self.assignments.map(job).nodes,
             assign=self._assign,
         )
         self.logbook = LogbookWriter(self.state.records, self.governor.header)
@@ -79,7 +82,7 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
         server = await asyncio.start_unix_server(
-            self._accept, self.state.controller, limit=channel.LONGEST_LINE
+            self._accept, self.state.controller, limit=channel.LONGEST_LINE, backlog=4096
         )
         self.state.controller.chmod(0o600)
         return server
@@ -88,10 +91,13 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        keeper = asyncio.create_task(self.governor.keep())
+        keepers = [
+            asyncio.create_task(kept) for kept in (self.governor.keep(), self.governor.slice())
+        ]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
-        keeper.cancel()
+        for keeper in keepers:
+            keeper.cancel()
         self.governor.govern(wire.Govern(mode="off"))
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
@@ -295,6 +301,7 @@ class Controller:
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
+        port = HttpPort(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
@@ -302,7 +309,7 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server:
+    async with server, port.serving(Governed(controller)):
         await controller.serve(server)
 
 

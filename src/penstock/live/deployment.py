@@ -11,6 +11,8 @@ from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live import page, wire
 from penstock.live.emulator import Emulation
+from penstock.live.http.address import Address
+from penstock.live.http.tokens import Tokens
 from penstock.live.stripes import StripeMap
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
@@ -35,6 +37,17 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     io_node: tuple[str, ...] = IO_NODE
     config: Config = Config()
     store: str | None = None  # a database's URL; None: a file of the state directory
+    http: str | None = None  # HOST:PORT of the API; None: there is none
+    token_file: str | None = None
+    job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # jobs that have metrics of their own
+
+    def checked_tokens(self) -> Tokens | None:
+        """Return who may use the API; InputError: it would be open to others, or is ill told."""
+        if self.http is not None:
+            Address.parse(self.http).check(tokens=self.token_file is not None)
+        elif self.token_file is not None or self.job_metrics:
+            raise InputError("--token-file and --job-metrics are of the HTTP API; give --http too")
+        return None if self.token_file is None else Tokens.read(Path(self.token_file))
 
 
 def emulated(spec: str | None, roots: list[str]) -> str | None:

@@ -7,14 +7,19 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from penstock.config import OWN, Config
 from penstock.errors import InputError
 from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
+from penstock.live.http.service import TurnWaits
 from penstock.live.jobs import Job
+from penstock.live.slices import SECONDS as SLICE
+from penstock.live.slices import Slices
 from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
@@ -22,6 +27,7 @@ from penstock.model import Assign, Curve, JobId, Site, WakeAt
 from penstock.model import Job as Known
 
 MODES = ("observe", "advise", "enforce", "off")
+_BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
 BEATS = 4
 """Words a lease that say that the controller lives."""
 SILENCE = 3.0
@@ -59,6 +65,7 @@ class Governor:
         io_nodes: int,
         tell: Callable[[JobId, wire.Message], None],
         weigh: Callable[[Mapping[JobId, float]], None],
+        is_direct: Callable[[JobId], bool],
         assign: Callable[[Assign], None],
     ) -> None:
         self.header = header(config, io_nodes)
@@ -68,7 +75,15 @@ class Governor:
         self.site_mode: str = config.live.mode
         self.users: dict[str, str] = dict(config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
+        self.waits = TurnWaits()
+        self.throttled: defaultdict[str, float] = defaultdict(
+            float
+        )  # seconds that jobs waited for turns, by user
         self._tell, self._weigh, self._assign = tell, weigh, assign
+        self._is_direct = is_direct
+        self._slices, self._slice_of = Slices(), ""
+        self._sliced: set[JobId] = set()  # whose gates are closed for others' slices
+        self._changed, self._unwanted = asyncio.Event(), asyncio.Event()
         self._jobs: dict[JobId, Job] = {}
         self._weighed: dict[JobId, float] = {}
         self._serial = 0
@@ -145,6 +160,39 @@ class Governor:
             self._obey(self.turns.silent(now, max(SILENCE, self.lease)))
             await asyncio.sleep(self.lease / BEATS)
 
+    def idle(self, job: Job) -> None:
+        """A job does not want its slice."""
+        if job.id == self._slice_of:
+            self._unwanted.set()
+
+    async def slice(self) -> None:
+        """Keep the shares of direct jobs whose weights differ, until cancelled."""
+        while True:
+            self._changed.clear()
+            weights = {
+                job: weight
+                for job, weight in self.turns.weights().items()
+                if self.mode(self._jobs[job].begin.user) == "enforce" and self._is_direct(job)
+            }
+            if not self._slices.share(weights):
+                self._give_slice(list(weights))
+                await self._changed.wait()
+                continue
+            self._unwanted.clear()
+            self._slice_of = self._slices.next()
+            self._give_slice([self._slice_of], list(weights))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SLICE):
+                    await self._unwanted.wait()
+
+    def _give_slice(self, to: list[JobId], among: Sequence[JobId] = ()) -> None:
+        """Open the gates of some, and close those of the others."""
+        for job in dict.fromkeys([*to, *among]):
+            phase = self.turns.standings[job].phase
+            if phase is not None and (job in to) != (job not in self._sliced):
+                self._tell(job, wire.Slice(phase=phase.number, open=job in to))
+                (self._sliced.discard if job in to else self._sliced.add)(job)
+
     def told(self, id: JobId) -> dict[str, object]:
         """Return how a job stands, as `penstock status` lists it."""
         standing = self.turns.standings.get(id)
@@ -176,21 +224,25 @@ class Governor:
     def _beat(self) -> None:
         for job in self._jobs.values():
             if job.begin.protocol >= 2:
-                self._tell(job.id, wire.Beat(mode=self.mode(job.begin.user)))
+                self._tell(job.id, _BEAT[self.mode(job.begin.user)])
 
     def _obey(self, orders: list[Order]) -> None:
+        self._changed.set()
+        heavier: dict[JobId, float] = {}
         for order in orders:
             match order:
+                case (job, message):
+                    self._tell(job, message)
+                    if isinstance(message, wire.Turn):
+                        self._sliced.discard(job)
+                        heavier[job] = message.weight
                 case Assign():
                     self._assign(order)
                 case WakeAt(time=due):
                     asyncio.get_running_loop().call_later(
                         max(due - time.monotonic(), 0.0), self._wake
                     )
-                case (job, message):
-                    self._tell(job, message)
-        weights = self.turns.weights()
-        changed = {job: w for job, w in weights.items() if self._weighed.get(job, 1.0) != w}
+        changed = {job: w for job, w in heavier.items() if self._weighed.get(job, 1.0) != w}
         if changed:
             self._weighed |= changed
             self._weigh(changed)

@@ -1,6 +1,6 @@
 """The jobs that a controller has seen: who they are, and what they say they did."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +10,9 @@ from penstock.live.wire import Begin
 
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
+
+FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue")
+"""The counters of calls that were not held or forwarded as they should have been."""
 
 
 def forwarded_bytes(counters: Mapping[str, int]) -> int:
@@ -26,8 +29,7 @@ def direct_bytes(counters: Mapping[str, int]) -> int:
 
 def fail_opens(counters: Mapping[str, int]) -> int:
     """Return calls that were not held or forwarded as they should have been."""
-    causes = ("failed_open", "gave_up", "lapses", "overdue")
-    return sum(counters.get(cause, 0) for cause in causes)
+    return sum(counters.get(cause, 0) for cause in FAIL_OPENS)
 
 
 _COUNTED = (forwarded_bytes, direct_bytes, fail_opens)
@@ -83,6 +85,7 @@ class Jobs:
         self.running: dict[str, Job] = {}
         self._ended: deque[Job] = deque(maxlen=REMEMBERED)
         self._forgotten = list(forgotten)
+        self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=forgotten[2])
         self._next = next_serial
 
     def begin(self, begin: Begin, now: float) -> Job:
@@ -104,6 +107,7 @@ class Jobs:
             oldest = self._ended.popleft().counters
             for k, count in enumerate(_COUNTED):
                 self._forgotten[k] += count(oldest)
+            self._causes.update({cause: oldest.get(cause, 0) for cause in FAIL_OPENS})
         self._ended.append(job)
 
     def find(self, name: str) -> Job:
@@ -133,3 +137,10 @@ class Jobs:
             self._forgotten[k] + sum(map(count, counters)) for k, count in enumerate(_COUNTED)
         )
         return forwarded, direct, opened
+
+    def fail_opens(self) -> dict[str, int]:
+        """Return the fail-opens of all jobs ever, by cause."""
+        found = Counter(self._causes)
+        for job in self.all():
+            found.update({cause: job.counters.get(cause, 0) for cause in FAIL_OPENS})
+        return dict(found)

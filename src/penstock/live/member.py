@@ -34,7 +34,9 @@ _SUMMED = tuple(
     for field in fields(Counters)
     if field.name not in {"pid", "last_call", "in_flight", "waiting"}
 )
-_FROM_CONTROLLER = wire.Mapped | wire.Turn | wire.Hold | wire.Beat | wire.Done | wire.Failed
+_FROM_CONTROLLER = (
+    wire.Mapped | wire.Turn | wire.Hold | wire.Slice | wire.Beat | wire.Done | wire.Failed
+)
 
 
 @dataclass(slots=True)
@@ -155,22 +157,25 @@ class Member:
                 self._overdue += not lapsed
                 self._gate(open_=True)
 
+    def _calling(self) -> Iterator[Counters]:
+        """Yield the threads that are amid a data call, or wait for it at the gate."""
+        for thread in self._pages.threads():
+            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
+                yield thread
+
     def _found(self, now: float) -> Iterator[Began | Ended | None]:
-        flying = waiting = False
         last_call, moved = 0, 0
         for thread in self._pages.threads():
             moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
             last_call = max(last_call, thread.last_call)
-            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
-                flying |= bool(thread.in_flight)
-                waiting |= bool(thread.waiting)
+        calling = list(self._calling())
         yield from self._marked(now, moved)
         yield self._finder.sample(
             now,
-            busy=flying or waiting,
+            busy=bool(calling),
             last_call=last_call / 1e9,
             moved=moved,
-            waiting=waiting,
+            waiting=any(thread.waiting for thread in calling),
         )
 
     def _marked(self, now: float, moved: int) -> Iterator[Began | Ended | None]:
@@ -203,6 +208,7 @@ class Member:
                 seconds=max(found.time - turn, 0.0),
                 waited=turn - phase.began,
                 idle=max(now - found.time, 0.0),
+                small=found.small,
             )
         )
         if self._mode == "enforce" and self._channel is not None:
@@ -229,11 +235,17 @@ class Member:
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
                     self._phase.turn = now
+                    self._overdue += message.overdue and self._mode == "enforce"
                     self._gate(open_=True)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
                     self._phase.turn = None
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=False)
+                case wire.Slice(phase=number) if self._phase and self._phase.number == number:
+                    if self._mode == "enforce" and not self._phase.overdue:
+                        self._gate(open_=message.open)
+                        if message.open and not any(self._calling()):
+                            self._tell(wire.Idle(phase=number))
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1

@@ -39,6 +39,7 @@ class State:
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
+        self.http = self.folder / "http"  # the URL of the API, while it is served
         longest = len(os.fsencode(self.control(999)))
         if longest > LONGEST_PATH:
             raise InputError(
@@ -113,6 +114,7 @@ class State:
             for path in self.folder.glob(kind):
                 path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
+        self.http.unlink(missing_ok=True)
         return left
 
 

@@ -16,6 +16,7 @@ _TO_CONTROLLER = (
     wire.Begin
     | wire.PhaseBegan
     | wire.PhaseEnded
+    | wire.Idle
     | wire.Counted
     | wire.Ended
     | wire.Remap
@@ -53,7 +54,7 @@ class Talk:
                     raise InputError("this connection has its job; one a connection")
                 self._job, begun = self._controller.begin(message, self._writer)
                 return begun
-            case wire.PhaseBegan() | wire.PhaseEnded() | wire.Counted():
+            case wire.PhaseBegan() | wire.PhaseEnded() | wire.Idle() | wire.Counted():
                 if self._job is not None:
                     await self._told(self._job, message)
                 return None
@@ -80,5 +81,7 @@ class Talk:
                 self._controller.governor.phase_began(job, message)
             case wire.PhaseEnded():
                 self._controller.governor.phase_ended(job, message)
+            case wire.Idle():
+                self._controller.governor.idle(job)
             case wire.Counted():
                 await self._controller.counted(job, message.counters)

@@ -111,6 +111,8 @@ class Turns:
         phase = standing.phase
         if phase is None or phase.number != told.phase:
             return []
+        if told.small:
+            return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
         standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began
@@ -160,7 +162,7 @@ class Turns:
         phase = self.standings[job].phase
         if phase is not None:
             phase.overdue = True
-            yield job, wire.Turn(phase=phase.number, weight=phase.weight)
+            yield job, wire.Turn(phase=phase.number, weight=phase.weight, overdue=True)
 
     def _cut(self, now: float, job: JobId) -> list[Order]:
         phase = self.standings[job].phase

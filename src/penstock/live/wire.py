@@ -158,6 +158,7 @@ class PhaseEnded(Message, frozen=True, kw_only=True):
     seconds: float  # from its turn, or its beginning where there was none, to its last call
     waited: float  # seconds for its turn
     idle: float = 0.0
+    small: bool = False  # it proved too small to be one
 
 
 class Turn(Message, frozen=True, kw_only=True):
@@ -165,6 +166,7 @@ class Turn(Message, frozen=True, kw_only=True):
 
     phase: int
     weight: float = 1.0
+    overdue: bool = False  # out of turn: it waited for longer than anybody shall
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -172,6 +174,19 @@ class Hold(Message, frozen=True, kw_only=True):
 
     phase: int
     behind: list[str] = []
+
+
+class Slice(Message, frozen=True, kw_only=True):
+    """From the controller, unasked: amid its turn, the phase's gate opens or closes for a while."""
+
+    phase: int
+    open: bool
+
+
+class Idle(Message, frozen=True, kw_only=True):
+    """From a job, unanswered: nobody wants the slice that it was given."""
+
+    phase: int
 
 
 class Beat(Message, frozen=True, kw_only=True):

@@ -1,0 +1,185 @@
+"""The controller's speed: how soon a turn is granted, and how soon a new one serves.
+
+A thousand jobs, each a connection of its own, begin a phase a second; in fifty groups one job
+transfers at a time. A turn's latency is from the message that makes it possible (the phase's own
+beginning, or the end of the one before it in its group) to its arrival. Times are of this machine;
+what is held against the bar is printed beside it.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from penstock.live import wire
+from penstock.live.channel import line
+from penstock.live.state import State
+from penstock.live.store import Family, Keeper, Knowledge, RunningJob, Store
+
+PENSTOCK = [sys.executable, "-m", "penstock.cli"]
+GROUPS = 50
+POLICY = f"""
+from penstock.policies.base import ByArrival
+
+class Groups(ByArrival):
+    def group(self, job):
+        return job.serial % {GROUPS}
+"""
+GRANTED_WITHIN, SERVES_WITHIN = 0.005, 2.0
+_HEARD = wire.Begun | wire.Turn | wire.Hold | wire.Beat | wire.Mapped | wire.Done
+
+
+@dataclass
+class Load:
+    """Jobs that begin a phase a second, and how long their turns took to come."""
+
+    hold: float
+    seconds: float
+    latencies: list[float] = field(default_factory=list)
+    ended: dict[int, float] = field(default_factory=dict)  # by group: when a phase last ended
+
+    async def job(self, path: Path, rng: random.Random) -> None:
+        reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
+        begin = wire.Begin(
+            name="load", pid=os.getpid(), command=["x"], user="root", protocol=wire.PROTOCOL
+        )
+        writer.write(line(begin))
+        begun = msgspec.json.decode(await reader.readline(), type=_HEARD)
+        assert isinstance(begun, wire.Begun), begun
+        group = (int(begun.job.rpartition(".")[2])) % GROUPS
+        began: dict[int, float] = {}
+        turns: asyncio.Queue[int] = asyncio.Queue()
+        listener = asyncio.create_task(self.listen(reader, group, began, turns))
+        until, phase = time.monotonic() + self.seconds, 0
+        await asyncio.sleep(rng.random())
+        while time.monotonic() < until:
+            due, phase = time.monotonic() + 1.0, phase + 1
+            began[phase] = time.monotonic()
+            writer.write(line(wire.PhaseBegan(phase=phase)))
+            while await turns.get() != phase:
+                pass
+            await asyncio.sleep(self.hold)
+            self.ended[group] = time.monotonic()
+            writer.write(
+                line(wire.PhaseEnded(phase=phase, bytes=1 << 20, seconds=self.hold, waited=0.0))
+            )
+            await asyncio.sleep(max(due - time.monotonic(), 0.0))
+        listener.cancel()
+        writer.close()
+
+    async def listen(
+        self,
+        reader: asyncio.StreamReader,
+        group: int,
+        began: dict[int, float],
+        turns: "asyncio.Queue[int]",
+    ) -> None:
+        while text := await reader.readline():
+            message = msgspec.json.decode(text, type=_HEARD)
+            if isinstance(message, wire.Turn):
+                possible = max(began[message.phase], self.ended.get(group, 0.0))
+                self.latencies.append(time.monotonic() - possible)
+                turns.put_nowait(message.phase)
+
+
+async def loaded(path: Path, jobs: int, hold: float, seconds: float) -> list[float]:
+    load, rng = Load(hold, seconds), random.Random(0)
+    async with asyncio.timeout(seconds + 60), asyncio.TaskGroup() as group:
+        for _ in range(jobs):
+            group.create_task(load.job(path, rng))
+    # The first second is that of a thousand jobs that all begin at once.
+    return load.latencies[jobs:]
+
+
+def grants(jobs: int, seconds: float) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        root, state = Path(folder, "data"), Path(folder, "s")
+        root.mkdir()
+        Path(folder, "groups.py").write_text(POLICY)
+        up = ["up", "--root", root, "--io-nodes", "0", "--state", state, "--mode", "enforce"]
+        subprocess.run(
+            [*PENSTOCK, *map(str, up), "--policy", f"{folder}/groups.py:Groups"], check=True
+        )
+        try:
+            latencies = asyncio.run(loaded(State(state).controller, jobs, 0.002, seconds))
+        finally:
+            subprocess.run([*PENSTOCK, "down", "--state", str(state)], check=True)
+    cuts = statistics.quantiles(latencies, n=1000)
+    p50, p99, p999 = cuts[499], cuts[989], cuts[998]
+    print(
+        f"{jobs} jobs, {len(latencies) / (seconds - 1):.0f} turns a second: p50 {1e3 * p50:.2f} ms,"
+        f" p99 {1e3 * p99:.2f} ms, p99.9 {1e3 * p999:.2f} ms"
+        f" (bar: p99 {1e3 * GRANTED_WITHIN:g} ms, {'met' if p99 <= GRANTED_WITHIN else 'NOT met'})"
+    )
+    return p99 <= GRANTED_WITHIN
+
+
+def fill(path: Path, jobs: int) -> None:
+    """Leave behind what a controller of so many jobs would have."""
+    with Keeper(Store(f"sqlite:///{path}")) as keeper:
+        for k in range(jobs):
+            name = f"code-{k % 500}"
+            keeper.running(
+                RunningJob(
+                    id=f"{name}.{k}",
+                    serial=k,
+                    user="ann",
+                    uid=os.getuid(),
+                    name=name,
+                    began=1e9,
+                    counters={"write_bytes": k},
+                )
+            )
+            keeper.learn(
+                Family(user=f"user-{k % 100}", executable=name, nodes=1 + k % 64),
+                Knowledge(w_iter=10.0, observations=5),
+            )
+        keeper.flush(60)
+
+
+def restart(jobs: int) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        root, state = Path(folder, "data"), State(Path(folder, "s"))
+        root.mkdir()
+        state.create()
+        up = ["up", "--root", root, "--io-nodes", "0", "--state", state.folder]
+        taken = {}
+        for known in (0, jobs):
+            if known:
+                fill(state.store, known)
+            began = time.monotonic()
+            subprocess.run([*PENSTOCK, *map(str, up)], check=True, capture_output=True)
+            subprocess.run(
+                [*PENSTOCK, "status", "--state", str(state.folder)], check=True, capture_output=True
+            )
+            taken[known] = time.monotonic() - began
+            subprocess.run([*PENSTOCK, "down", "--state", str(state.folder)], check=True)
+    met = taken[jobs] <= SERVES_WITHIN
+    print(
+        f"from 'penstock up' to an answer: {taken[0]:.2f} s with nothing known, {taken[jobs]:.2f} s"
+        f" with {jobs} known jobs (bar: {SERVES_WITHIN:g} s, {'met' if met else 'NOT met'})"
+    )
+    return met
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--known", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    told = parser.parse_args()
+    met = [grants(told.jobs, told.seconds), restart(told.known)]
+    sys.exit(not all(met))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The controller's HTTP API: JSON, OpenAPI, /metrics, tokens (docs/api.md)."""

@@ -1,0 +1,214 @@
+"""A site for tests of the HTTP API: one made up, and a real controller with a job."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from penstock.errors import InputError
+from penstock.live import launcher, wire
+from penstock.live.channel import Channel
+from penstock.live.deployment import Deployment
+from penstock.live.http.address import Address, url
+from penstock.live.http.api import Api
+from penstock.live.http.server import serving
+from penstock.live.http.service import (
+    Measures,
+    Mode,
+    Modes,
+    NotFoundError,
+    Transferring,
+    Turns,
+    TurnWaits,
+    Waiting,
+)
+from penstock.live.state import State
+
+ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
+WAIT = 20.0
+
+
+def token_file(folder: Path) -> Path:
+    path = folder / "tokens"
+    path.write_text(f"# who may\n\nops admin {ADMIN}\nprometheus read {READER}\n")
+    path.chmod(0o600)
+    return path
+
+
+def bearing(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def job(number: int, user: str = "ada", state: str = "running", written: int = 0) -> dict[str, Any]:
+    return {
+        "id": f"job.{number}",
+        "name": "job",
+        "user": user,
+        "pid": 64000 + number,
+        "command": ["./solve", "--key=hidden"],
+        "state": state,
+        "status": None if state == "running" else 0,
+        "began": 1e9,
+        "seconds": 60.0,
+        "io_nodes": [0],
+        "forwarded_bytes": written,
+        "direct_bytes": 0,
+        "fail_opens": 0,
+        "waits": 1,
+        "waited_seconds": 2.5,
+        "counters": {"write_bytes": written, "read_bytes": 7},
+    }
+
+
+class FakeService:
+    """A site where ada's job transfers and bob's waits for it."""
+
+    def __init__(self) -> None:
+        self.listed = [job(1, written=1 << 30), job(2, "bob", written=1 << 20)]
+        self.listed.append(job(3, state="ended", written=1 << 40))
+        self.mode: Mode = "observe"
+        self.users: dict[str, Mode] = {"bob": "enforce"}
+        self.killed = False
+        self.remaps: list[wire.Remap] = []
+        self.statuses = 0
+        self.fails: Exception | None = None
+        self.answers = asyncio.Event()  # status waits for it
+        self.answers.set()
+        self.waits = TurnWaits()
+
+    async def status(self) -> wire.Status:
+        self.statuses += 1
+        await self.answers.wait()
+        if self.fails:
+            raise self.fails
+        nodes: list[dict[str, object]] = [
+            {"number": 0, "alive": True, "state": "serving", "pid": 54321, "id": 1, "deaths": 2}
+            | {"jobs": ["job.1"], "queued": 5, "read_bytes": 10, "write_bytes": 20}
+            | {"groups": {"1000/job.1": 20}},
+            {"number": 1, "alive": False, "state": "down", "pid": None, "deaths": 6, "jobs": []},
+        ]
+        return wire.Status(
+            site="lab",
+            roots=["/home/ada/project"],
+            jobs=list(self.listed),
+            io_nodes=nodes,
+            forwarded_bytes=30,
+            direct_bytes=40,
+            fail_open_total=3,
+        )
+
+    async def job(self, job: str) -> dict[str, Any]:
+        for told in self.listed:
+            if told["id"] == job:
+                return told
+        raise NotFoundError(f"there is no job {job!r}")
+
+    async def explain(self, job: str) -> dict[str, Any]:
+        return {"job": (await self.job(job))["id"], "because": "it waits for job.1"}
+
+    async def remap(self, remap: wire.Remap) -> None:
+        if remap.stripe == 13:
+            raise InputError("the job does not answer")
+        self.remaps.append(remap)
+        (await self.job(remap.job))["io_nodes"] = remap.nodes
+
+    async def modes(self) -> Modes:
+        return Modes(site=self.mode, kill_switch=self.killed, users=dict(self.users))
+
+    async def set_mode(self, user: str | None, mode: Mode | None) -> None:
+        if user is None:
+            assert mode is not None
+            self.mode = mode
+        elif mode is None:
+            self.users.pop(user, None)
+        else:
+            self.users[user] = mode
+
+    async def kill_switch(self, on: bool) -> None:
+        self.killed = on
+
+    async def waiting(self) -> Turns:
+        return Turns(
+            transferring=[Transferring(job="job.1", user="ada", since=1e9, share=0.75, group="0")],
+            waiting=[Waiting(job="job.2", user="bob", since=1e9 + 1, behind=["job.1"], group="0")],
+        )
+
+    async def measures(self) -> Measures:
+        return Measures(
+            fail_opens={"lease": 1, "max-wait": 2},
+            throttled_seconds={"ada": 1.5, "bob": 2.0},
+            turn_waits=self.waits,
+            store_failures=4,
+        )
+
+
+@contextmanager
+def served(api: Api) -> Iterator[str]:
+    """Serve in a thread; give the URL."""
+    listener = Address(host="127.0.0.1", port=0).bound()
+    where, up, loop = url(listener), threading.Event(), asyncio.new_event_loop()
+    over = asyncio.Event()
+
+    async def serve() -> None:
+        async with serving(api.app(), listener):
+            up.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    try:
+        assert up.wait(WAIT)
+        yield where
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(WAIT)
+        assert not thread.is_alive()
+        loop.close()
+
+
+@contextmanager
+def controlled(folder: Path, **told: Any) -> Iterator[tuple[State, str]]:
+    """Bring a real deployment up with an API; give its state and URL."""
+    (folder / "managed").mkdir(exist_ok=True)
+    state = State(folder / "state")
+    settings: dict[str, Any] = {"io_nodes": 2, "http": "127.0.0.1:0"} | told
+    launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "managed")], **settings))
+    try:
+        yield state, state.http.read_text().strip()
+    finally:
+        launcher.down(state)
+
+
+@contextmanager
+def running_job(state: State, **counters: int) -> Iterator[str]:
+    """Be a job that has written, and takes every map at once; give its id."""
+    with Channel(state.controller) as controller:
+        begin = wire.Begin(name="test", pid=os.getpid(), command=["test", "--key"], user="ada")
+        begun = controller.ask(begin, wire.Begun)
+        controller.send(wire.Counted(counters=counters))
+
+        def answer() -> None:
+            maps = 0
+            try:
+                while controller.receive(wire.Mapped, None):
+                    maps += 1
+                    controller.send(wire.Counted(counters=counters | {"maps": maps}))
+            except ConnectionError:
+                pass
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        try:
+            yield begun.job
+        finally:
+            controller.hang_up()
+            thread.join(WAIT)
+
+
+def client(where: str, token: str | None = None) -> httpx.Client:
+    return httpx.Client(base_url=where, headers=bearing(token), timeout=WAIT, trust_env=False)

@@ -1,0 +1,208 @@
+"""Prometheus gets what it expects: promtool finds no fault, and the real one scrapes it."""
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from live.api_site import (
+    READER,
+    WAIT,
+    FakeService,
+    bearing,
+    client,
+    controlled,
+    job,
+    running_job,
+    served,
+    token_file,
+)
+
+from penstock.live.http.api import Api
+from penstock.live.http.tokens import Tokens
+
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "prometheus"
+SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="Debian's package prometheus is not installed"
+)
+
+
+@pytest.fixture
+def service() -> FakeService:
+    return FakeService()
+
+
+def scraped(service: FakeService, tokens: Tokens | None = None, **options: Any) -> str:
+    with served(Api(service, tokens=tokens, **options)) as where, client(where, READER) as reader:
+        answer = reader.get("/metrics")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return answer.text
+
+
+def samples(text: str) -> dict[str, float]:
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            name, labels, value = match.groups()
+            found[f"{name}{{{labels}}}" if labels else name] = float(value)
+    return found
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    return Tokens.read(token_file(tmp_path))
+
+
+def test_totals_of_the_site(service: FakeService, tokens: Tokens) -> None:
+    for seconds in (0.0004, 0.005, 0.006, 45.0, 500.0):
+        service.waits.add(seconds)
+    found = samples(scraped(service, tokens))
+    expected = {
+        "penstock_forwarded_bytes_total": 30,
+        "penstock_direct_bytes_total": 40,
+        'penstock_fail_open_total{reason="lease"}': 1,
+        'penstock_fail_open_total{reason="max-wait"}': 2,
+        'penstock_throttled_seconds_total{user="ada"}': 1.5,
+        'penstock_throttled_seconds_total{user="bob"}': 2.0,
+        'penstock_jobs{state="running"}': 2,
+        'penstock_jobs{state="ended"}': 1,
+        "penstock_waiting_jobs": 1,
+        "penstock_transferring_jobs": 1,
+        'penstock_io_node_up{node="0"}': 1,
+        'penstock_io_node_up{node="1"}': 0,
+        'penstock_io_node_queue{node="0"}': 5,
+        'penstock_io_node_bytes_total{direction="read",node="0"}': 10,
+        'penstock_io_node_bytes_total{direction="write",node="0"}': 20,
+        'penstock_io_node_deaths_total{node="1"}': 6,
+        "penstock_turns_total": 5,
+        'penstock_turn_wait_seconds_bucket{le="0.001"}': 1,
+        'penstock_turn_wait_seconds_bucket{le="0.005"}': 2,
+        'penstock_turn_wait_seconds_bucket{le="0.02"}': 3,
+        'penstock_turn_wait_seconds_bucket{le="30.0"}': 3,
+        'penstock_turn_wait_seconds_bucket{le="120.0"}': 4,
+        'penstock_turn_wait_seconds_bucket{le="+Inf"}': 5,
+        "penstock_turn_wait_seconds_count": 5,
+        "penstock_store_failed_total": 4,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert found["penstock_turn_wait_seconds_sum"] == pytest.approx(545.0114)
+    assert 0 <= found["penstock_scrape_duration_seconds"] < WAIT
+
+
+def test_jobs_have_no_series_unless_asked_for(service: FakeService, tokens: Tokens) -> None:
+    assert "penstock_job_" not in scraped(service, tokens)
+
+
+def test_the_jobs_that_wrote_most_have_series_while_they_run(
+    service: FakeService, tokens: Tokens
+) -> None:
+    """Job 3 wrote more than all, and has ended; of those that run, two are asked for."""
+    service.listed += [job(k, written=k) for k in range(4, 50)]
+    found = samples(scraped(service, tokens, job_metrics=2))
+    written = {name: value for name, value in found.items() if "job_write" in name}
+    assert written == {
+        'penstock_job_write_bytes_total{job="job.1",user="ada"}': 1 << 30,
+        'penstock_job_write_bytes_total{job="job.2",user="bob"}': 1 << 20,
+    }
+
+
+def test_without_tokens_users_are_not_named(service: FakeService) -> None:
+    text = scraped(service, job_metrics=5)
+    assert "ada" not in text
+    assert "bob" not in text
+    assert samples(text)['penstock_throttled_seconds_total{user=""}'] == 3.5
+
+
+def test_answers_are_counted_by_code(service: FakeService) -> None:
+    with served(Api(service)) as where, client(where) as anonymous:
+        for path in ("/v1/mode", "/none", "/none", "/v1/jobs/none"):
+            anonymous.get(path)
+        found = samples(anonymous.get("/metrics").text)
+    assert found['penstock_http_answers_total{code="404"}'] == 3
+    assert found['penstock_http_answers_total{code="200"}'] == 1
+
+
+@needs_prometheus
+def test_promtool_finds_no_fault(service: FakeService, tokens: Tokens) -> None:
+    text = scraped(service, tokens, job_metrics=5)
+    subprocess.run(
+        ["promtool", "check", "metrics"], input=text, text=True, timeout=WAIT, check=True
+    )
+
+
+def configured(folder: Path, target: str) -> Path:
+    """Put the example where it is used, with this controller as its target."""
+    (folder / "penstock.token").write_text(READER)
+    shutil.copy(EXAMPLE / "penstock.rules.yml", folder)
+    text = (EXAMPLE / "prometheus.yml").read_text()
+    assert text.count("127.0.0.1:9617") == 1
+    text = text.replace("127.0.0.1:9617", target).replace("15s", "200ms").replace("10s", "200ms")
+    (folder / "prometheus.yml").write_text(text)
+    return folder / "prometheus.yml"
+
+
+@needs_prometheus
+def test_promtool_accepts_the_example(tmp_path: Path) -> None:
+    config = configured(tmp_path, "127.0.0.1:9617")
+    subprocess.run(["promtool", "check", "config", config], timeout=WAIT, check=True)
+
+
+@needs_prometheus
+def test_prometheus_scrapes_a_real_controller(tmp_path: Path) -> None:
+    """The example, with a token, against a controller with a job; then the job ends."""
+    told = {"token_file": str(token_file(tmp_path)), "job_metrics": 3}
+    with controlled(tmp_path, **told) as (state, where):
+        config = configured(tmp_path, where.removeprefix("http://"))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/db"]
+        listen = f"--web.listen-address=127.0.0.1:{port}"
+        with (tmp_path / "prometheus.log").open("wb") as log:
+            prometheus = subprocess.Popen([*command, listen], stderr=log, stdout=log)
+        try:
+            with running_job(state, write_bytes=123) as job:
+                assert answered(port, 'sum(penstock_io_node_up{job="penstock"})') == "2"
+                assert answered(port, f'penstock_job_write_bytes_total{{job="{job}"}}') == "123"
+            assert answered(port, 'penstock_jobs{state="running"}', until="0") == "0"
+            assert answered(port, "count(penstock_job_write_bytes_total) or vector(0)", "0") == "0"
+        finally:
+            prometheus.terminate()
+            prometheus.wait(WAIT)
+
+
+def answered(port: int, query: str, until: str | None = None) -> str | None:
+    """Return a query's value once there is one, or it is this; Prometheus tells nobody when."""
+    value, deadline = None, time.monotonic() + WAIT
+    while (value is None if until is None else value != until) and time.monotonic() < deadline:
+        try:
+            answer = httpx.get(
+                f"http://127.0.0.1:{port}/api/v1/query",
+                params={"query": query},
+                timeout=WAIT,
+                trust_env=False,
+            )
+            result = answer.json()["data"]["result"]
+        except (httpx.TransportError, ValueError, KeyError):
+            result = []
+        value = result[0]["value"][1] if result else None
+        if value is None or value != until:
+            time.sleep(0.05)
+    return value
+
+
+def test_a_scrape_needs_a_token_where_there_are_tokens(
+    service: FakeService, tokens: Tokens
+) -> None:
+    with served(Api(service, tokens=tokens)) as where, client(where) as anybody:
+        assert anybody.get("/metrics").status_code == 401
+        assert anybody.get("/metrics", headers=bearing(READER)).status_code == 200

@@ -1,0 +1,113 @@
+"""Turns as a controller gives them, without any clock or socket."""
+
+import pytest
+
+from penstock import registry
+from penstock.errors import InputError
+from penstock.ledger import Ledger, knows
+from penstock.live import wire
+from penstock.live.turns import Turns
+from penstock.manager import Manager
+from penstock.model import Job, Site
+
+
+def turns(policy: str = "exclusive-fcfs") -> Turns:
+    ledger = Ledger(site=Site())
+    manager = Manager(sharing=registry.sharing(policy), view=ledger)
+    made = Turns(manager, ledger)
+    for serial, name in enumerate("abc"):
+        made.started(0.0, Job(id=name, serial=serial, w_iter=10.0 if name == "c" else 1000.0))
+    return made
+
+
+def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> wire.PhaseEnded:
+    return wire.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=0.0)
+
+
+def turn(job: str, phase: int = 1, weight: float = 1.0) -> tuple[str, wire.Turn]:
+    return job, wire.Turn(phase=phase, weight=weight)
+
+
+def hold(job: str, *behind: str, phase: int = 1) -> tuple[str, wire.Hold]:
+    return job, wire.Hold(phase=phase, behind=list(behind))
+
+
+def test_one_transfers_and_the_next_is_told_whom_it_waits_for() -> None:
+    made = turns()
+    assert made.phase_began(1.0, "a", 1) == [turn("a")]
+    assert made.phase_began(2.0, "b", 1) == [hold("b", "a")]
+    assert made.phase_began(3.0, "c", 1) == [hold("c", "a", "b")]
+    assert made.phase_ended(4.0, "a", ended(1)) == [turn("b")]
+    assert made.standings["b"].phase is not None
+    assert made.standings["b"].phase.admitted == 4.0
+    assert made.phase_ended(6.0, "b", ended(1)) == [turn("c")]
+    assert made.standings["b"].waited == 2.0
+
+
+def test_sets_share_by_weight() -> None:
+    """set-10: a and b take turns, c has another set and a hundred times their weight."""
+    made = turns("set-10")
+    made.phase_began(1.0, "a", 1)
+    assert made.phase_began(1.0, "b", 1) == [hold("b", "a")]
+    assert made.phase_began(1.0, "c", 1) == [turn("c", weight=0.1)]
+    assert made.share("c") == pytest.approx(0.1 / (0.1 + 0.001))
+    assert made.share("b") == 0.0
+
+
+@pytest.mark.parametrize("how", ["its job ends", "nobody hears of it", "it begins another"])
+def test_a_holder_that_goes_without_a_word_gives_its_turn_away(how: str) -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    if how == "its job ends":
+        orders = made.ended(3.0, "a")
+    elif how == "nobody hears of it":
+        made.standings["b"].heard = 5.5
+        assert made.silent(3.9, 3.0) == []
+        orders = made.silent(5.0, 3.0)
+    else:
+        orders = made.phase_began(3.0, "a", 2)
+    assert orders[0] == turn("b")
+
+
+def test_a_waiter_that_goes_is_not_given_a_turn() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    made.phase_began(2.5, "c", 1)
+    assert made.ended(3.0, "b") == []
+    assert made.phase_ended(4.0, "a", ended(1)) == [turn("c")]
+
+
+def test_who_waited_for_too_long_goes_out_of_turn_once() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    assert made.overdue(11.9, 10.0) == []
+    assert made.overdue(12.0, 10.0) == [("b", wire.Turn(phase=1, overdue=True))]
+    assert made.overdue(20.0, 10.0) == []
+    assert list(made.waiting()) == []
+    assert made.phase_ended(21.0, "b", ended(1)) == []
+    assert made.phase_ended(22.0, "a", ended(1)) == []
+
+
+def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() -> None:
+    made = turns()
+    for phase, seconds in ((1, 1.0), (2, 4.0)):
+        made.phase_began(10.0 * phase, "a", phase)
+        made.phase_ended(10.0 * phase + seconds, "a", ended(phase, moved=100, seconds=seconds))
+    job = made.manager.jobs["a"]
+    # The second phase shared the file system: 100 bytes at 100 B/s, a little faded, is one second.
+    assert made.ledger.io_done(job) == pytest.approx(1 + 1 / 0.95)
+
+
+def test_words_about_another_phase_are_passed_over() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    assert made.phase_ended(2.0, "a", ended(7)) == []
+    assert made.weights() == {"a": 1.0}
+
+
+def test_a_policy_that_needs_what_nobody_can_know_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot know"):
+        knows(registry.sharing("clairvoyant-sets").needs)
