@@ -9,6 +9,8 @@ from slurm.cluster import Cluster
 from slurm.site import HOOKS, install_hooks
 
 LICENCE = "fs:3"
+PATIENT = ("HOOK_SECONDS=8", "PENSTOCK_PATIENCE=5")
+"""Hooks that give up later than they are made to: jobs are managed on a busy machine, too."""
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +41,7 @@ def slurm(short: Path, run: Path, conflicts: Path) -> Iterator[Cluster]:
     assert usual in text
     plugin.write_text(text.replace(usual, f'"{conflicts}"'))
     settings = {
-        **install_hooks(short / "hooks", run),
+        **install_hooks(short / "hooks", run, *PATIENT),
         "Licenses": LICENCE,
         "JobSubmitPlugins": "lua",
     }

@@ -20,7 +20,7 @@ PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
 WAIT = 20.0
 
 
-def install_hooks(folder: Path, run: Path) -> dict[str, Path]:
+def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:
     """Put the hooks where a site would, with a penstock.conf of their own; return the settings."""
     folder.mkdir()
     for hook in HOOKS.glob("*.sh"):
@@ -28,7 +28,8 @@ def install_hooks(folder: Path, run: Path) -> dict[str, Path]:
     program = folder / "penstock"
     program.write_text(f'#!/bin/sh\nexec {" ".join(PENSTOCK)} "$@"\n')
     program.chmod(0o755)
-    (folder / "penstock.conf").write_text(f"PENSTOCK={program}\nPENSTOCK_RUN={run}\n")
+    lines = [f"PENSTOCK={program}", f"PENSTOCK_RUN={run}", *more]
+    (folder / "penstock.conf").write_text("".join(f"{line}\n" for line in lines))
     names = {"Prolog": "prolog.sh", "Epilog": "epilog.sh", "TaskProlog": "task-prolog.sh"}
     return {setting: folder / name for setting, name in names.items()}
 

@@ -69,26 +69,31 @@ def hook(folder: Path, name: str) -> tuple[int, str, float]:
     return done.returncode, done.stdout, time.monotonic() - began
 
 
+@pytest.fixture(scope="module")
+def hooks(short: Path, run: Path) -> Path:
+    """The hooks as they are made."""
+    install_hooks(short / "made", run)
+    return short / "made"
+
+
 @pytest.mark.timed
 @pytest.mark.parametrize("name", SCRIPTS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_hook_ends_in_time(
-    site: Site, short: Path, slurm: Cluster, fault: Callable[[Site], None], name: str
+    site: Site, hooks: Path, fault: Callable[[Site], None], name: str
 ) -> None:
     fault(site)
-    status, said, seconds = hook(short / "hooks", name)
+    status, said, seconds = hook(hooks, name)
     assert (status, said) == (0, "")
     assert seconds < HOOK_WITHIN
 
 
 @pytest.mark.timed
-def test_a_hook_ends_in_time_where_the_controller_is_stopped(
-    site: Site, short: Path, slurm: Cluster
-) -> None:
+def test_a_hook_ends_in_time_where_the_controller_is_stopped(site: Site, hooks: Path) -> None:
     pid = int(site.state.lock.read_text())
     os.kill(pid, signal.SIGSTOP)
     try:
-        status, _, seconds = hook(short / "hooks", "prolog.sh")
+        status, _, seconds = hook(hooks, "prolog.sh")
     finally:
         os.kill(pid, signal.SIGCONT)
     assert status == 0
@@ -96,12 +101,12 @@ def test_a_hook_ends_in_time_where_the_controller_is_stopped(
 
 
 @pytest.mark.timed
-def test_a_socket_that_takes_all_and_says_nothing(site: Site, short: Path, slurm: Cluster) -> None:
+def test_a_socket_that_takes_all_and_says_nothing(site: Site, hooks: Path) -> None:
     site.end_agent()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(site.run.control))
         dead.listen(1)
-        status, _, seconds = hook(short / "hooks", "prolog.sh")
+        status, _, seconds = hook(hooks, "prolog.sh")
     assert status == 0
     assert seconds < HOOK_WITHIN
 

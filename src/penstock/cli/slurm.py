@@ -16,7 +16,7 @@ from penstock.live import slurm as slurm_side
 from penstock.live import wire
 from penstock.live.adoption import Adopt, Folder, Release
 from penstock.live.channel import Channel
-from penstock.live.slurm import Licence
+from penstock.live.slurm import HOOK_PATIENCE, Licence
 from penstock.live.state import State
 
 run = click.option(
@@ -26,6 +26,15 @@ run = click.option(
     envvar="PENSTOCK_RUN",
     type=click.Path(path_type=Path),
     help="The agent's sockets; else $PENSTOCK_RUN, /run/penstock-agent, or /tmp for a user's.",
+)
+
+patience = click.option(
+    "--patience",
+    metavar="SECONDS",
+    envvar="PENSTOCK_PATIENCE",
+    type=click.FloatRange(0.01, 60),
+    default=HOOK_PATIENCE,
+    help="How long to wait for the agent; else $PENSTOCK_PATIENCE, or a second.",
 )
 
 
@@ -42,28 +51,30 @@ def slurm() -> None:
 
 @slurm.command(short_help="A job begins on this node.")
 @run
+@patience
 @json_option
-def prolog(*, run_folder: Path | None, as_json: bool) -> None:
+def prolog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
     """Hand the job that Slurm's environment names to the node's agent (Prolog)."""
-    environment = _tell(run_folder, slurm_side.adoption(os.environ))
+    environment = _tell(run_folder, slurm_side.adoption(os.environ), patience)
     if as_json:
         emit_json({"environment": environment})
 
 
 @slurm.command(short_help="A job has ended on this node.")
 @run
+@patience
 @json_option
-def epilog(*, run_folder: Path | None, as_json: bool) -> None:
+def epilog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
     """Take the job that Slurm's environment names back from the node's agent (Epilog)."""
-    _tell(run_folder, slurm_side.release(os.environ))
+    _tell(run_folder, slurm_side.release(os.environ), patience)
     if as_json:
         emit_json({"released": os.environ["SLURM_JOB_ID"]})
 
 
-def _tell(run_folder: Path | None, message: Adopt | Release) -> dict[str, str]:
+def _tell(run_folder: Path | None, message: Adopt | Release, patience: float) -> dict[str, str]:
     folder = folder_of(run_folder)
     try:
-        return slurm_side.tell(folder, message)
+        return slurm_side.tell(folder, message, patience)
     except OSError as error:
         raise click.ClickException(f"{folder.control}: {reason(error)}") from error
 

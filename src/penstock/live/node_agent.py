@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -24,6 +25,7 @@ HEARS_WITHIN = 5.0
 """Seconds for a hook to say what it wants."""
 LONGEST_REQUEST = 1 << 16
 REAPED_EVERY = 10.0
+THREADS = 32
 
 log = logging.getLogger("penstock.agent")
 
@@ -52,6 +54,8 @@ class NodeAgent:
     async def serve(self, ready: Callable[[], object]) -> None:
         """Go on until SIGTERM or SIGINT; `ready` is called when hooks can connect."""
         stop = asyncio.Event()
+        # A controller that does not answer keeps a thread for each job that it is asked to take in.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         await asyncio.gather(*map(self._adopt_again, self.folder.left()))

@@ -67,9 +67,11 @@ def _cpus(text: str) -> int:
     return sum(int(m[1]) * int(m[2] or 1) for m in _CPUS.finditer(text))
 
 
-def tell(folder: Folder, message: Adopt | Release) -> dict[str, str]:
+def tell(
+    folder: Folder, message: Adopt | Release, patience: float = HOOK_PATIENCE
+) -> dict[str, str]:
     """Tell the node's agent; return the tasks' environment. OSError: it does not answer."""
-    with Channel(folder.control, patience=HOOK_PATIENCE) as agent:
+    with Channel(folder.control, patience=patience) as agent:
         if isinstance(message, Adopt):
             return agent.ask(message, Adopted).environment
         agent.ask(message, wire.Done)

@@ -16,8 +16,9 @@ from penstock.live.member import Member
 from penstock.live.page import Pages
 from penstock.live.state import State
 
-CONTROLLER_WITHIN = 1.0
-"""Seconds for the controller to take a job in: a hook waits."""
+CONTROLLER_WITHIN = 5.0
+"""Seconds for the controller to take a job in. A hook does not wait so long: tasks that begin later
+are part of the job all the same."""
 
 
 class Tenant:
