@@ -41,12 +41,23 @@ class _Move:
 class Arbiter:
     """Runs the allocator and the placer on every change of the set of running jobs."""
 
-    def __init__(self, *, allocator: Allocator, placer: Placer, remap_delay: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        allocator: Allocator,
+        placer: Placer,
+        remap_delay: float = 0.0,
+        lenient: bool = False,
+    ) -> None:
+        """A `lenient` one, of a live site, moves nobody where its policies cannot answer."""
         if not remap_delay >= 0:
             raise InputError(f"remap-delay is {remap_delay}; give seconds, zero or more")
         self.allocator = allocator
         self.placer = placer
         self.remap_delay = remap_delay
+        self.lenient = lenient
+        self.refusals = 0
+        """How often a lenient one had no answer."""
         self.moves = 0
         """How often a running job was moved."""
         self._decided: dict[JobId, Places] = {}
@@ -68,6 +79,15 @@ class Arbiter:
         return []
 
     def _decide(self, now: float, view: View) -> list[Action]:
+        try:
+            return self._decided_anew(now, view)
+        except InputError:
+            if not self.lenient:
+                raise
+            self.refusals += 1
+            return []
+
+    def _decided_anew(self, now: float, view: View) -> list[Action]:
         counts = self._counts(view)
         decided = dict(self._decided)
         joint = getattr(self.placer, "joint", False) and not self.allocator.sticky

@@ -54,6 +54,7 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "size": "penstock.policies.allocation.size:Size",
         "static": "penstock.policies.allocation.static:Static",
         "t-cpu": "penstock.policies.allocation.t_cpu:TCpu",
+        "where-known": "penstock.policies.allocation.where_known:WhereKnown",
         "zero": "penstock.policies.allocation.zero:Zero",
     },
     "placement": {

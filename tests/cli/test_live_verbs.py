@@ -62,7 +62,9 @@ def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:
     assert penstock("down", "--json").json["ended"] is False
 
 
-@pytest.mark.parametrize("verb", ["up", "run", "status", "remap", "down", "explore"])
+@pytest.mark.parametrize(
+    "verb", ["up", "run", "status", "top", "explain", "mode", "remap", "down", "explore"]
+)
 def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     out = penstock(verb, "--help").out
     assert "Examples:" in out
@@ -83,6 +85,9 @@ def job(**changes: Any) -> dict[str, Any]:
         ([job(io_nodes=[])], ["direct"], []),
         ([job(forwarded_bytes=2**20, direct_bytes=2**20)], ["0.5"], []),
         ([job(state="ended", status=3)], ["ended: 3"], []),
+        ([job(state="ended", status=0, doing="ended")], ["ended: 0"], []),
+        ([job(doing="waiting", mode="enforce")], ["waiting"], ["running"]),
+        ([job(doing="waiting", mode="observe")], ["transferring"], ["waiting"]),
         ([job(), job(user="you")], ["user", "you"], []),
         ([job(waits=2, waited_seconds=1.5)], ["waits", "2 (1.5 s)"], []),
         ([job(fail_opens=7)], ["fail-opens  ", " 7 "], []),

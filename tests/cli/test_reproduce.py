@@ -30,18 +30,18 @@ def test_wrong_input_is_refused_before_any_work(
     assert "did you mean 'io-sets'?" in error_of(capsys, "io-set", "--out", str(tmp_path / "x"))
     assert not (tmp_path / "x").exists()
     assert f"name a study: {', '.join(STUDIES)}" in error_of(capsys)
-    assert "--out DIR" in error_of(capsys, "demo")
+    assert "--out DIR" in error_of(capsys, "sharing-policies")
     file = tmp_path / "file"
     file.write_text("mine")
-    assert "cannot be written to" in error_of(capsys, "demo", "--out", str(file))
+    assert "cannot be written to" in error_of(capsys, "sharing-policies", "--out", str(file))
     assert file.read_text() == "mine"
-    error_of(capsys, "demo", "--out", str(tmp_path / "x"), "--jobs", "0")
-    error_of(capsys, "demo", "--out", str(tmp_path / "x"), "--seed", "-1")
+    error_of(capsys, "sharing-policies", "--out", str(tmp_path / "x"), "--jobs", "0")
+    error_of(capsys, "sharing-policies", "--out", str(tmp_path / "x"), "--seed", "-1")
 
 
 def test_a_directory_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Not even root can make a directory in /proc."""
-    assert "cannot be written to" in error_of(capsys, "demo", "--out", "/proc/study")
+    assert "cannot be written to" in error_of(capsys, "sharing-policies", "--out", "/proc/study")
 
 
 def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +56,7 @@ def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
 
 def interrupted(out: Path) -> subprocess.CompletedProcess[str]:
     process = subprocess.Popen(
-        [*RUN, "demo", "--out", str(out), "--jobs", "1"],
+        [*RUN, "sharing-policies", "--out", str(out), "--jobs", "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,7 +73,7 @@ def interrupted(out: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    out = tmp_path / "demo"
+    out = tmp_path / "study"
     stopped = interrupted(out)
     assert stopped.returncode == 130, stopped.stderr
     assert "the same command goes on from there" in stopped.stderr
@@ -83,7 +83,10 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert kept.count(b"\n") < 10
 
     resumed = subprocess.run(
-        [*RUN, "demo", "--out", str(out), "--json"], capture_output=True, text=True, check=True
+        [*RUN, "sharing-policies", "--out", str(out), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert (out / "cells.jsonl").read_bytes().startswith(kept)
     claims = json.loads(resumed.stdout)
@@ -92,7 +95,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
     whole = tmp_path / "whole"
     shown = subprocess.run(
-        [*RUN, "demo", "--out", str(whole), "--jobs", "2"],
+        [*RUN, "sharing-policies", "--out", str(whole), "--jobs", "2"],
         capture_output=True,
         text=True,
         check=True,
@@ -108,7 +111,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_results_of_another_seed_are_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    header = b'{"study":"demo","version":1,"size":"fast","seed":5,"penstock":"0.1.0"}\n'
+    header = b'{"study":"sharing-policies","version":1,"size":"fast","seed":5,"penstock":"0.1.0"}\n'
     (tmp_path / "cells.jsonl").write_bytes(header)
-    assert "seed 5" in error_of(capsys, "demo", "--out", str(tmp_path))
+    assert "seed 5" in error_of(capsys, "sharing-policies", "--out", str(tmp_path))
     assert (tmp_path / "cells.jsonl").read_bytes() == header

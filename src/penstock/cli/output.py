@@ -11,6 +11,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 # Rich takes longer to import than a verb without a table to run: it comes where something is drawn.
 
@@ -30,17 +31,28 @@ def emit_table(
     text: Collection[str] = (),
 ) -> None:
     """Print a table; the first column and those in `text` are text, the others are numbers."""
+    console().print(table(columns, rows, title=title, text=text))
+
+
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    text: Collection[str] = (),
+) -> "Table":
+    """Return a table as `emit_table` prints it."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(columns):
         left = i == 0 or column in text
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
+        drawn.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
         # Names of jobs are text, whatever brackets they have.
-        table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
 
 
 def console(*, stderr: bool = False) -> "Console":

@@ -31,7 +31,8 @@ def status(*, folder: Path | None, as_json: bool) -> None:
     MiB/s is what a job moved over the time that it has run, computing included. Forwarded bytes
     went through an I/O node, direct ones past them. A fail-open is a call that an I/O node should
     have done, or a gate should have held, and that was let through. Jobs that ended are listed
-    while they are remembered (the last hundred); totals are of all.
+    while they are remembered (the last hundred); totals are of all. 'penstock top' shows who waits
+    for whom, 'penstock explain JOB' why.
     """
     with deployed.telling():
         found = launcher.ask(State(folder), wire.Ask(), wire.Status)
@@ -42,7 +43,8 @@ def status(*, folder: Path | None, as_json: bool) -> None:
 
 def _show(found: dict[str, Any]) -> None:
     beneath = f", on an emulated file system ({found['emulated']})" if found["emulated"] else ""
-    click.echo(f"{', '.join(found['roots'])}{beneath}\n")
+    turns = f"; {found['policy']}, {found['mode']}" if found["policy"] else ""
+    click.echo(f"{', '.join(found['roots'])}{beneath}{turns}\n")
     if found["jobs"]:
         _show_jobs(found["jobs"])
         click.echo("")
@@ -73,7 +75,7 @@ def _show_jobs(jobs: list[dict[str, Any]]) -> None:
         row = {
             "job": job["id"],
             "user": job["user"],
-            "state": job["state"] if job["state"] != "ended" else f"ended: {job['status']}",
+            "state": _state(job),
             "I/O nodes": _numbers(job["io_nodes"]),
             "time": show_seconds(job["seconds"]),
             "forwarded": show_volume(job["forwarded_bytes"]),
@@ -112,6 +114,17 @@ def _show_io_nodes(io_nodes: list[dict[str, Any]]) -> None:
     ]
     heads = ("I/O node", "state", "process", "scheduler", "read", "written", "requests")
     emit_table((*heads, "queued", "deaths"), rows, text={"state", "scheduler"})
+
+
+def _state(job: dict[str, Any]) -> str:
+    """Return how a job is; of one that runs, what it does where that is known."""
+    if job["state"] != "running":
+        return f"ended: {job['status']}" if job["state"] == "ended" else str(job["state"])
+    doing = job.get("doing")
+    if doing is None:
+        return "running"
+    # Who is observed has its place among those who wait, and transfers.
+    return "transferring" if doing == "waiting" and job["mode"] != "enforce" else str(doing)
 
 
 def _numbers(numbers: list[int]) -> str:

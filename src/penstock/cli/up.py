@@ -59,7 +59,7 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     type=click.Choice(["observe", "advise", "enforce"]),
     help="Whether jobs wait for their turns (enforce); live.mode, observe by default.",
 )
-@click.option("--allocation", metavar="NAME", help="How many I/O nodes a job gets; else all.")
+@click.option("--allocation", metavar="NAME", help="How many I/O nodes jobs get; else where-known.")
 @click.option(
     "--config",
     "config_file",
@@ -132,7 +132,7 @@ def up(
     flags = {"sharing.policy": policy, "live.mode": mode, "allocation.policy": allocation}
     of_io_nodes = [s for s in settings if s.startswith(_PREFIX) or "." not in s.partition("=")[0]]
     governed = tuple(text for text in settings if text not in of_io_nodes)
-    loaded = options.load(config_file, governed, flags)
+    loaded = options.load(config_file, governed, flags, own={"allocation.policy": "where-known"})
     deployment = Deployment(
         state=str(state.folder),
         roots=directories,

@@ -143,6 +143,11 @@ class Period:
         return self.w_iter_ * math.sqrt(self._changes.variance_)
 
     @property
+    def iterations(self) -> int:
+        """Iterations of this run that were taken in; none: what it tells is its family's."""
+        return self._own
+
+    @property
     def known(self) -> Prior | None:
         """What a later run of the job's family may start from; None: this one taught nothing."""
         if self.w_iter_ is None or self._own == 0:

@@ -85,6 +85,10 @@ class Archive:
             )
         )
         if standing is not None and phases:
+            had = self.knowledge(job)
+            curve = dict(had.curve or {}) if had is not None else {}
+            if not job.maps and standing.bandwidth:  # all of it with as many I/O nodes
+                curve[len(job.io_nodes)] = standing.bandwidth
             self.keeper.learn(
                 _family(job),
                 Knowledge(
@@ -92,6 +96,7 @@ class Archive:
                     observations=phases,
                     phase_bytes=standing.bytes / phases,
                     bandwidth=standing.bandwidth or None,
+                    curve=curve or None,
                     updated=time.time(),
                 ),
             )

@@ -33,7 +33,7 @@ from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
 from penstock.live.store import Keeper, Store, StoreError
 from penstock.live.surroundings import Surroundings
-from penstock.live.talk import Talk
+from penstock.live.talk import Talk, ToTheEnd
 from penstock.logbook import LogbookWriter
 from penstock.model import Assign
 
@@ -81,8 +81,8 @@ class Controller:
     async def start(self) -> asyncio.Server:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
-        server = await asyncio.start_unix_server(
-            self._accept, self.state.controller, limit=channel.LONGEST_LINE, backlog=4096
+        server = await asyncio.get_running_loop().create_unix_server(
+            lambda: ToTheEnd(self._accept), self.state.controller, backlog=4096
         )
         self.state.controller.chmod(0o600)
         return server
@@ -144,10 +144,13 @@ class Controller:
         writer.write(channel.line(message))
 
     def _assign(self, assign: Assign) -> None:
+        """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
         job = self.jobs.running.get(assign.job)
-        if job is not None and job.begin.io_nodes is None:
-            self._push(assign.job, self.assignments.remap(assign.job, assign.resources, 0))
-            job.io_nodes = self.assignments.numbers(assign.job)
+        if job is None or job.pinned or self.governor.mode(job.begin.user) != "enforce":
+            return
+        stripe = self.deployment.stripe
+        self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
+        job.io_nodes = self.assignments.numbers(assign.job)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
         task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
@@ -226,6 +229,7 @@ class Controller:
     async def remap(self, remap: wire.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""
         job = self.jobs.find(remap.job)
+        job.pinned = True
         self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
         job.io_nodes = self.assignments.numbers(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)

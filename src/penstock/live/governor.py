@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from penstock.config import OWN, Config
 from penstock.errors import InputError
@@ -23,8 +24,9 @@ from penstock.live.slices import Slices
 from penstock.live.store import Knowledge
 from penstock.live.turns import Order, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
-from penstock.model import Assign, Curve, JobId, Site, WakeAt
+from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known
+from penstock.policies.base import Own
 
 MODES = ("observe", "advise", "enforce", "off")
 _BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
@@ -44,7 +46,7 @@ def header(config: Config, io_nodes: int) -> Header:
         run=secrets.token_hex(8),
         epoch=time.time() - time.monotonic(),
         began=time.monotonic(),
-        site=Site(resources=max(io_nodes, 1), direct=True),
+        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
         sharing=Chosen(policy=config.sharing.policy, options=config.sharing.options),
         allocation=Chosen(policy=allocation.policy, options=allocation.options)
         if allocated
@@ -87,6 +89,8 @@ class Governor:
         self._jobs: dict[JobId, Job] = {}
         self._weighed: dict[JobId, float] = {}
         self._serial = 0
+        self.failures = 0
+        """How often the policy raised something."""
 
     def mode(self, user: str) -> str:
         """Return the mode of a user's jobs; the site's switch is above all."""
@@ -104,6 +108,7 @@ class Governor:
             self.users[told.user] = told.mode
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
         self._beat()
+        self._reweigh(self.turns.weights())
 
     def record(self, logbook: LogbookWriter) -> None:
         """Write down what happens from now on."""
@@ -126,24 +131,31 @@ class Governor:
             curve=curve,
             hints={"observations": known.observations} if known.w_iter else {},
         )
-        self._obey(self.turns.started(time.monotonic(), model, known.bandwidth or 0.0))
+        now = time.monotonic()
+        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0))
 
     def ended(self, job: Job) -> None:
         """A job is gone; it keeps how it stood."""
         job.standing = self.told(job.id) | {"doing": job.state, "behind": [], "share": 0.0}
         if self._jobs.pop(job.id, None) is not None:
             self._weighed.pop(job.id, None)
-            self._obey(self.turns.ended(time.monotonic(), job.id))
+            self._heed(lambda: self.turns.ended(time.monotonic(), job.id))
 
     def phase_began(self, job: Job, told: wire.PhaseBegan) -> None:
         """A job asks for its turn."""
-        if job.id in self._jobs:
-            self._obey(self.turns.phase_began(time.monotonic(), job.id, told.phase))
+        if job.id not in self._jobs:
+            return
+        try:
+            orders = self.turns.phase_began(time.monotonic(), job.id, told.phase)
+        except Exception:  # a policy may be anybody's, and a job must not wait for it
+            self._failed(f"job {job.id} goes on without a turn")
+            orders = [(job.id, wire.Turn(phase=told.phase, overdue=True))]
+        self._obey(orders)
 
     def phase_ended(self, job: Job, told: wire.PhaseEnded) -> None:
         """A job's phase is over."""
         if job.id in self._jobs:
-            self._obey(self.turns.phase_ended(time.monotonic(), job.id, told))
+            self._heed(lambda: self.turns.phase_ended(time.monotonic(), job.id, told))
 
     def heard(self, job: Job) -> None:
         """A job's agent lives."""
@@ -199,14 +211,19 @@ class Governor:
         if standing is None:
             return {}
         now, phase = time.monotonic(), standing.phase
-        known = self.turns.manager.jobs[id]
+        manager = self.turns.manager
+        known, group = manager.jobs[id], manager.sharing.group(manager.jobs[id])
         told: dict[str, object] = {
             "mode": self.mode(known.user),
             "doing": "computing",
             "since_seconds": None,
+            "at_most_seconds": None,
             "behind": [],
             "share": 0.0,
+            "group": None if group is Own.GROUP else str(group),
+            "weight": manager.sharing.weight(known),
             "w_iter": known.w_iter,
+            "iterations": period.iterations if (period := manager.period(id)) else 0,
             "phases": standing.phases,
             "phase_bytes": standing.bytes / standing.phases if standing.phases else None,
             "turn_waited_seconds": standing.waited,
@@ -215,6 +232,7 @@ class Governor:
         if phase is not None and phase.admitted is None and not phase.overdue:
             behind = self.turns.manager.ahead_of(id)
             told |= {"doing": "waiting", "since_seconds": now - phase.began, "behind": behind}
+            told["at_most_seconds"] = max(self.longest_wait - (now - phase.began), 0.0)
         elif phase is not None:
             began = phase.began if phase.admitted is None else phase.admitted
             told |= {"doing": "transferring", "since_seconds": now - began}
@@ -225,6 +243,18 @@ class Governor:
         for job in self._jobs.values():
             if job.begin.protocol >= 2:
                 self._tell(job.id, _BEAT[self.mode(job.begin.user)])
+
+    def _heed(self, decide: Callable[[], list[Order]]) -> None:
+        try:
+            orders = decide()
+        except Exception:
+            self._failed("who waited for this waits for the next turn, or max-wait")
+            orders = []
+        self._obey(orders)
+
+    def _failed(self, then: str) -> None:
+        self.failures += 1
+        log.exception("policy %s failed; %s", self.policy, then)
 
     def _obey(self, orders: list[Order]) -> None:
         self._changed.set()
@@ -242,10 +272,18 @@ class Governor:
                     asyncio.get_running_loop().call_later(
                         max(due - time.monotonic(), 0.0), self._wake
                     )
-        changed = {job: w for job, w in heavier.items() if self._weighed.get(job, 1.0) != w}
+        self._reweigh(heavier)
+
+    def _reweigh(self, weights: Mapping[JobId, float]) -> None:
+        """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
+        now = {
+            job: weight if self.mode(self._jobs[job].begin.user) == "enforce" else 1.0
+            for job, weight in weights.items()
+        }
+        changed = {job: w for job, w in now.items() if self._weighed.get(job, 1.0) != w}
         if changed:
             self._weighed |= changed
-            self._weigh(changed)
+            self._weigh(dict(self._weighed))
 
     def _wake(self) -> None:
         self._obey(self.turns.woke(time.monotonic()))

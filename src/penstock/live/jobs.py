@@ -46,6 +46,7 @@ class Job:
     ended: float | None = None
     io_nodes: tuple[int, ...] = ()  # those it had last
     counters: Mapping[str, int] = field(default_factory=dict)
+    pinned: bool = False  # to I/O nodes that it, or a person, asked for
     maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
     state: str = "running"  # or ended, or lost: its connection broke off
     status: int | None = None
@@ -93,7 +94,9 @@ class Jobs:
         name, _, had = (begin.resumes or "").rpartition(".")
         resumes = name == begin.name and had.isdigit() and begin.resumes not in self.running
         serial = int(had) if resumes else self._next()
-        job = Job(id=f"{begin.name}.{serial}", serial=serial, begin=begin, began=now)
+        pinned = begin.io_nodes is not None
+        name = f"{begin.name}.{serial}"
+        job = Job(id=name, serial=serial, begin=begin, began=now, pinned=pinned)
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
         self.running[job.id] = job

@@ -41,12 +41,13 @@ _FROM_CONTROLLER = (
 
 @dataclass(slots=True)
 class _Asked:
-    """The phase under way: when it began, and when it got its turn."""
+    """The phase under way: when it began, and since when it has its turn."""
 
     number: int
     began: float
     turn: float | None = None
-    overdue: bool = False
+    overdue: bool = False  # it transfers, whoever has the turn
+    transferred: float = 0.0  # seconds, in turns that were taken from it
 
 
 class Member:
@@ -148,14 +149,19 @@ class Member:
                 self._began(now)
             elif isinstance(found, Ended):
                 self._ended(now, found)
+        self._let_go(now)
+
+    def _let_go(self, now: float) -> None:
+        """End a wait for a controller that is silent, or one that is too long."""
         phase = self._phase
-        if phase is not None and phase.turn is None and self._mode == "enforce":
-            lapsed = now - self._beaten >= self._lease
-            if not phase.overdue and (lapsed or now - phase.began >= self._longest):
-                phase.overdue = True
-                self._lapses += lapsed
-                self._overdue += not lapsed
-                self._gate(open_=True)
+        if phase is None or phase.turn is not None or self._mode != "enforce":
+            return
+        lapsed = now - self._beaten >= self._lease
+        if lapsed or now - phase.began >= self._longest:
+            phase.overdue, phase.turn = True, now
+            self._lapses += lapsed
+            self._overdue += not lapsed
+            self._gate(open_=True)
 
     def _calling(self) -> Iterator[Counters]:
         """Yield the threads that are amid a data call, or wait for it at the gate."""
@@ -205,8 +211,8 @@ class Member:
             wire.PhaseEnded(
                 phase=phase.number,
                 bytes=found.moved,
-                seconds=max(found.time - turn, 0.0),
-                waited=turn - phase.began,
+                seconds=max(found.time - turn, 0.0) + phase.transferred,
+                waited=max(turn - phase.began - phase.transferred, 0.0),
                 idle=max(now - found.time, 0.0),
                 small=found.small,
             )
@@ -230,17 +236,15 @@ class Member:
     def _heard(self, message: object) -> bool:
         now = time.monotonic()
         with self._lock:
+            self._let_go(now)  # the gate has opened by itself: it is too late to close it
             match message:
                 case wire.Beat(mode=mode):
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
-                    self._phase.turn = now
                     self._overdue += message.overdue and self._mode == "enforce"
-                    self._gate(open_=True)
+                    self._admitted(now, self._phase)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._phase.turn = None
-                    if self._mode == "enforce" and not self._phase.overdue:
-                        self._gate(open_=False)
+                    self._held(now, self._phase)
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
@@ -254,6 +258,18 @@ class Member:
                     self._answered.set()
                     return False
         return True
+
+    def _admitted(self, now: float, phase: _Asked) -> None:
+        if phase.turn is None:
+            # Who is observed has not waited.
+            phase.turn = now if self._mode == "enforce" else phase.began
+        self._gate(open_=True)
+
+    def _held(self, now: float, phase: _Asked) -> None:
+        if self._mode == "enforce" and not phase.overdue:
+            phase.transferred += 0.0 if phase.turn is None else now - phase.turn
+            phase.turn = None
+            self._gate(open_=False)
 
     def _beat(self, now: float, mode: str) -> None:
         was, self._mode, self._beaten = self._mode, mode, now
@@ -273,7 +289,7 @@ class Member:
             self._hang_up()
             self._gate(open_=True)
             if self._phase is not None and self._phase.turn is None and not self._phase.overdue:
-                self._phase.overdue = True
+                self._phase.overdue, self._phase.turn = True, time.monotonic()
                 self._lapses += self._mode == "enforce"
         while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
             with suppress(OSError, InputError), self._connected() as channel:
@@ -283,6 +299,8 @@ class Member:
                     self._channel = channel
                     self._take(begun)
                     if self._phase is not None:
+                        self._phase.overdue = True  # amid a phase nobody is stopped again
+                        self._gate(open_=True)
                         self._tell(wire.PhaseBegan(phase=self._phase.number))
                 return True
         return False

@@ -8,6 +8,7 @@ import fcntl
 import os
 import select
 import signal
+import socket
 import stat
 import time
 from collections.abc import Iterator, Sequence
@@ -112,7 +113,9 @@ class State:
         left = end(list(self.folder.glob("io-node-*.lock")))
         for kind in ("io-node-*.sock", "io-node-*.control", "agent-*.sock", "controller.sock"):
             for path in self.folder.glob(kind):
-                path.unlink(missing_ok=True)
+                # Jobs outlive a controller, and start processes that look for their agent.
+                if not (kind.startswith("agent") and _listens(path)):
+                    path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
         self.http.unlink(missing_ok=True)
         return left
@@ -194,6 +197,19 @@ def gone(process: int, seconds: float) -> bool:
     poll = select.poll()
     poll.register(process, select.POLLIN)
     return bool(poll.poll(max(round(seconds * 1000), 0)))
+
+
+def _listens(path: Path) -> bool:
+    """Say whether somebody is behind a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except BlockingIOError:
+            return True  # many are before us
+        except OSError:
+            return False
+        return True
 
 
 def is_stopped(pid: int) -> bool:

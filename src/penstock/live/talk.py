@@ -1,12 +1,15 @@
 """One connection to the controller: a job's agent, or a person's question."""
 
 import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from penstock.errors import InputError
-from penstock.live import wire
+from penstock.live import channel, wire
 from penstock.live.jobs import Job
 
 if TYPE_CHECKING:
@@ -24,6 +27,33 @@ _TO_CONTROLLER = (
     | wire.Ask
     | wire.Stop
 )
+
+
+_PIECE = 1 << 16
+Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class ToTheEnd(asyncio.StreamReaderProtocol):
+    """Reads what has come to its end, also where writing fails first: last words are in it."""
+
+    def __init__(self, accept: Accept) -> None:
+        self._reader = asyncio.StreamReader(limit=channel.LONGEST_LINE)
+        self._descriptor = -1
+        super().__init__(self._reader, accept)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Take in what is left, then the end, whatever ended it."""
+        with suppress(OSError):
+            for _ in range(channel.LONGEST_LINE // _PIECE):
+                if not (left := os.read(self._descriptor, _PIECE)):
+                    break
+                self._reader.feed_data(left)
+        super().connection_lost(None)
 
 
 class Talk:

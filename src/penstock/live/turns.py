@@ -89,8 +89,10 @@ class Turns:
         """A job is gone, perhaps amid a phase."""
         if job not in self.standings:
             return []
-        orders = self._cut(now, job)
-        del self.standings[job]
+        try:
+            orders = self._cut(now, job)
+        finally:
+            del self.standings[job]
         return orders + self._orders(JobEnded(time=now, job=job))
 
     def phase_began(self, now: float, job: JobId, number: int) -> list[Order]:
@@ -115,7 +117,9 @@ class Turns:
             return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
-        standing.waited += (phase.admitted if phase.admitted is not None else now) - phase.began
+        admitted = now if phase.admitted is None else phase.admitted
+        # Who went on without its turn knows how long it waited before.
+        standing.waited += told.waited if phase.overdue else admitted - phase.began
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
         return self._end(now, job, io, idle=told.idle, moved=told.bytes)

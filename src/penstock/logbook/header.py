@@ -93,7 +93,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
                 f"allocation {self.allocation.policy!r} does not say where jobs go; "
                 "the header must have a placement"
             )
-        return Arbiter(allocator=allocator, placer=placer, remap_delay=self.remap_delay)
+        return Arbiter(
+            allocator=allocator, placer=placer, remap_delay=self.remap_delay, lenient=True
+        )
 
 
 def _prior(job: Job) -> Prior | None:

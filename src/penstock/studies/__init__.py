@@ -11,7 +11,9 @@ STUDIES: Mapping[str, str] = {
     "forwarding-policies": "penstock.studies.forwarding_policies:STUDY",
     "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
+    "live-io-sets": "penstock.studies.live.io_sets:STUDY",
     "packs": "penstock.studies.packs:STUDY",
+    "sharing-policies": "penstock.studies.sharing_policies:STUDY",
 }
 
 

@@ -49,7 +49,8 @@ class Campaign:
     """The cells of a study at one size and seed.
 
     `work` must be picklable (a function of a module, or a partial of one): it runs in other
-    processes. `version` rises whenever the same cell would give other rows.
+    processes. `version` rises whenever the same cell would give other rows. Cells that measure time
+    run `alone`, one after the other and in this process.
     """
 
     study: str
@@ -58,6 +59,7 @@ class Campaign:
     seed: int
     cells: Sequence[Cell]
     work: Callable[[Cell], list[dict[str, Value]]]
+    alone: bool = False
 
     @property
     def header(self) -> dict[str, Value]:
@@ -113,20 +115,34 @@ def run(
     run in `cores` processes of this machine, one a core by default. An interrupt keeps what is
     finished, waits a little for what is running, and goes on as KeyboardInterrupt.
     """
-    if executor is None:
+    if executor is None and not campaign.alone:
         with local_workers(cores) as workers:
             return run(campaign, directory, executor=workers, advance=advance)
     with Journal(directory / RESULTS, campaign.header) as journal:
         wanted = {cell.id for cell in campaign.cells}
         advance(len(wanted & journal.entries.keys()))
         pending = [cell for cell in campaign.cells if cell.id not in journal.entries]
-        _run_pending(campaign.work, pending, journal, executor, advance)
+        if executor is None or campaign.alone:
+            _run_alone(campaign.work, pending, journal, advance)
+        else:
+            _run_pending(campaign.work, pending, journal, executor, advance)
         entries = [journal.entries[cell] for cell in wanted]
     return Results(
         campaign=campaign,
         rows=rows_of(entries),
         seconds={entry.cell: entry.seconds for entry in entries},
     )
+
+
+def _run_alone(
+    work: Callable[[Cell], list[dict[str, Value]]],
+    pending: Sequence[Cell],
+    journal: Journal,
+    advance: Callable[[int], None],
+) -> None:
+    for cell in pending:
+        journal.add(_timed(work, cell))
+        advance(1)
 
 
 def _run_pending(

@@ -1,0 +1,63 @@
+"""penstock mode: whether jobs wait for their turns, shown or changed while they run."""
+
+from pathlib import Path
+
+import click
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json
+from penstock.errors import InputError, unknown
+from penstock.live import launcher, wire
+from penstock.live.state import State
+
+MEANS = {
+    "observe": "nobody waits; 'penstock top' shows who would",
+    "advise": "nobody waits; 'penstock explain' says what would change",
+    "enforce": "jobs wait for their turns",
+    "off": "every gate is open, whatever users' modes say",
+}
+
+
+@click.command(short_help="Show or change whether jobs wait for turns.")
+@click.argument("to", metavar="[MODE]", required=False)
+@click.option("--user", metavar="NAME", help="Only this user's jobs; 'off' is for the whole site.")
+@deployed.state
+@json_option
+def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool) -> None:
+    """Show the mode of a deployment, or change it to observe, advise, enforce or off.
+
+    \b
+    Examples:
+      penstock mode                        the site's mode, and users' whose is another
+      penstock mode enforce --user alice   one user's jobs wait for their turns
+      penstock mode off                    the kill switch: every gate opens at once
+
+    Running jobs hear of it at once. It holds until the controller ends; live.mode and live.users
+    say how the next one begins. docs/turns.md is the guide.
+    """
+    if to is None and user is not None:
+        raise InputError(f"--user {user} needs a MODE: {', '.join(MEANS)}")
+    if to is not None and to not in MEANS:
+        raise unknown("mode", to, MEANS)
+    state = State(folder)
+    with deployed.telling():
+        if to is not None:
+            _change(state, wire.Govern(mode=to, user=user))
+        found = launcher.ask(state, wire.Ask(), wire.Status)
+    if as_json:
+        emit_json({"mode": found.mode, "users": found.modes, "policy": found.policy})
+        return
+    click.echo(f"{found.mode}: {MEANS.get(found.mode, 'not known to this version')}")
+    for name, own in sorted(found.modes.items()):
+        above = ", while the site is off: nobody waits" if found.mode == "off" else ""
+        click.echo(f"{name}: {own}{above}")
+
+
+def _change(state: State, govern: wire.Govern) -> None:
+    try:
+        launcher.ask(state, govern, wire.Done)
+    except launcher.LaunchError as error:
+        raise launcher.LaunchError(
+            f"{error}. Without its word gates open by themselves within the lease (live.lease)"
+        ) from error

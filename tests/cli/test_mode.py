@@ -1,0 +1,107 @@
+"""penstock mode: what is asked of the controller, and what is told of it."""
+
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live import launcher, wire
+
+
+class Site:
+    """Answers as a controller does, and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.mode, self.modes = "observe", {"bob": "enforce"}
+        self.told: list[wire.Message] = []
+
+    def ask(self, state: object, message: wire.Message, answer: object) -> wire.Message:
+        self.told.append(message)
+        if isinstance(message, wire.Govern):
+            if message.user is None:
+                self.mode = message.mode
+            else:
+                self.modes[message.user] = message.mode
+            return wire.Done()
+        return wire.Status(
+            site="here",
+            jobs=[],
+            io_nodes=[],
+            forwarded_bytes=0,
+            direct_bytes=0,
+            fail_open_total=0,
+            mode=self.mode,
+            modes=self.modes,
+            policy="set-10",
+        )
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Site:
+    site = Site()
+    monkeypatch.setattr("penstock.live.launcher.ask", site.ask)
+    return site
+
+
+def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
+    out = penstock("mode").out.splitlines()
+    assert site.told == [wire.Ask()]
+    assert [line.partition(":")[0] for line in out] == ["observe", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("args", "mode", "modes"),
+    [
+        (("off",), "off", {"bob": "enforce"}),
+        (("enforce",), "enforce", {"bob": "enforce"}),
+        (("advise", "--user", "bob"), "observe", {"bob": "advise"}),
+    ],
+)
+def test_a_change_is_told_as_the_controller_has_it_afterwards(
+    penstock: Any, site: Site, args: tuple[str, ...], mode: str, modes: dict[str, str]
+) -> None:
+    told = penstock("mode", *args, "--json").json
+    assert told == {"mode": mode, "users": modes, "policy": "set-10"}
+
+
+def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
+    """A user whose mode is listed as enforce must not be taken to wait."""
+    assert "bob: enforce, while the site is off: nobody waits" in penstock("mode", "off").out
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("enforced",), "did you mean 'enforce'"),
+        (("--user", "bob"), "--user bob needs a MODE"),
+    ],
+)
+def test_wrong_input_changes_nothing(
+    penstock: Any, site: Site, args: tuple[str, ...], said: str
+) -> None:
+    result = penstock("mode", *args)
+    assert (result.status, site.told) == (2, [])
+    assert said in result.err
+
+
+def test_a_kill_switch_that_nobody_hears_says_when_gates_open(
+    penstock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> None:
+        raise launcher.LaunchError("the controller does not answer")
+
+    monkeypatch.setattr("penstock.live.launcher.ask", silent)
+    result = penstock("mode", "off")
+    assert result.status == 1
+    assert "within the lease" in result.err
+
+
+def test_what_the_controller_refuses_is_told(
+    penstock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise InputError("off is for the whole site")
+
+    monkeypatch.setattr("penstock.live.launcher.ask", refuses)
+    result = penstock("mode", "off", "--user", "bob")
+    assert (result.status, "off is for the whole site" in result.err) == (2, True)

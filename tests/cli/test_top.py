@@ -1,0 +1,117 @@
+"""penstock top: rates come from two looks, and nobody who waits is left unexplained."""
+
+import json
+from typing import Any
+
+import pytest
+from cli.standing_jobs import MIB, job, node, status
+
+from penstock.cli.top import Look, seen
+from penstock.live import launcher, wire
+
+TRANSFERS: dict[str, Any] = {"doing": "transferring", "since_seconds": 1.0}
+WAITS: dict[str, Any] = {"doing": "waiting", "since_seconds": 2.0, "at_most_seconds": 28.0}
+
+
+def after(first: wire.Status, second: wire.Status, elapsed: float = 2.0) -> dict[str, Any]:
+    return seen(Look(found=first, time=10.0), Look(found=second, time=10.0 + elapsed))
+
+
+def test_rates_are_what_was_moved_between_the_looks() -> None:
+    first = status(job("a.1", forwarded_bytes=5 * MIB, direct_bytes=MIB))
+    second = status(
+        job("a.1", forwarded_bytes=8 * MIB, direct_bytes=2 * MIB),
+        job("new.2", forwarded_bytes=MIB, seconds=1.5),
+        job("unseen.3", forwarded_bytes=MIB, seconds=50.0),
+    )
+    rates = {told["id"]: told["rate"] for told in after(first, second)["jobs"]}
+    assert rates == {"a.1": 2 * MIB, "new.2": MIB / 2, "unseen.3": None}
+
+
+def test_an_io_node_that_came_back_has_no_rate_yet() -> None:
+    """Its counters began anew: a difference would be of two processes."""
+    first = status(io_nodes=[node(0, write_bytes=8 * MIB), node(1, read_bytes=MIB)])
+    second = status(io_nodes=[node(0, id=7, write_bytes=MIB), node(1, read_bytes=3 * MIB)])
+    assert [told["rate"] for told in after(first, second)["io_nodes"]] == [None, MIB]
+
+
+def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
+    jobs = [
+        job("computes.1"),
+        job("short.2", **WAITS | {"since_seconds": 1.0}),
+        job("small.3", **TRANSFERS, share=0.1),
+        job("long.4", **WAITS | {"since_seconds": 9.0}),
+        job("large.5", **TRANSFERS, share=0.9),
+        job("observed.6", **WAITS, mode="observe"),
+        job("ended.7", state="ended", doing=None),
+    ]
+    listed = [told["id"] for told in after(status(*jobs), status(*jobs))["jobs"]]
+    assert listed == ["large.5", "small.3", "long.4", "short.2", "observed.6", "computes.1"]
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[wire.Status]:
+    """What the controller answers, one after the other; then it is gone."""
+    answers: list[wire.Status] = []
+
+    def ask(*_: object) -> wire.Status:
+        if not answers:
+            raise launcher.LaunchError("the controller does not answer")
+        return answers.pop(0)
+
+    monkeypatch.setattr("penstock.live.launcher.ask", ask)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    return answers
+
+
+def test_who_waits_says_for_whom_and_how_long_at_most(penstock: Any, looks: Any) -> None:
+    holds = job("a.1", **TRANSFERS, share=1.0)
+    waits = job("b.2", **WAITS, behind=["a.1"])
+    observed = job("c.3", **WAITS, behind=["a.1", "b.2"], mode="observe")
+    looks += [status(holds, waits, observed, modes={"eve": "observe"})] * 2
+    out = penstock("top", "--once").out
+    head, rows = out.splitlines()[0], {line.split()[0]: line for line in out.splitlines() if line}
+    assert "set-10, enforce (eve: observe)" in head
+    assert "1 transferring, 1 waiting, 1 would wait" in head
+    assert all(text in rows["b.2"] for text in ("waiting", "for a.1", "28 s more"))
+    assert all(text in rows["c.3"] for text in ("would wait", "for a.1, behind b.2"))
+    assert "more" not in rows["c.3"]  # it does not wait, so that nothing bounds it
+    assert "100%" in rows["a.1"]
+
+
+def test_a_log_gets_one_table_an_interval_until_the_controller_is_gone(
+    penstock: Any, looks: Any
+) -> None:
+    looks += [status(job("a.1"))] * 4
+    result = penstock("top")
+    assert (result.status, result.out.count("a.1")) == (1, 3)
+    assert "does not answer" in result.err
+
+
+def test_json_is_one_look_or_a_line_each(penstock: Any, looks: Any) -> None:
+    looks += [status(job("a.1", **TRANSFERS, share=1.0))] * 2
+    assert penstock("top", "--once", "--json").json["jobs"][0]["share"] == 1.0
+    looks += [status()] * 3
+    lines = penstock("top", "--json").out.splitlines()
+    assert [json.loads(line)["jobs"] for line in lines] == [[], []]
+
+
+def test_ctrl_c_is_how_it_ends(penstock: Any, monkeypatch: pytest.MonkeyPatch, looks: Any) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    looks += [status()]
+    monkeypatch.setattr("time.sleep", interrupted)
+    assert penstock("top")[0] == 0
+
+
+def test_jobs_of_an_older_version_are_listed(penstock: Any, looks: Any) -> None:
+    old = {k: v for k, v in job("old.1").items() if k not in {"doing", "mode", "share", "behind"}}
+    looks += [status(old)] * 2
+    assert "no turns" in penstock("top", "--once").out
+
+
+@pytest.mark.parametrize("interval", ["0.01 s", "soon", "-1"])
+def test_wrong_intervals(penstock: Any, interval: str) -> None:
+    result = penstock("top", "--interval", interval)
+    assert (result.status, "--interval" in result.err) == (2, True)

@@ -1,0 +1,31 @@
+"""Does I/O as each line of its input says, and answers each when it is done."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import penstock
+
+MIB = 1 << 20
+file = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+print(os.getpid(), flush=True)
+phase = ExitStack()
+for line in sys.stdin:
+    what, _, size = line.strip().partition(" ")
+    if what == "write":
+        for _ in range(int(size)):
+            os.write(file, bytes(MIB))
+    elif what == "small":
+        os.write(file, bytes(4096))
+    elif what == "begin":
+        phase.enter_context(penstock.phase())
+    elif what == "end":
+        phase.close()
+    elif what == "lock":
+        fcntl.lockf(file, fcntl.LOCK_EX)
+    elif what == "spawn":
+        copy = ["dd", "if=/dev/zero", f"of={sys.argv[1]}.child", "bs=1M", f"count={size}"]
+        subprocess.run(copy, check=True, stderr=subprocess.DEVNULL)
+    print(what, flush=True)
