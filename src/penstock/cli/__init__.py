@@ -31,6 +31,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
+    "agent": ("penstock.cli.agent:agent", "Keep the pages of a node's jobs, for a batch system."),
+    "slurm": ("penstock.cli.slurm:slurm", "Slurm's hooks, licences and partitions."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""

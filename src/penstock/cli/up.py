@@ -1,5 +1,6 @@
 """penstock up: I/O nodes and their controller, in the background."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError, unknown
 from penstock.live import launcher, wire
-from penstock.live.deployment import Deployment, emulated, managed
+from penstock.live.deployment import IO_NODE, Deployment, emulated, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
 
@@ -51,6 +52,7 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     metavar="KEY=VALUE",
     help="A setting: --set io-node.quantum='1 MiB', --set live.lease='5 s'. Repeatable.",
 )
+@click.option("--all-users", is_flag=True, help="Serve every user, as that user; needs root.")
 @click.option("--policy", metavar="NAME", help="Who may transfer; sharing.policy, else set-10.")
 @click.option(
     "--mode",
@@ -94,6 +96,7 @@ def up(
     depth: int | None,
     stripe: str | None,
     settings: tuple[str, ...],
+    all_users: bool,
     policy: str | None,
     mode: str | None,
     allocation: str | None,
@@ -124,6 +127,8 @@ def up(
     state = State(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
     directories = managed(roots)
+    if all_users and os.geteuid() != 0:
+        raise InputError("--all-users needs root: requests run with their callers' identities")
     flags = {"sharing.policy": policy, "live.mode": mode, "allocation.policy": allocation}
     of_io_nodes = [s for s in settings if s.startswith(_PREFIX) or "." not in s.partition("=")[0]]
     governed = tuple(text for text in settings if text not in of_io_nodes)
@@ -136,6 +141,7 @@ def up(
         settings=_settings([*of_io_nodes, *given]),
         stripe=deployed.volume(stripe, "--stripe"),
         config=loaded.config,
+        io_node=(*IO_NODE, "--all-users") if all_users else IO_NODE,
         http=http,
         token_file=None if token_file is None else str(token_file.resolve()),
         job_metrics=job_metrics,
@@ -143,6 +149,8 @@ def up(
     deployment.checked_tokens()
     with deployed.telling():
         launcher.up(deployment)
+        if all_users:  # its I/O nodes' sockets are for all, what else is there is not
+            state.folder.chmod(0o711)
         found = launcher.ask(state, wire.Ask(), wire.Status)
     url = state.http.read_text().strip() if http else None
     if as_json:

@@ -1,0 +1,105 @@
+"""A job of a node in the hands of its agent: its pages, its socket, its line to the controller."""
+
+import os
+import shutil
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from penstock.live import agent, wire
+from penstock.live.adoption import Adopt
+from penstock.live.agent import Agent
+from penstock.live.channel import Channel
+from penstock.live.member import Member
+from penstock.live.page import Pages
+from penstock.live.state import State
+
+CONTROLLER_WITHIN = 5.0
+"""Seconds for the controller to take a job in. A hook does not wait so long: tasks that begin later
+are part of the job all the same."""
+
+
+class Tenant:
+    """A job of this node: its pages, its socket, its line to the controller.
+
+    InputError: the controller refuses it. OSError: it cannot be asked.
+    """
+
+    def __init__(self, adopt: Adopt, state: State, folder: Path) -> None:
+        self.adopt = adopt
+        self.nodes = {adopt.node}
+        with ExitStack() as stack:
+            controller = stack.enter_context(_connect(state))
+            begin = _begin(adopt)
+            begun = controller.ask(begin, wire.Begun)
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            _make_folder(folder, adopt)
+            pages = stack.enter_context(_pages(begun))
+            socket = stack.enter_context(Agent(pages, folder / "agent.sock"))
+            _give(socket.path, adopt)
+            self.environment = _environment(begun, socket.path)
+            _write(folder / "environment", self.environment, adopt)
+            self._member = Member(controller, begin, begun, pages, partial(_connect, state))
+            self._stack = stack.pop_all()
+
+    def end(self, status: int) -> None:
+        """Let the job go: processes that still run pass through."""
+        self._member.end(status)
+        self._stack.close()
+
+
+def _connect(state: State) -> Channel:
+    return Channel(state.controller, patience=CONTROLLER_WITHIN)
+
+
+def _begin(adopt: Adopt) -> wire.Begin:
+    return wire.Begin(
+        name=adopt.name or adopt.job,
+        pid=os.getpid(),
+        command=[adopt.executable] if adopt.executable else [],
+        user=adopt.user,
+        protocol=wire.PROTOCOL,
+        executable=adopt.executable,
+        nodes=adopt.nodes,
+        processes=adopt.processes,
+    )
+
+
+def _pages(begun: wire.Begun) -> Pages:
+    return Pages(
+        [Path(root) for root in begun.roots],
+        job=begun.job,
+        longest_wait=begun.longest_wait,
+        patience=begun.patience,
+    )
+
+
+def _environment(begun: wire.Begun, socket: Path) -> dict[str, str]:
+    """Return what tasks need; libraries below the client library go after the task's own."""
+    above = ":".join([*begun.above, str(agent.library())])
+    below = {"LD_PRELOAD_BELOW": ":".join(begun.preload)} if begun.preload else {}
+    return begun.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
+
+
+def _make_folder(folder: Path, adopt: Adopt) -> None:
+    # What is in it is the job's, the folder is not: a job cannot put other things there.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o711)
+    folder.chmod(0o711)
+    (folder / "adopted").write_bytes(msgspec.json.encode(adopt))
+
+
+def _give(path: Path, adopt: Adopt) -> None:
+    path.chmod(0o600)
+    if adopt.uid != os.geteuid():
+        os.chown(path, adopt.uid, adopt.gid)
+
+
+def _write(path: Path, environment: dict[str, str], adopt: Adopt) -> None:
+    lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text("\n".join(lines) + "\n")
+    _give(unfinished, adopt)
+    unfinished.rename(path)

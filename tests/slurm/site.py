@@ -1,0 +1,129 @@
+"""A deployment and its node's agent, for the jobs of a Slurm whose hooks are deploy/slurm's."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from slurm.cluster import Cluster
+
+from penstock.live import launcher, wire
+from penstock.live.adoption import Folder
+from penstock.live.slurm import kept
+from penstock.live.state import State
+
+HOOKS = Path(__file__).parents[2] / "deploy/slurm"
+PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
+WAIT = 20.0
+
+
+def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:
+    """Put the hooks where a site would, with a penstock.conf of their own; return the settings."""
+    folder.mkdir()
+    for hook in HOOKS.glob("*.sh"):
+        shutil.copy(hook, folder)
+    program = folder / "penstock"
+    program.write_text(f'#!/bin/sh\nexec {" ".join(PENSTOCK)} "$@"\n')
+    program.chmod(0o755)
+    lines = [f"PENSTOCK={program}", f"PENSTOCK_RUN={run}", *more]
+    (folder / "penstock.conf").write_text("".join(f"{line}\n" for line in lines))
+    names = {"Prolog": "prolog.sh", "Epilog": "epilog.sh", "TaskProlog": "task-prolog.sh"}
+    return {setting: folder / name for setting, name in names.items()}
+
+
+class Site:
+    """Controller, two I/O nodes and an agent; a context manager."""
+
+    def __init__(self, folder: Path, run: Path, *options: str) -> None:
+        self.root = folder / "data"
+        self.state = State(folder / "state")
+        self.run = Folder(run)
+        self._options = options
+        self.agent: subprocess.Popen[str] | None = None
+        for path, mode in ((folder, 0o755), (self.root, 0o1777)):
+            path.mkdir()
+            path.chmod(mode)
+
+    def __enter__(self) -> "Site":
+        self.up()
+        try:
+            self.start_agent()
+        except BaseException:
+            launcher.down(self.state)
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end_agent()
+        launcher.down(self.state)
+
+    def up(self) -> None:
+        """Bring the deployment up; it may have been taken down before."""
+        where = ("--root", str(self.root), "--state", str(self.state.folder))
+        command = [*PENSTOCK, "up", "--io-nodes", "2", *where, *self._options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def start_agent(self, *options: str, **environment: str) -> int:
+        """Start the agent and wait until it serves; return its process id."""
+        command = [*PENSTOCK, "agent", "--json", "--state", self.state.folder]
+        with (self.state.folder / "agent.log").open("ab") as log:
+            self.agent = subprocess.Popen(
+                [*map(str, command), "--run", str(self.run.path), *options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | environment,
+            )
+        assert self.agent.stdout is not None
+        assert self.agent.stdout.readline() == "{\n", self.log()
+        return self.agent.pid
+
+    def end_agent(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the agent, if there is one, with a signal."""
+        if self.agent is not None:
+            self.agent.send_signal(signal.SIGCONT)
+            self.agent.send_signal(number)
+            self.agent.wait(WAIT)
+            assert self.agent.stdout is not None
+            self.agent.stdout.close()
+            self.agent = None
+
+    def log(self) -> str:
+        """Return what the agent logged."""
+        return (self.state.folder / "agent.log").read_text()
+
+    def doing(self, number: str) -> list[object]:
+        """Return what a Slurm job does at the moment: computing, waiting or transferring."""
+        return [job.get("doing") for job in self.jobs(number)]
+
+    def forwards(self, number: str) -> bool:
+        """Say whether anything of a Slurm job has been forwarded."""
+        return any(job["forwarded_bytes"] for job in self.jobs(number))
+
+    def job(self, number: str) -> dict[str, Any]:
+        """Return what the controller knows of a Slurm job that it took in once."""
+        (found,) = self.jobs(number)
+        return found
+
+    def jobs(self, number: str) -> list[dict[str, Any]]:
+        """Return what the controller knows under a Slurm job's number, the latest last."""
+        status = launcher.ask(self.state, wire.Ask(), wire.Status)
+        return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
+
+    def await_end(self, slurm: Cluster, job: str) -> str:
+        """Wait until Slurm and the agent are done with a job; return its state.
+
+        An epilog that the agent does not answer at once does not wait for it.
+        """
+        state = slurm.await_end(job)
+        slurm.wait(lambda: job not in self.left(), f"release of job {job}")
+        return state
+
+    def left(self) -> list[str]:
+        """Return what is left of jobs on this node: folders, and what the agent keeps."""
+        folders = [path.name for path in (self.run.path / "jobs").iterdir()]
+        return folders + kept(self.run)
