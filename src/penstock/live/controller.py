@@ -21,7 +21,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.archive import Archive
+from penstock.live.archive import Archive, uid_of
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
@@ -146,13 +146,16 @@ class Controller:
     def _assign(self, assign: Assign) -> None:
         """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
         job = self.jobs.running.get(assign.job)
-        if job is None or job.pinned or self.governor.mode(job.begin.user) != "enforce":
+        if job is None or job.pinned or self.governor.modes.of(job.begin.user) != "enforce":
             return
         stripe = self.deployment.stripe
         self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
         job.io_nodes = self.assignments.numbers(assign.job)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
+        if self.deployment.all_users:
+            users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
+            weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
         task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -209,7 +212,7 @@ class Controller:
             environment=self.surroundings.job(job.id),
             preload=self.surroundings.below,
             above=self.surroundings.above,
-            mode=self.governor.mode(job.begin.user),
+            mode=self.governor.modes.of(job.begin.user),
             lease=self.governor.lease,
             longest_wait=self.governor.longest_wait,
         )
@@ -219,8 +222,7 @@ class Controller:
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
-        standing = self.governor.turns.standings.get(job.id)
-        known = self.governor.turns.manager.jobs.get(job.id)
+        standing, known = self.governor.standing(job), self.governor.known(job)
         self.governor.ended(job)
         self.archive.ended(job, standing, None if known is None else known.w_iter)
         self.state.agent(job.begin.pid).unlink(missing_ok=True)
@@ -248,7 +250,7 @@ class Controller:
         """Take note of what a job did."""
         self.governor.heard(job)
         if job.id in self.jobs.running:
-            self.archive.progressed(job, self.governor.turns.standings.get(job.id))
+            self.archive.progressed(job, self.governor.standing(job))
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
@@ -272,8 +274,8 @@ class Controller:
             direct_bytes=direct,
             fail_open_total=fail_opens,
             policy=self.governor.policy,
-            mode=self.governor.site_mode,
-            modes=self.governor.users,
+            mode=self.governor.modes.site,
+            modes=self.governor.modes.users,
             turns=self.governor.turns.turns,
         )
 

@@ -41,6 +41,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     token_file: str | None = None
     job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # jobs that have metrics of their own
 
+    @property
+    def all_users(self) -> bool:
+        """Whether its I/O nodes serve all users, and know a job as UID/job."""
+        return "--all-users" in self.io_node
+
     def checked_tokens(self) -> Tokens | None:
         """Return who may use the API; InputError: it would be open to others, or is ill told."""
         if self.http is not None:

@@ -8,27 +8,28 @@ import logging
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+import msgspec
+
 from penstock.config import OWN, Config
-from penstock.errors import InputError
 from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.http.service import TurnWaits
 from penstock.live.jobs import Job
-from penstock.live.slices import SECONDS as SLICE
-from penstock.live.slices import Slices
+from penstock.live.modes import MODES, Modes
+from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
-from penstock.live.turns import Order, Turns
+from penstock.live.teams import Team, Teams
+from penstock.live.turns import Order, Standing, Turns
 from penstock.logbook import Chosen, Header, LogbookWriter
 from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known
 from penstock.policies.base import Own
 
-MODES = ("observe", "advise", "enforce", "off")
 _BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
 BEATS = 4
 """Words a lease that say that the controller lives."""
@@ -74,38 +75,24 @@ class Governor:
         knows(config.sharing.sharing().needs)
         self.turns = Turns(*self.header.manager())
         self.policy = config.sharing.policy
-        self.site_mode: str = config.live.mode
-        self.users: dict[str, str] = dict(config.live.users)
+        self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
         self.waits = TurnWaits()
-        self.throttled: defaultdict[str, float] = defaultdict(
-            float
-        )  # seconds that jobs waited for turns, by user
+        self.throttled: defaultdict[str, float] = defaultdict(float)
+        """Seconds that jobs waited for turns, by user."""
         self._tell, self._weigh, self._assign = tell, weigh, assign
         self._is_direct = is_direct
-        self._slices, self._slice_of = Slices(), ""
-        self._sliced: set[JobId] = set()  # whose gates are closed for others' slices
-        self._changed, self._unwanted = asyncio.Event(), asyncio.Event()
+        self._slicer = Slicer(self._sliced, self._slice)
+        self._teams = Teams()
         self._jobs: dict[JobId, Job] = {}
         self._weighed: dict[JobId, float] = {}
         self._serial = 0
         self.failures = 0
         """How often the policy raised something."""
 
-    def mode(self, user: str) -> str:
-        """Return the mode of a user's jobs; the site's switch is above all."""
-        return "off" if self.site_mode == "off" else self.users.get(user, self.site_mode)
-
     def govern(self, told: wire.Govern) -> None:
         """Change a mode now; every gate hears of it at once."""
-        if told.mode not in MODES:
-            raise InputError(f"mode {told.mode!r} is none of {', '.join(MODES)}")
-        if told.user is None:
-            self.site_mode = told.mode
-        elif told.mode == "off":
-            raise InputError("off is for the whole site; a user's jobs can be observed")
-        else:
-            self.users[told.user] = told.mode
+        self.modes.set(told.mode, told.user)
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
         self._beat()
         self._reweigh(self.turns.weights())
@@ -115,11 +102,12 @@ class Governor:
         self.turns.record = logbook.write
 
     def started(self, job: Job, known: Knowledge | None = None) -> None:
-        """A job begins; `known` is of its family."""
+        """A job begins, or another member of it; `known` is of its family."""
         known = known or Knowledge()
-        self._serial += 1
         self._jobs[job.id] = job
-        curve = Curve.of(dict(known.curve)) if known.curve else None
+        if not self._teams.join(job.id, job.begin):
+            return
+        self._serial += 1
         model = Known(
             id=job.id,
             serial=self._serial,
@@ -128,40 +116,77 @@ class Governor:
             user=job.begin.user,
             executable=job.begin.executable,
             w_iter=known.w_iter,
-            curve=curve,
+            curve=Curve.of(dict(known.curve)) if known.curve else None,
             hints={"observations": known.observations} if known.w_iter else {},
         )
         now = time.monotonic()
         self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0))
 
     def ended(self, job: Job) -> None:
-        """A job is gone; it keeps how it stood."""
+        """A job, or a member of it, is gone; it keeps how it stood."""
         job.standing = self.told(job.id) | {"doing": job.state, "behind": [], "share": 0.0}
-        if self._jobs.pop(job.id, None) is not None:
-            self._weighed.pop(job.id, None)
-            self._heed(lambda: self.turns.ended(time.monotonic(), job.id))
+        if self._jobs.pop(job.id, None) is None:
+            return
+        self._weighed.pop(job.id, None)
+        team = self._teams.of(job.id)
+        if team is not None and len(team.members) > 1 and job.id in team.asked:
+            cut = wire.PhaseEnded(phase=team.asked[job.id], bytes=0, seconds=0.0, waited=0.0)
+            self.phase_ended(job, cut)
+        if team := self._teams.leave(job.id):
+            last = team.id
+            self._heed(lambda: self.turns.ended(time.monotonic(), last))
+
+    def standing(self, job: Job) -> Standing | None:
+        """Return how a job stands in its turns."""
+        team = self._teams.of(job.id)
+        return None if team is None else self.turns.standings.get(team.id)
+
+    def known(self, job: Job) -> Known | None:
+        """Return a job as policies know it."""
+        team = self._teams.of(job.id)
+        return None if team is None else self.turns.manager.jobs.get(team.id)
 
     def phase_began(self, job: Job, told: wire.PhaseBegan) -> None:
-        """A job asks for its turn."""
-        if job.id not in self._jobs:
+        """A job asks for its turn, or joins the one that it has on other hosts."""
+        team = self._teams.of(job.id)
+        if team is None:
+            return
+        if not team.begins(job.id, told.phase):
+            self._joins(job.id, told.phase, team)
             return
         try:
-            orders = self.turns.phase_began(time.monotonic(), job.id, told.phase)
+            orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
             self._failed(f"job {job.id} goes on without a turn")
-            orders = [(job.id, wire.Turn(phase=told.phase, overdue=True))]
+            orders = [(team.id, wire.Turn(phase=team.phase, overdue=True))]
         self._obey(orders)
 
+    def _joins(self, member: JobId, number: int, team: Team) -> None:
+        phase = self.turns.standings[team.id].phase
+        if phase is None or phase.overdue or phase.admitted is not None:
+            weight = 1.0 if phase is None else phase.weight
+            self._tell(member, wire.Turn(phase=number, weight=weight))
+        else:
+            behind = self.turns.manager.ahead_of(team.id)
+            self._tell(member, wire.Hold(phase=number, behind=behind))
+
     def phase_ended(self, job: Job, told: wire.PhaseEnded) -> None:
-        """A job's phase is over."""
-        if job.id in self._jobs:
-            self._heed(lambda: self.turns.phase_ended(time.monotonic(), job.id, told))
+        """A job's phase is over, on this host at least."""
+        team = self._teams.of(job.id)
+        ended = None if team is None else team.ends(job.id, told)
+        if team is not None and ended is not None:
+            id, over = team.id, ended
+            self._heed(lambda: self.turns.phase_ended(time.monotonic(), id, over))
 
     def heard(self, job: Job) -> None:
         """A job's agent lives."""
-        standing = self.turns.standings.get(job.id)
-        if standing is not None:
+        if standing := self.standing(job):
             standing.heard = time.monotonic()
+
+    def idle(self, job: Job) -> None:
+        """A job does not want its slice."""
+        if (team := self._teams.of(job.id)) and len(team.asked) == 1:
+            self._slicer.idle(team.id)
 
     async def keep(self) -> None:
         """Say that the controller lives, and end waits that are too long, until cancelled."""
@@ -172,56 +197,44 @@ class Governor:
             self._obey(self.turns.silent(now, max(SILENCE, self.lease)))
             await asyncio.sleep(self.lease / BEATS)
 
-    def idle(self, job: Job) -> None:
-        """A job does not want its slice."""
-        if job.id == self._slice_of:
-            self._unwanted.set()
-
     async def slice(self) -> None:
-        """Keep the shares of direct jobs whose weights differ, until cancelled."""
-        while True:
-            self._changed.clear()
-            weights = {
-                job: weight
-                for job, weight in self.turns.weights().items()
-                if self.mode(self._jobs[job].begin.user) == "enforce" and self._is_direct(job)
-            }
-            if not self._slices.share(weights):
-                self._give_slice(list(weights))
-                await self._changed.wait()
-                continue
-            self._unwanted.clear()
-            self._slice_of = self._slices.next()
-            self._give_slice([self._slice_of], list(weights))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SLICE):
-                    await self._unwanted.wait()
+        """Keep the shares of direct jobs, until cancelled."""
+        await self._slicer.keep()
 
-    def _give_slice(self, to: list[JobId], among: Sequence[JobId] = ()) -> None:
-        """Open the gates of some, and close those of the others."""
-        for job in dict.fromkeys([*to, *among]):
-            phase = self.turns.standings[job].phase
-            if phase is not None and (job in to) != (job not in self._sliced):
-                self._tell(job, wire.Slice(phase=phase.number, open=job in to))
-                (self._sliced.discard if job in to else self._sliced.add)(job)
+    def _sliced(self) -> dict[JobId, float]:
+        return {
+            id: weight
+            for id, weight in self.turns.weights().items()
+            if self._is_enforced(id) and all(map(self._is_direct, self._teams.by_id[id].members))
+        }
 
-    def told(self, id: JobId) -> dict[str, object]:
+    def _slice(self, id: JobId, open_: bool) -> None:
+        for member, number in self._teams.by_id[id].asked.items():
+            self._tell(member, wire.Slice(phase=number, open=open_))
+
+    def _is_enforced(self, id: JobId) -> bool:
+        return self.modes.of(self.turns.manager.jobs[id].user) == "enforce"
+
+    def told(self, member: JobId) -> dict[str, object]:
         """Return how a job stands, as `penstock status` lists it."""
-        standing = self.turns.standings.get(id)
-        if standing is None:
+        team = self._teams.of(member)
+        standing = None if team is None else self.turns.standings.get(team.id)
+        if team is None or standing is None:
             return {}
-        now, phase = time.monotonic(), standing.phase
+        id, now, phase = team.id, time.monotonic(), standing.phase
         manager = self.turns.manager
-        known, group = manager.jobs[id], manager.sharing.group(manager.jobs[id])
+        known, group, weight = manager.jobs[id], None, None
+        with suppress(Exception):  # a policy may be anybody's
+            group, weight = manager.sharing.group(known), manager.sharing.weight(known)
         told: dict[str, object] = {
-            "mode": self.mode(known.user),
+            "mode": self.modes.of(known.user),
             "doing": "computing",
             "since_seconds": None,
             "at_most_seconds": None,
             "behind": [],
             "share": 0.0,
             "group": None if group is Own.GROUP else str(group),
-            "weight": manager.sharing.weight(known),
+            "weight": weight,
             "w_iter": known.w_iter,
             "iterations": period.iterations if (period := manager.period(id)) else 0,
             "phases": standing.phases,
@@ -242,7 +255,7 @@ class Governor:
     def _beat(self) -> None:
         for job in self._jobs.values():
             if job.begin.protocol >= 2:
-                self._tell(job.id, _BEAT[self.mode(job.begin.user)])
+                self._tell(job.id, _BEAT[self.modes.of(job.begin.user)])
 
     def _heed(self, decide: Callable[[], list[Order]]) -> None:
         try:
@@ -257,28 +270,46 @@ class Governor:
         log.exception("policy %s failed; %s", self.policy, then)
 
     def _obey(self, orders: list[Order]) -> None:
-        self._changed.set()
-        heavier: dict[JobId, float] = {}
+        self._slicer.changed()
+        weights: dict[JobId, float] = {}
         for order in orders:
             match order:
-                case (job, message):
-                    self._tell(job, message)
+                case (id, message):
+                    self._tell_all(id, message)
                     if isinstance(message, wire.Turn):
-                        self._sliced.discard(job)
-                        heavier[job] = message.weight
+                        weights[id] = message.weight
+                        self._waited(id)
                 case Assign():
-                    self._assign(order)
+                    for member in self._teams.by_id[order.job].members:
+                        self._assign(replace(order, job=member))
                 case WakeAt(time=due):
                     asyncio.get_running_loop().call_later(
                         max(due - time.monotonic(), 0.0), self._wake
                     )
-        self._reweigh(heavier)
+        self._reweigh(weights)
+
+    def _tell_all(self, id: JobId, message: wire.Turn | wire.Hold) -> None:
+        """Tell the members of a job that are in its phase; each counts its own."""
+        for member, number in self._teams.by_id[id].asked.items():
+            self._tell(member, msgspec.structs.replace(message, phase=number))
+        if isinstance(message, wire.Turn):
+            self._slicer.opened(id)
+
+    def _waited(self, id: JobId) -> None:
+        """Count the wait of a phase whose turn has come, if it was really made to wait."""
+        phase = self.turns.standings[id].phase
+        if phase is not None and self._is_enforced(id):
+            seconds = (phase.admitted or time.monotonic()) - phase.began
+            self.waits.add(seconds)
+            self.throttled[self.turns.manager.jobs[id].user] += seconds
 
     def _reweigh(self, weights: Mapping[JobId, float]) -> None:
         """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
         now = {
-            job: weight if self.mode(self._jobs[job].begin.user) == "enforce" else 1.0
-            for job, weight in weights.items()
+            member: weight / len(team.members) if self._is_enforced(id) else 1.0
+            for id, weight in weights.items()
+            for team in (self._teams.by_id[id],)
+            for member in team.members
         }
         changed = {job: w for job, w in now.items() if self._weighed.get(job, 1.0) != w}
         if changed:

@@ -1,10 +1,12 @@
 """Shares of jobs that go past the I/O nodes, as time at the gate.
 
 Stride scheduling (Waldspurger and Weihl, 1995): every slice goes to the job that has had least of
-its share, a job's slices count inversely to its weight. Cooperative, as all that gates do.
+its share; a job's slices count inversely to its weight. Cooperative, as all that gates do.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from penstock.model import JobId
 
@@ -32,3 +34,51 @@ class Slices:
         job = min(self._passes, key=lambda job: (self._passes[job], job))
         self._passes[job] += 1 / self._weights[job]
         return job
+
+
+class Slicer:
+    """Opens and closes gates slice by slice, while weights of direct jobs differ."""
+
+    def __init__(
+        self, weights: Callable[[], Mapping[JobId, float]], gate: Callable[[JobId, bool], None]
+    ) -> None:
+        """`weights` are those of direct jobs that transfer now; `gate` opens or closes one's."""
+        self._get, self._gate = weights, gate
+        self._slices, self._holder = Slices(), ""
+        self._closed: set[JobId] = set()
+        self._changed, self._unwanted = asyncio.Event(), asyncio.Event()
+
+    def changed(self) -> None:
+        """Somebody began or ended to transfer."""
+        self._changed.set()
+
+    def opened(self, job: JobId) -> None:
+        """A job's gate was opened by others: its turn has come."""
+        self._closed.discard(job)
+
+    def idle(self, job: JobId) -> None:
+        """A job does not want its slice."""
+        if job == self._holder:
+            self._unwanted.set()
+
+    async def keep(self) -> None:
+        """Keep the shares, until cancelled."""
+        while True:
+            self._changed.clear()
+            weights = self._get()
+            if not self._slices.share(weights):
+                self._give(list(weights))
+                await self._changed.wait()
+                continue
+            self._unwanted.clear()
+            self._holder = self._slices.next()
+            self._give([self._holder], list(weights))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await self._unwanted.wait()
+
+    def _give(self, to: list[JobId], among: Sequence[JobId] = ()) -> None:
+        for job in dict.fromkeys([*to, *among]):
+            if (job in to) == (job in self._closed):
+                self._gate(job, job in to)
+                (self._closed.discard if job in to else self._closed.add)(job)

@@ -64,6 +64,7 @@ def _begin(adopt: Adopt) -> wire.Begin:
         executable=adopt.executable,
         nodes=adopt.nodes,
         processes=adopt.processes,
+        team=adopt.job,
     )
 
 

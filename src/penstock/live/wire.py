@@ -116,6 +116,7 @@ class Begin(Message, frozen=True, kw_only=True):
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
     resumes: str | None = None  # the id that it has from a controller that is gone
+    team: str | None = None  # what the job's agents on other hosts call it too: one turn for all
 
 
 class Begun(Message, frozen=True, kw_only=True):

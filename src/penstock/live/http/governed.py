@@ -42,27 +42,27 @@ class Governed:
 
     async def modes(self) -> Modes:
         """Return the modes in force, and those that will be once the kill switch is off."""
-        killed = self._governor.site_mode == "off"
-        site = self._mode if killed else self._governor.site_mode
-        users = cast("dict[str, Mode]", dict(self._governor.users))
+        killed = self._governor.modes.site == "off"
+        site = self._mode if killed else self._governor.modes.site
+        users = cast("dict[str, Mode]", dict(self._governor.modes.users))
         return Modes(site=cast("Mode", site), kill_switch=killed, users=users)
 
     async def set_mode(self, user: str | None, mode: Mode | None) -> None:
         """Set the mode of the site or of a user; the kill switch stays above all."""
-        killed = self._governor.site_mode == "off"
+        killed = self._governor.modes.site == "off"
         if user is None and killed:
             self._mode = mode or self._mode
         elif mode is not None:
             self._governor.govern(wire.Govern(mode=mode, user=user))
         elif user is not None:
-            self._governor.users.pop(user, None)
-            self._governor.govern(wire.Govern(mode=self._governor.site_mode))
+            self._governor.modes.users.pop(user, None)
+            self._governor.govern(wire.Govern(mode=self._governor.modes.site))
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or let the site go by its mode again."""
-        killed = self._governor.site_mode == "off"
+        killed = self._governor.modes.site == "off"
         if on and not killed:
-            self._mode = self._governor.site_mode
+            self._mode = self._governor.modes.site
             self._governor.govern(wire.Govern(mode="off"))
         elif killed and not on:
             self._governor.govern(wire.Govern(mode=self._mode))

@@ -1,0 +1,30 @@
+"""How far the controller goes: observe, advise or enforce; off opens every gate."""
+
+from collections.abc import Mapping
+
+from penstock.errors import InputError
+
+MODES = ("observe", "advise", "enforce", "off")
+
+
+class Modes:
+    """The modes in force; the site's `off` is above all."""
+
+    def __init__(self, site: str, users: Mapping[str, str]) -> None:
+        self.site = site
+        self.users = dict(users)
+
+    def of(self, user: str) -> str:
+        """Return the mode of a user's jobs."""
+        return "off" if self.site == "off" else self.users.get(user, self.site)
+
+    def set(self, mode: str, user: str | None) -> None:
+        """Change the site's mode, or a user's."""
+        if mode not in MODES:
+            raise InputError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        if user is None:
+            self.site = mode
+        elif mode == "off":
+            raise InputError("off is for the whole site; a user's jobs can be observed")
+        else:
+            self.users[user] = mode
