@@ -32,6 +32,9 @@ bench: $(VENV)/ready-bench
 	python benchmarks/allocation.py
 	python benchmarks/io_resources.py
 	python benchmarks/forwarding.py
+	python benchmarks/controller.py
+	python benchmarks/store.py
+	python benchmarks/periods.py
 
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
