@@ -12,7 +12,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,6 @@ from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
 from penstock.live.fleet import Fleet, IoNode, StartError
 from penstock.live.governor import Governor
-from penstock.live.http.api import HttpPort
-from penstock.live.http.governed import Governed
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
 from penstock.live.state import State, sign
@@ -307,7 +306,7 @@ class Controller:
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
-        port = HttpPort(deployment)
+        port = _http(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
@@ -315,8 +314,20 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server, port.serving(Governed(controller)):
+    async with server, port(controller):
         await controller.serve(server)
+
+
+def _http(deployment: Deployment) -> Callable[[Controller], AbstractAsyncContextManager[object]]:
+    """Return what serves the HTTP API of a controller, if it has one: it is bound at once."""
+    if deployment.http is None:
+        return lambda _: nullcontext()
+    # A third of all imports, and most controllers have no use for it.
+    from penstock.live.http.api import HttpPort  # noqa: PLC0415
+    from penstock.live.http.governed import Governed  # noqa: PLC0415
+
+    port = HttpPort(deployment)
+    return lambda controller: port.serving(Governed(controller))
 
 
 def _report(ready: int, message: wire.Message) -> None:

@@ -225,11 +225,10 @@ class Member:
     def _listen(self) -> None:
         while not self._over.is_set():
             channel = self._channel
-            if channel is None:
-                return
-            with suppress(OSError):
-                while self._heard(channel.receive(_FROM_CONTROLLER, None)):
-                    pass
+            if channel is not None:
+                with suppress(OSError):
+                    while self._heard(channel.receive(_FROM_CONTROLLER, None)):
+                        pass
             if self._answered.is_set() or self._over.is_set() or not self._again():
                 return
 
@@ -323,8 +322,10 @@ class Member:
 
     def _tell(self, message: wire.Message) -> None:
         if self._channel is not None:
-            with suppress(OSError):
+            try:
                 self._channel.send(message)
+            except OSError:
+                self._hang_up()  # half a line may be under way: only another connection will do
 
 
 def _lives(pid: int) -> bool:
