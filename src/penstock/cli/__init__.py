@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
+    "key": ("penstock.cli.key:key", "Make a site key, for deployments of several hosts."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
+from penstock.live.admission import HostsPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
@@ -30,8 +31,10 @@ from penstock.live.http.api import HttpPort
 from penstock.live.http.governed import Governed
 from penstock.live.jobs import Job, Jobs
 from penstock.live.parent import end_with_parent
+from penstock.live.peer import Peer, Refusals, RefusedError
+from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, sign
-from penstock.live.store import Keeper, Store, StoreError
+from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk
 from penstock.logbook import LogbookWriter
@@ -45,13 +48,15 @@ log = logging.getLogger("penstock.controller")
 
 
 class Controller:
-    """Answers on one Unix socket until it is told to stop."""
+    """Answers on a Unix socket, and to other hosts, until it is told to stop."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.state = State(Path(deployment.state))
         self.surroundings = Surroundings.of(deployment, self.state)
-        self.assignments = Assignments(deployment.io_nodes, stripe=deployment.stripe)
+        self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.key = deployment.checked_key()
+        self.refusals = Refusals()
         self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
         totals = self.archive.keeper.totals
         self.jobs = Jobs(
@@ -63,7 +68,7 @@ class Controller:
         )
         self.governor = Governor(
             deployment.config,
-            io_nodes=deployment.io_nodes,
+            io_nodes=deployment.all_io_nodes,
             tell=self._tell,
             weigh=self._weigh,
             assign=self._assign,
@@ -81,7 +86,7 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
         server = await asyncio.start_unix_server(
-            self._accept, self.state.controller, limit=channel.LONGEST_LINE
+            self._accept_local, self.state.controller, limit=channel.LONGEST_LINE
         )
         self.state.controller.chmod(0o600)
         return server
@@ -120,6 +125,8 @@ class Controller:
     def _node_up(self, node: wire.Node) -> None:
         for job, mapped in self.assignments.node_up(node).items():
             self._push(job, mapped)
+        if weights := self.governor.turns.weights():
+            self._weigh(weights)
 
     def _node_down(self, number: int) -> None:
         for job, mapped in self.assignments.node_down(number).items():
@@ -146,7 +153,10 @@ class Controller:
             job.io_nodes = self.assignments.numbers(assign.job)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
-        task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
+        self._do_soon(self._weigh_all(wire.Weigh(weights=weights)))
+
+    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -158,11 +168,19 @@ class Controller:
                 except OSError as error:
                     log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept_local(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self.accept(reader, writer, Peer.of(writer.get_extra_info("socket")))
+
+    async def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer
+    ) -> None:
+        """Hear one connection to its end."""
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        talk = Talk(self, writer)
+        talk = Talk(self, writer, peer)
         try:
             while not self._stopped.is_set() and (text := await reader.readline()):
                 answer = await talk.heard(text)
@@ -176,17 +194,52 @@ class Controller:
             talk.over()
             writer.close()
 
-    def begin(self, begin: wire.Begin, writer: asyncio.StreamWriter) -> tuple[Job, wire.Begun]:
+    def joined(self, link: RemoteLink) -> RemoteLink:
+        """Take an I/O node of another host in."""
+        self.fleet.join(link)
+        self._do_soon(self.fleet.welcome(link))
+        return link
+
+    async def earlier(self, begin: wire.Begin, peer: Peer) -> RunningJob | EndedJob | None:
+        """Return the job that one that comes back was; None: nobody knows of it."""
+        assert begin.resumes is not None
+        running = self.jobs.running.get(begin.resumes)
+        if running is not None and running.begin.user == begin.user:
+            if running.begin.pid != begin.pid:
+                return None
+            # It comes by a new way, and that the old one is broken was not noticed yet.
+            if (writer := self._writers.get(running.id)) is not None:
+                writer.transport.abort()
+            self.end(running, None)
+            running = None
+        earlier = (
+            running.begin if running is not None else await self.archive.earlier(begin.resumes)
+        )
+        if earlier is not None and earlier.user != begin.user:
+            raise RefusedError(f"{peer} cannot resume {begin.resumes}: it is another user's")
+        return earlier if isinstance(earlier, RunningJob | EndedJob) else None
+
+    def begin(
+        self,
+        begin: wire.Begin,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+        earlier: RunningJob | EndedJob | None = None,
+    ) -> tuple[Job, wire.Begun]:
         """Take a job in and give it its I/O nodes."""
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
-        job = self.jobs.begin(begin, time.time())
+        job = self.jobs.begin(begin, time.time(), peer.address)
         try:
-            mapped = self.assignments.begin(job.id, begin.io_nodes)
+            mapped = self.assignments.begin(
+                job.id, begin.io_nodes, user=begin.user, local=peer.is_local
+            )
         except InputError:
             del self.jobs.running[job.id]
             raise
+        if earlier is not None and earlier.id == job.id:
+            self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
         self.governor.started(job, self.archive.knowledge(job))
         self.archive.began(job)
@@ -205,10 +258,13 @@ class Controller:
             mode=self.governor.mode(job.begin.user),
             lease=self.governor.lease,
             longest_wait=self.governor.longest_wait,
+            token="" if self.key is None else self.key.token(begin.user).hex(),
         )
 
     def end(self, job: Job, status: int | None) -> None:
         """Let a job go; without a status its connection broke off."""
+        if self.jobs.running.get(job.id) is not job:
+            return  # it came back by another way
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
@@ -216,7 +272,8 @@ class Controller:
         known = self.governor.turns.manager.jobs.get(job.id)
         self.governor.ended(job)
         self.archive.ended(job, standing, None if known is None else known.w_iter)
-        self.state.agent(job.begin.pid).unlink(missing_ok=True)
+        if not job.host:
+            self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
     async def remap(self, remap: wire.Remap) -> None:
@@ -273,7 +330,7 @@ class Controller:
         told: dict[str, object] = {
             "number": io_node.number,
             "alive": io_node.node is not None,
-            "state": "down" if io_node.given_up else "starting",
+            "state": io_node.absence,
             "pid": None,
             "id": None,
             "deaths": io_node.deaths,
@@ -297,7 +354,7 @@ class Controller:
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
-        port = HttpPort(deployment)
+        port, hosts = HttpPort(deployment), HostsPort(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
@@ -305,7 +362,8 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server, port.serving(Governed(controller)):
+    admitting = hosts.serving(controller.accept, controller.refusals)
+    async with server, port.serving(Governed(controller)), admitting:
         await controller.serve(server)
 
 
