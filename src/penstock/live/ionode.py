@@ -23,7 +23,7 @@ import msgspec
 from penstock.errors import InputError, unknown
 from penstock.live import _ionode, page, wire
 from penstock.live.parent import end_with_parent
-from penstock.live.remote_node import Registration
+from penstock.live.registration import Registration
 from penstock.live.site_key import RemoteController
 from penstock.live.users import name_of
 

@@ -63,8 +63,8 @@ class Address:
             listener.listen(BACKLOG)
         except OSError as error:
             listener.close()
-            where = f"{self.flag} {self.host}:{self.port}"
-            raise InputError(f"{where}: {reason(error)}; give another address or port") from error
+            told = f"{self.flag} {self.host}:{self.port}: {reason(error)}"
+            raise InputError(f"{told}; give another address or port") from error
         return listener
 
 
