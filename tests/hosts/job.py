@@ -1,7 +1,7 @@
 """A job that writes in phases: python job.py FILE PHASES BLOCKS [hold].
 
-It says when its phases begin and end. With `hold` it says "holds" amid each phase, after its first
-block, and waits there for a line.
+It says when its phases begin and end. With `hold` it says "holds" amid each phase, after two
+blocks, and waits there for a line.
 """
 
 import os
@@ -35,7 +35,7 @@ def main() -> None:
             say("began", number)
             for k in range(number * blocks, (number + 1) * blocks):
                 assert os.pwrite(descriptor, block(file, k), k * BLOCK) == BLOCK
-                if hold and k == number * blocks:
+                if hold and k == number * blocks + 1:
                     say("holds", number)
                     sys.stdin.readline()
             say("ended", number)
