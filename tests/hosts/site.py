@@ -3,12 +3,13 @@
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Job:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.said: dict[tuple[str, int], float] = {}
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -72,8 +74,9 @@ class Job:
         return result
 
     def close(self) -> None:
-        """End it, if it has not ended."""
-        self.process.kill()
+        """End it and its command, if they have not ended."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=WAIT)
         self._thread.join(WAIT)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -94,7 +97,8 @@ class Site:
         self.controller = made["c"]
         self.root, self.key, self.state = folder / "root", folder / "key", folder / "c"
         self.log = self.state / "controller.log"
-        self.nodes: list[subprocess.Popen[str]] = []
+        self._jobs: list[Job] = []
+        self._nodes: dict[int, subprocess.Popen[str]] = {}
         self.root.mkdir()
 
     def penstock(self, host: Host, *words: str) -> subprocess.CompletedProcess[str]:
@@ -128,9 +132,14 @@ class Site:
         process = subprocess.Popen(
             host.command(*PENSTOCK, "ionode", *command), stdout=subprocess.DEVNULL, text=True
         )
-        self.nodes.append(process)
+        self._nodes[number] = process
         self._stack.callback(process.wait, timeout=WAIT)
         self._stack.callback(process.kill)
+
+    def kill_node(self, number: int) -> None:
+        """Kill an I/O node."""
+        self._nodes[number].kill()
+        self._nodes[number].wait(timeout=WAIT)
 
     def status(self) -> dict[str, Any]:
         """Return how things are."""
@@ -159,8 +168,15 @@ class Site:
     def start(self, host: str, *words: str) -> Job:
         """Start a job on a compute host, which writes a file of the host's name."""
         made = Job(self, self.hosts[host], self.root / host, *words)
-        self._stack.callback(made.close)
+        self._jobs.append(made)
         return made
+
+    def mend(self) -> None:
+        """End what a test left, and put all cables back."""
+        while self._jobs:
+            self._jobs.pop().close()
+        for host in self.hosts.values():
+            host.bring_back()
 
     def written(self, made: Job, blocks: int) -> bool:
         """Say whether a job's file is what it must be, to the byte."""

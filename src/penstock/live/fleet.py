@@ -54,8 +54,8 @@ class IoNode:
 
     def silence(self, why: str) -> dict[str, object]:
         """Return for how long it has not answered, and why, as far as can be told from here."""
-        assert self.node is not None
-        if not self.remote and is_stopped(self.node.pid):
+        # It may have gone while it was asked.
+        if self.node is not None and not self.remote and is_stopped(self.node.pid):
             why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
         return {"silent_seconds": time.monotonic() - self.answered, "why": why}
 
