@@ -62,6 +62,21 @@ static socklen_t address_of(const penstock_node* where, address* to) {
   return 0;
 }
 
+// A host that came back after a crash must say so to a request that waits (a reset, upon the kernel's
+// question), but one that is cut off must be waited for: silence proves nothing, however long it is.
+static void watch_host(int fd) {
+  const int yes = 1;
+  const int seconds = 5;
+  const int never = INT_MAX;      // milliseconds, 24 days
+  const int soon_again = 2000;    // milliseconds at most between two tries; new kernels know it
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
+  setsockopt(fd, IPPROTO_TCP, 44 /* TCP_RTO_MAX_MS */, &soon_again, sizeof soon_again);
+}
+
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience) {
   *link = (penstock_link){.fd = -1, .transport = where->transport, .patience = patience};
   address to;
@@ -74,10 +89,7 @@ bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_
                                (suseconds_t)(patience % UINT64_C(1000000000) / 1000)};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-  if (where->transport == PENSTOCK_TCP) {
-    const int yes = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  }
+  if (where->transport == PENSTOCK_TCP) watch_host(fd);
   if (syscall(SYS_connect, fd, &to, length) == 0) return true;
   penstock_link_close(link);
   return false;

@@ -3,43 +3,16 @@
 import errno
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from live import frames
 from live.frames import CLOSE, FSYNC, OPEN, READ, Client, GoneError
+from live.other_users import AS_ROOT, NOBODY, as_nobody, as_user
 from live.real_node import PATIENCE, RealNode, Serve
 
 from penstock.errors import InputError
 from penstock.live import _ionode, ionode
-
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
-NOBODY = 65534
-
-
-def as_nobody(does: Callable[[], object]) -> str:
-    return as_user(NOBODY, does)
-
-
-def as_user(user: int, does: Callable[[], object]) -> str:
-    """Do something as another user, in a process of its own; return what comes of it."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            os.write(writing, str(does()).encode())
-        except BaseException as error:
-            os.write(writing, repr(error).encode())
-        os._exit(0)
-    os.close(writing)
-    with open(reading) as told:  # noqa: PTH123 - a pipe
-        said = told.read()
-    os.waitpid(child, 0)
-    return said
 
 
 def open_to_all(node: RealNode) -> None:

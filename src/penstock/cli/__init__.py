@@ -33,6 +33,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
     "agent": ("penstock.cli.agent:agent", "Keep the pages of a node's jobs, for a batch system."),
     "slurm": ("penstock.cli.slurm:slurm", "Slurm's hooks, licences and partitions."),
+    "key": ("penstock.cli.key:key", "Make a site key, for deployments of several hosts."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""

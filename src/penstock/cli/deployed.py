@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from penstock import units
 from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.live.site_key import RemoteController
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,6 +22,35 @@ state = click.option(
     type=click.Path(path_type=Path),
     help="The deployment's state directory; else $XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID.",
 )
+
+_PATH = click.Path(path_type=Path)
+key = click.option(
+    "--key-file",
+    metavar="FILE",
+    envvar="PENSTOCK_KEY_FILE",
+    type=_PATH,
+    help="The site key, the same on all hosts; 'penstock key FILE' makes one.",
+)
+
+
+def controller(command: F) -> F:
+    """Add --controller and --key-file."""
+    where = click.option(
+        "--controller",
+        metavar="HOST:PORT",
+        envvar="PENSTOCK_CONTROLLER",
+        help="The controller of another host, as its 'penstock up --listen' says.",
+    )
+    return where(key(command))
+
+
+def remote(controller: str | None, key_file: Path | None) -> "RemoteController | None":
+    """Return the controller of another host; None: it is on this one."""
+    if controller is None:
+        return None
+    from penstock.live.site_key import RemoteController  # noqa: PLC0415 - as below
+
+    return RemoteController.parse(controller, key_file)
 
 
 @contextmanager

@@ -1,23 +1,27 @@
 """penstock ionode: one I/O node, in the foreground."""
 
+import os
 from pathlib import Path
 
 import click
 import msgspec
 
 from penstock import units
-from penstock.cli import output
+from penstock.cli import deployed, output
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.ionode import IONode, Remote, roots_of
 from penstock.live.page import TOKEN_BYTES
+from penstock.live.site_key import RemoteController
+from penstock.live.state import State
+from penstock.live.users import name_of
 
 _PATH = click.Path(path_type=Path)
 
 
 @click.command(short_help="Serve clients as one I/O node.")
-@click.option("--socket", "data", type=_PATH, required=True, help="Where clients connect.")
-@click.option("--control", type=_PATH, required=True, help="Where control messages go.")
+@click.option("--socket", "data", type=_PATH, help="Where clients of this host connect.")
+@click.option("--control", type=_PATH, help="Where control messages go.")
 @click.option("--number", type=click.IntRange(min=0), default=0, help="Its number in the site.")
 @click.option("--id", "identity", type=click.IntRange(min=1), help="Of this run; else random.")
 @click.option("--scheduler", metavar="NAME", help="Order of requests; else fifo.")
@@ -27,7 +31,14 @@ _PATH = click.Path(path_type=Path)
 @click.option("--aggregation", metavar="BYTES", help="Bytes of one batch at most; else 4 MiB.")
 @click.option("--servers", type=click.IntRange(min=1), help="Storage targets; else 1.")
 @click.option("--stripe-size", metavar="BYTES", help="Bytes on one target in a row; else 1 MiB.")
-@click.option("--tcp", metavar="HOST:PORT", help="Serve clients on other hosts, too; port 0: any.")
+@click.option(
+    "--listen",
+    "--tcp",
+    "tcp",
+    metavar="HOST:PORT",
+    help="Serve clients on other hosts, too; port 0: any.",
+)
+@deployed.controller
 @click.option("--token-file", type=_PATH, help="32 bytes, or 64 hex digits, that they must know.")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="Their files are below it.")
 @click.option("--coherent", is_flag=True, help="The roots are the same on all hosts at all times.")
@@ -36,8 +47,8 @@ _PATH = click.Path(path_type=Path)
 @output.as_json
 def ionode(
     *,
-    data: Path,
-    control: Path,
+    data: Path | None,
+    control: Path | None,
     number: int,
     identity: int | None,
     scheduler: str | None,
@@ -48,6 +59,8 @@ def ionode(
     servers: int | None,
     stripe_size: str | None,
     tcp: str | None,
+    controller: str | None,
+    key_file: Path | None,
     token_file: Path | None,
     roots: tuple[str, ...],
     coherent: bool,
@@ -61,6 +74,11 @@ def ionode(
     Examples:
       penstock ionode --socket /run/io0 --control /run/io0.control
       penstock ionode --socket io0 --control io0.control --scheduler twins --servers 4
+      penstock ionode --listen 10.0.0.2:7100 --controller 10.0.0.1:7000 --key-file site.key \\
+        --root /lustre --number 0
+
+    With --controller it registers with the controller of another host, and comes back to it when
+    the network or the controller was gone; docs/hosts.md is the guide.
 
     One line says that it serves. SIGTERM and SIGINT let it finish what was begun, then end.
     'penstock up' starts I/O nodes together with the controller that uses them.
@@ -74,12 +92,17 @@ def ionode(
         servers=servers,
         stripe_size=_bytes("--stripe-size", stripe_size),
     )
+    remote_controller = deployed.remote(controller, key_file)
+    if remote_controller is not None and tcp is None:
+        raise InputError("--controller needs --listen: jobs of other hosts come over TCP")
+    data, control = _sockets(data, control, number, registers=remote_controller is not None)
     told = IONode(
         socket=data,
         control=control,
+        controller=remote_controller,
         number=number,
         settings=settings,
-        remote=_remote(tcp, token_file, roots, coherent=coherent),
+        remote=_remote(tcp, _token(token_file, remote_controller), roots, coherent=coherent),
         all_users=all_users,
         with_parent=with_parent,
         **({} if identity is None else {"id": identity}),
@@ -105,24 +128,47 @@ def _bytes(option: str, text: str | None) -> int | None:
     return volume
 
 
+def _sockets(
+    data: Path | None, control: Path | None, number: int, *, registers: bool
+) -> tuple[Path, Path]:
+    """Return where the sockets of this host are: as told, or beside those of the user's others."""
+    if data is not None and control is not None:
+        return data, control
+    if not registers:
+        raise InputError("--socket and --control say where the I/O node is; give both")
+    state = State()
+    state.create()
+    own = state.folder / f"remote-{number}"
+    return data or own.with_suffix(".sock"), control or own.with_suffix(".control")
+
+
+def _token(token_file: Path | None, controller: RemoteController | None) -> bytes | None:
+    """Return what clients over TCP must know: as told, or as the site key makes it for a user."""
+    if token_file is None:
+        return None if controller is None else controller.key.token(name_of(os.geteuid()))
+    if controller is not None:
+        raise InputError("with --controller the token comes of --key-file; leave --token-file out")
+    token = token_file.read_bytes()
+    if len(token) == TOKEN_BYTES:
+        return token
+    try:
+        return bytes.fromhex(token.decode("ascii").strip())
+    except ValueError as error:
+        raise InputError(f"{token_file}: no token; it has 32 bytes or 64 hex digits") from error
+
+
 def _remote(
-    tcp: str | None, token_file: Path | None, roots: tuple[str, ...], *, coherent: bool
+    tcp: str | None, token: bytes | None, roots: tuple[str, ...], *, coherent: bool
 ) -> Remote | None:
     if tcp is None:
-        if token_file is not None or roots or coherent:
+        if token is not None or roots or coherent:
             raise InputError("--token-file, --root and --coherent are for clients over --tcp")
         return None
     host, colon, port = tcp.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise InputError(f"--tcp {tcp!r} is not of the form HOST:PORT")
-    if token_file is None:
+    if token is None:
         raise InputError("--tcp needs --token-file: who has the token may open files")
-    token = token_file.read_bytes()
-    if len(token) != TOKEN_BYTES:
-        try:
-            token = bytes.fromhex(token.decode("ascii").strip())
-        except ValueError as error:
-            raise InputError(f"{token_file}: no token; it has 32 bytes or 64 hex digits") from error
     return Remote(
         host=host.strip("[]"),
         port=int(port),

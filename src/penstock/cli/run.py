@@ -10,6 +10,7 @@ from penstock.cli import deployed
 from penstock.errors import InputError
 from penstock.live import runner
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
@@ -32,6 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
     "--json", "as_json", is_flag=True, help="When it ends, say what it moved, on standard error."
 )
 @deployed.state
+@deployed.controller
 def run(
     *,
     command: tuple[str, ...],
@@ -40,6 +42,8 @@ def run(
     require: bool,
     as_json: bool,
     folder: Path | None,
+    controller: str | None,
+    key_file: Path | None,
 ) -> int:
     """Run COMMAND as a job: its data calls on managed files go to I/O nodes.
 
@@ -48,18 +52,21 @@ def run(
       penstock run -- ./simulation input.nml
       penstock run --name checkpoint --io-nodes 2 -- mpiexec -n 4 ./solver
       penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct, but counted
+      penstock run --controller login1:7000 --key-file ~/.penstock.key -- ./solver
 
     The exit status is the command's, 128 and the signal's number if a signal ended it. Signals go
     to the command. Where nothing is up the command is run all the same, plainly, and one line on
-    standard error says so; --require makes that an error.
+    standard error says so; --require makes that an error. With --controller (or
+    $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the controller is on another host.
     """
     state = State(folder)
+    where = deployed.remote(controller, key_file)
     name = _name(command[0]) if name is None else name
     if not _NAME.fullmatch(name):
         raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
     try:
         runner.check(command)
-        outcome = _run(state, command, name, io_nodes, require=require)
+        outcome = _run(state, where, command, name, io_nodes, require=require)
     except runner.CannotRunError as error:
         click.echo(f"penstock: {error}", err=True)
         return error.status
@@ -79,11 +86,18 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
 
 
 def _run(
-    state: State, command: tuple[str, ...], name: str, io_nodes: int | None, *, require: bool
+    state: State,
+    controller: RemoteController | None,
+    command: tuple[str, ...],
+    name: str,
+    io_nodes: int | None,
+    *,
+    require: bool,
 ) -> runner.Outcome:
     try:
-        _check_up(state)
-        return runner.run(state, command, name=name, io_nodes=io_nodes)
+        if controller is None:
+            _check_up(state)
+        return runner.run(state, command, name=name, io_nodes=io_nodes, controller=controller)
     except runner.NoJobError as error:
         if require:
             raise InputError(f"{error}; 'penstock up' brings a deployment up") from error

@@ -85,6 +85,19 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     type=click.IntRange(0, 1000),
     help="Give /metrics series of the K running jobs that wrote most.  [default: 0]",
 )
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Hear jobs and I/O nodes of other hosts there, if they prove the site key.",
+)
+@deployed.key
+@click.option(
+    "--remote-io-nodes",
+    metavar="N",
+    default=0,
+    type=click.IntRange(0, MAP_NODES),
+    help="So many I/O nodes on other hosts, numbered after this host's.  [default: 0]",
+)
 @deployed.state
 @json_option
 def up(
@@ -104,6 +117,9 @@ def up(
     http: str | None,
     token_file: Path | None,
     job_metrics: int,
+    listen: str | None,
+    key_file: Path | None,
+    remote_io_nodes: int,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -115,6 +131,8 @@ def up(
       penstock up --root /scratch --io-nodes 4 --state ./state --scheduler twins
       penstock up --root data --io-nodes 2 --emulate targets=4,rate=100MiB/s
       penstock up --root /scratch --io-nodes 2 --policy set-10 --mode enforce
+      penstock up --root /lustre --io-nodes 0 --remote-io-nodes 2 --listen 10.0.0.1:7000 \\
+        --key-file site.key
     Then:
       penstock run -- ./simulation            an unmodified command as a job
       penstock status                         who moved what through which I/O node
@@ -145,16 +163,22 @@ def up(
         http=http,
         token_file=None if token_file is None else str(token_file.resolve()),
         job_metrics=job_metrics,
+        listen=listen,
+        key_file=None if listen is None or key_file is None else str(key_file.resolve()),
+        remote_io_nodes=remote_io_nodes,
     )
     deployment.checked_tokens()
+    deployment.checked_key()
     with deployed.telling():
         launcher.up(deployment)
         if all_users:  # its I/O nodes' sockets are for all, what else is there is not
             state.folder.chmod(0o711)
         found = launcher.ask(state, wire.Ask(), wire.Status)
     url = state.http.read_text().strip() if http else None
+    where_heard = state.listen.read_text().strip() if listen else None
     if as_json:
         told = {"state": str(state.folder), "roots": deployment.roots, "http": url}
+        told |= {"listen": where_heard}
         emit_json(told | {"io_nodes": found.io_nodes})
         return
     beneath = " on an emulated file system" if emulate else ""
@@ -162,6 +186,8 @@ def up(
     click.echo(f"{serving} {', '.join(deployment.roots)}{beneath}")
     if url:
         click.echo(f"HTTP API at {url}")
+    if where_heard:
+        click.echo(f"on other hosts: penstock run --controller {where_heard} --key-file FILE ...")
     where = f"--state {state.folder} " if folder else ""
     click.echo(f"run a job with: penstock run {where}-- COMMAND")
 

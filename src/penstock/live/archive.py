@@ -1,19 +1,14 @@
 """What the controller's jobs leave in its store, and what it begins a job with."""
 
-import pwd
+import logging
 import time
 
 from penstock.live.jobs import Job, direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.store import EndedJob, Family, Keeper, Knowledge, RunningJob
+from penstock.live.store import EndedJob, Family, Keeper, Knowledge, RunningJob, StoreError
 from penstock.live.turns import Standing
+from penstock.live.users import uid_of
 
-
-def uid_of(user: str) -> int:
-    """Return a user's number; -1: nobody here has this name."""
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except KeyError:
-        return int(user) if user.isdigit() else -1
+log = logging.getLogger("penstock.controller")
 
 
 class Archive:
@@ -24,16 +19,30 @@ class Archive:
         self.unclaimed = {job.id: job for job in keeper.memory.running}
         """Jobs of the controller before, which may come back."""
 
+    async def earlier(self, id: str) -> RunningJob | EndedJob | None:
+        """Return the job that had this id; None: nobody knows of one."""
+        if id in self.unclaimed:
+            return self.unclaimed[id]
+        try:
+            return await self.keeper.find_ended(id)
+        except StoreError as error:
+            log.warning("whose job %s was cannot be told: %s", id, error)
+            return None
+
     def knowledge(self, job: Job) -> Knowledge | None:
         """Return what is known of a job's family."""
         found = self.keeper.recall(_family(job))
         return None if found is None else found.knowledge
 
+    def resumed(self, job: Job, earlier: RunningJob | EndedJob) -> None:
+        """Go on with a job that comes back: what it did before is told once, not twice."""
+        job.began = earlier.began
+        if isinstance(earlier, EndedJob):
+            self.keeper.resumed(earlier)
+
     def began(self, job: Job) -> None:
         """Keep a job that runs, or comes back."""
-        earlier = self.unclaimed.pop(job.id, None)
-        if earlier is not None:
-            job.began = earlier.began
+        self.unclaimed.pop(job.id, None)
         self.progressed(job, None)
 
     def progressed(self, job: Job, standing: Standing | None) -> None:

@@ -1,7 +1,7 @@
 """Which I/O nodes each running job has: decided here, told to jobs elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import InputError, unknown
 from penstock.live.wire import Mapped, Node
@@ -13,6 +13,12 @@ class Assigned:
 
     numbers: tuple[int, ...]
     stripe: int = 0
+    user: str = ""
+    local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
+
+    def reaches(self, node: Node) -> bool:
+        """Say whether the job can go to an I/O node: one of its host, or of its user over TCP."""
+        return self.local if node.transport == "unix" else node.user in ("", self.user)
 
 
 class Assignments:
@@ -24,7 +30,9 @@ class Assignments:
         self._up: dict[int, Node] = {}
         self._jobs: dict[str, Assigned] = {}
 
-    def begin(self, job: str, wanted: int | None = None) -> Mapped:
+    def begin(
+        self, job: str, wanted: int | None = None, *, user: str = "", local: bool = True
+    ) -> Mapped:
         """Give a new job as many I/O nodes as it wants, or all."""
         count = self._io_nodes if wanted is None else wanted
         if not 0 <= count <= self._io_nodes:
@@ -34,7 +42,8 @@ class Assignments:
             for number in assigned.numbers:
                 load[number] += 1
         order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
-        self._jobs[job] = Assigned(numbers=tuple(sorted(order[:count])), stripe=self._stripe)
+        numbers = tuple(sorted(order[:count]))
+        self._jobs[job] = Assigned(numbers=numbers, stripe=self._stripe, user=user, local=local)
         return self.map(job)
 
     def end(self, job: str) -> None:
@@ -54,7 +63,7 @@ class Assignments:
                 )
         if len(set(numbers)) < len(numbers):
             raise InputError("an I/O node is named twice; name it once")
-        self._jobs[job] = Assigned(numbers=tuple(numbers), stripe=stripe)
+        self._jobs[job] = replace(self._jobs[job], numbers=tuple(numbers), stripe=stripe)
         return self.map(job)
 
     def node_up(self, node: Node) -> dict[str, Mapped]:
@@ -70,9 +79,10 @@ class Assignments:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> Mapped:
-        """Return a job's map: those of its I/O nodes that are up."""
+        """Return a job's map: those of its I/O nodes that are up, and that it can go to."""
         assigned = self._jobs[job]
         nodes = [self._up[k] for k in assigned.numbers if k in self._up]
+        nodes = [node for node in nodes if assigned.reaches(node)]
         return Mapped(nodes=nodes, stripe=assigned.stripe)
 
     def numbers(self, job: str) -> tuple[int, ...]:

@@ -9,12 +9,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from penstock.errors import InputError
-from penstock.live import wire
+from penstock.live import site_key, wire
+from penstock.live.site_key import RemoteController, SiteKey
+from penstock.live.tcp import notice_loss
 
 M = TypeVar("M", bound=wire.Message)
 LONGEST_LINE = 1 << 20
 PATIENCE = 5.0
 """Seconds that an answer may take."""
+CONNECTS_WITHIN = 2.0
+"""Seconds for another host to answer at all."""
+SILENCE = 2.0
+"""Seconds without a sign of another host after which a connection is no more: about a lease."""
 
 
 def line(message: wire.Message) -> bytes:
@@ -30,19 +36,55 @@ def parse(text: bytes, kind: Any) -> Any:
         raise ConnectionError(f"what came is no answer: {error}") from error
 
 
-class Channel:
-    """A connection to a Unix socket; a context manager. OSError: the other end is not there."""
+def _connected(where: Path | RemoteController, patience: float) -> socket.socket:
+    if isinstance(where, RemoteController):
+        to = (where.address.host, where.address.port)
+        connection = socket.create_connection(to, min(CONNECTS_WITHIN, patience))
+        notice_loss(connection, SILENCE)
+        return connection
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(patience)
+        connection.connect(str(where))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
-    def __init__(self, path: Path, *, patience: float = PATIENCE) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+class Channel:
+    """A connection to a Unix socket, or to another host's controller; a context manager.
+
+    OSError: the other end is not there, or (PermissionError) has another site key.
+    """
+
+    def __init__(self, where: Path | RemoteController, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._read = b""
+        self._socket = _connected(where, patience)
         try:
             self._socket.settimeout(patience)
-            self._socket.connect(str(path))
+            if isinstance(where, RemoteController):
+                self._prove(where.key)
         except BaseException:
             self._socket.close()
             raise
+
+    def _prove(self, key: SiteKey) -> None:
+        """Prove the site key, and have it proven."""
+        challenge = self.receive(wire.Challenge, self._patience).nonce
+        ours = site_key.nonce()
+        self.send(wire.Proof(nonce=ours, proof=key.proof("client", challenge, ours)))
+        answer = self.receive(wire.Proof | wire.Failed, self._patience)
+        if isinstance(answer, wire.Failed):
+            raise PermissionError(answer.error)
+        if not key.proves("controller", challenge, ours, answer.proof):
+            raise PermissionError("who answers there does not know the site key")
+
+    @property
+    def host(self) -> str:
+        """This host's address, as the other end sees it."""
+        return str(self._socket.getsockname()[0])
 
     def __enter__(self) -> "Channel":
         return self

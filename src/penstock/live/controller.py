@@ -9,10 +9,9 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -22,17 +21,22 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.archive import Archive, uid_of
+from penstock.live.admission import HostsPort
+from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
-from penstock.live.fleet import Fleet, IoNode, StartError
+from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
+from penstock.live.peer import Peer, Refusals, RefusedError
+from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, sign
-from penstock.live.store import Keeper, Store, StoreError
+from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk, ToTheEnd
+from penstock.live.users import uid_of
 from penstock.logbook import LogbookWriter
 from penstock.model import Assign
 
@@ -44,13 +48,15 @@ log = logging.getLogger("penstock.controller")
 
 
 class Controller:
-    """Answers on one Unix socket until it is told to stop."""
+    """Answers on a Unix socket, and to other hosts, until it is told to stop."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.state = State(Path(deployment.state))
         self.surroundings = Surroundings.of(deployment, self.state)
-        self.assignments = Assignments(deployment.io_nodes, stripe=deployment.stripe)
+        self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.key = deployment.checked_key()
+        self.refusals = Refusals()
         self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
         totals = self.archive.keeper.totals
         self.jobs = Jobs(
@@ -62,7 +68,7 @@ class Controller:
         )
         self.governor = Governor(
             deployment.config,
-            io_nodes=deployment.io_nodes,
+            io_nodes=deployment.all_io_nodes,
             tell=self._tell,
             weigh=self._weigh,
             is_direct=lambda job: not self.assignments.map(job).nodes,
@@ -81,7 +87,7 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
         server = await asyncio.get_running_loop().create_unix_server(
-            lambda: ToTheEnd(self._accept), self.state.controller, backlog=4096
+            lambda: ToTheEnd(self._accept_local), self.state.controller, backlog=4096
         )
         self.state.controller.chmod(0o600)
         return server
@@ -123,6 +129,8 @@ class Controller:
     def _node_up(self, node: wire.Node) -> None:
         for job, mapped in self.assignments.node_up(node).items():
             self._push(job, mapped)
+        if self.governor.weighed:
+            self._weigh(self.governor.weighed)
 
     def _node_down(self, number: int) -> None:
         for job, mapped in self.assignments.node_down(number).items():
@@ -155,7 +163,10 @@ class Controller:
         if self.deployment.all_users:
             users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
             weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
-        task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
+        self._do_soon(self._weigh_all(wire.Weigh(weights=weights)))
+
+    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -167,11 +178,19 @@ class Controller:
                 except OSError as error:
                     log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept_local(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self.accept(reader, writer, Peer.of(writer.get_extra_info("socket")))
+
+    async def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer
+    ) -> None:
+        """Hear one connection to its end."""
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        talk = Talk(self, writer)
+        talk = Talk(self, writer, peer)
         try:
             while not self._stopped.is_set() and (text := await reader.readline()):
                 answer = await talk.heard(text)
@@ -185,17 +204,52 @@ class Controller:
             talk.over()
             writer.close()
 
-    def begin(self, begin: wire.Begin, writer: asyncio.StreamWriter) -> tuple[Job, wire.Begun]:
+    def joined(self, link: RemoteLink) -> RemoteLink:
+        """Take an I/O node of another host in."""
+        self.fleet.join(link)
+        self._do_soon(self.fleet.welcome(link))
+        return link
+
+    async def earlier(self, begin: wire.Begin, peer: Peer) -> RunningJob | EndedJob | None:
+        """Return the job that one that comes back was; None: nobody knows of it."""
+        assert begin.resumes is not None
+        running = self.jobs.running.get(begin.resumes)
+        if running is not None and running.begin.user == begin.user:
+            if running.begin.pid != begin.pid:
+                return None
+            # It comes by a new way, and that the old one is broken was not noticed yet.
+            if (writer := self._writers.get(running.id)) is not None:
+                writer.transport.abort()
+            self.end(running, None)
+            running = None
+        earlier = (
+            running.begin if running is not None else await self.archive.earlier(begin.resumes)
+        )
+        if earlier is not None and earlier.user != begin.user:
+            raise RefusedError(f"{peer} cannot resume {begin.resumes}: it is another user's")
+        return earlier if isinstance(earlier, RunningJob | EndedJob) else None
+
+    def begin(
+        self,
+        begin: wire.Begin,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+        earlier: RunningJob | EndedJob | None = None,
+    ) -> tuple[Job, wire.Begun]:
         """Take a job in and give it its I/O nodes."""
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
-        job = self.jobs.begin(begin, time.time())
+        job = self.jobs.begin(begin, time.time(), peer.address)
         try:
-            mapped = self.assignments.begin(job.id, begin.io_nodes)
+            mapped = self.assignments.begin(
+                job.id, begin.io_nodes, user=begin.user, local=peer.is_local
+            )
         except InputError:
             del self.jobs.running[job.id]
             raise
+        if earlier is not None and earlier.id == job.id:
+            self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
         self.governor.started(job, self.archive.knowledge(job))
         self.archive.began(job)
@@ -214,17 +268,21 @@ class Controller:
             mode=self.governor.modes.of(job.begin.user),
             lease=self.governor.lease,
             longest_wait=self.governor.longest_wait,
+            token="" if self.key is None else self.key.token(begin.user).hex(),
         )
 
     def end(self, job: Job, status: int | None) -> None:
         """Let a job go; without a status its connection broke off."""
+        if self.jobs.running.get(job.id) is not job:
+            return  # it came back by another way
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
         standing, known = self.governor.standing(job), self.governor.known(job)
         self.governor.ended(job)
         self.archive.ended(job, standing, None if known is None else known.w_iter)
-        self.state.agent(job.begin.pid).unlink(missing_ok=True)
+        if not job.host:
+            self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
     async def remap(self, remap: wire.Remap) -> None:
@@ -261,52 +319,12 @@ class Controller:
 
     async def status(self) -> wire.Status:
         """Return how things are, the I/O nodes' own measurements included."""
-        io_nodes = await asyncio.gather(*map(self._io_node, self.fleet.io_nodes))
-        forwarded, direct, fail_opens = self.jobs.totals()
-        return wire.Status(
-            site=socket.gethostname(),
-            roots=self.deployment.roots,
-            emulated=self.deployment.emulate,
-            jobs=[job.told(time.time()) | self.governor.told(job.id) for job in self.jobs.all()],
-            io_nodes=list(io_nodes),
-            forwarded_bytes=forwarded,
-            direct_bytes=direct,
-            fail_open_total=fail_opens,
-            policy=self.governor.policy,
-            mode=self.governor.modes.site,
-            modes=self.governor.modes.users,
-            turns=self.governor.turns.turns,
-        )
-
-    async def _io_node(self, io_node: IoNode) -> dict[str, object]:
-        told: dict[str, object] = {
-            "number": io_node.number,
-            "alive": io_node.node is not None,
-            "state": "down" if io_node.given_up else "starting",
-            "pid": None,
-            "id": None,
-            "deaths": io_node.deaths,
-            "jobs": self.assignments.on(io_node.number),
-        }
-        if io_node.node is None:
-            return told
-        told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
-        try:
-            measured = await self.fleet.ask(io_node.number, wire.Measure(), wire.Measured)
-        except TimeoutError:
-            why = f"no answer came within {ANSWERS_WITHIN:g} s"
-            return told | {"state": "not answering", **io_node.silence(why)}
-        except OSError as error:
-            return told | {"state": "not answering", **io_node.silence(reason(error))}
-        if isinstance(measured, wire.Failed):
-            return told | {"state": "not answering", **io_node.silence(measured.error)}
-        plain: dict[str, Any] = msgspec.to_builtins(measured)
-        return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}
+        return await overview(self)
 
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
-        port = _http(deployment)
+        port, hosts = _http(deployment), HostsPort(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
@@ -314,7 +332,8 @@ async def _run(deployment: Deployment, ready: int) -> None:
         _report(ready, wire.Failed(error=str(error)))
         return
     _report(ready, wire.Done())
-    async with server, port(controller):
+    admitting = hosts.serving(controller.accept, controller.refusals)
+    async with server, port(controller), admitting:
         await controller.serve(server)
 
 

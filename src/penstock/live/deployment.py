@@ -13,6 +13,7 @@ from penstock.live import page, wire
 from penstock.live.emulator import Emulation
 from penstock.live.http.address import Address
 from penstock.live.http.tokens import Tokens
+from penstock.live.site_key import SiteKey
 from penstock.live.stripes import StripeMap
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
@@ -40,6 +41,31 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     http: str | None = None  # HOST:PORT of the API; None: there is none
     token_file: str | None = None
     job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # jobs that have metrics of their own
+    listen: str | None = None  # HOST:PORT for other hosts; None: there are none
+    key_file: str | None = None
+    remote_io_nodes: Annotated[int, Meta(ge=0, le=page.MAP_NODES)] = 0  # numbered after the others
+
+    @property
+    def all_io_nodes(self) -> int:
+        """How many I/O nodes there can be, those on other hosts included."""
+        return self.io_nodes + self.remote_io_nodes
+
+    def checked_key(self) -> SiteKey | None:
+        """Return the key of a site of several hosts; InputError: it is ill told."""
+        if self.listen is None:
+            if self.key_file is not None or self.remote_io_nodes:
+                raise InputError(
+                    "--key-file and --remote-io-nodes are for hosts; give --listen too"
+                )
+            return None
+        Address.parse(self.listen, "--listen")
+        if self.key_file is None:
+            raise InputError("--listen needs --key-file: who has no site key is not to be heard")
+        if self.emulate is not None:
+            raise InputError("--emulate is of one host; leave --listen out")
+        if self.all_io_nodes > page.MAP_NODES:
+            raise InputError(f"{self.all_io_nodes} I/O nodes; a site has {page.MAP_NODES} at most")
+        return SiteKey.read(Path(self.key_file))
 
     @property
     def all_users(self) -> bool:

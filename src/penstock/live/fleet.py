@@ -1,4 +1,7 @@
-"""The I/O node processes of a deployment: started, asked, started again when they die, drained."""
+"""The I/O nodes of a deployment: started, asked, started again when they die, drained.
+
+Those on other hosts come by themselves, and are asked on the connection that they keep.
+"""
 
 import asyncio
 import fcntl
@@ -12,8 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, is_stopped, sign
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
@@ -30,18 +35,27 @@ class StartError(Exception):
 class IoNode:
     """One I/O node: its process, and the next one when that dies."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, remote: bool = False) -> None:
         self.number = number
+        self.remote = remote  # on another host: it comes and goes by itself
+        self.link: RemoteLink | None = None
         self.node: wire.Node | None = None  # while it serves
         self.process: asyncio.subprocess.Process | None = None
         self.deaths = 0
         self.given_up = False
         self.answered = 0.0  # when it last did, on the monotonic clock
 
+    @property
+    def absence(self) -> str:
+        """Return the state of one that does not serve."""
+        if self.remote:
+            return "away"
+        return "down" if self.given_up else "starting"
+
     def silence(self, why: str) -> dict[str, object]:
         """Return for how long it has not answered, and why, as far as can be told from here."""
-        assert self.node is not None
-        if is_stopped(self.node.pid):
+        # It may have gone while it was asked.
+        if self.node is not None and not self.remote and is_stopped(self.node.pid):
             why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
         return {"silent_seconds": time.monotonic() - self.answered, "why": why}
 
@@ -58,7 +72,9 @@ class Fleet:
         down: Callable[[int], None],
     ) -> None:
         self.state = State(Path(deployment.state))
-        self.io_nodes = [IoNode(k) for k in range(deployment.io_nodes)]
+        self.io_nodes = [
+            IoNode(k, remote=k >= deployment.io_nodes) for k in range(deployment.all_io_nodes)
+        ]
         self._deployment = deployment
         self._environment = environment
         self._up, self._down = up, down
@@ -67,23 +83,76 @@ class Fleet:
 
     async def start(self) -> None:
         """Return when all serve; StartError: one does not, and none is left running."""
-        tasks = [asyncio.create_task(self._start(io_node)) for io_node in self.io_nodes]
+        tasks = [asyncio.create_task(self._start(io_node)) for io_node in self._own()]
         try:
             await asyncio.gather(*tasks)
         except BaseException:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for io_node in self.io_nodes:
+            for io_node in self._own():
                 await _kill(io_node.process)
             raise
-        self._keepers = [asyncio.create_task(self._keep(io_node)) for io_node in self.io_nodes]
+        self._keepers = [asyncio.create_task(self._keep(io_node)) for io_node in self._own()]
 
     async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
         """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
-        told = await self._ask(number, message, answer, ANSWERS_WITHIN)
-        self.io_nodes[number].answered = time.monotonic()
+        io_node = self.io_nodes[number]
+        if not io_node.remote:
+            told = await self._ask(number, message, answer, ANSWERS_WITHIN)
+        elif io_node.link is not None:
+            told = await io_node.link.ask(message, answer)
+        else:
+            raise ConnectionError(f"I/O node {number} is away")
+        io_node.answered = time.monotonic()
         return told
+
+    def join(self, link: RemoteLink) -> None:
+        """Let an I/O node of another host in; InputError: its number is not free."""
+        number, first = link.node.number, self._deployment.io_nodes
+        if not first <= number < len(self.io_nodes):
+            numbers = f"{first} to {len(self.io_nodes) - 1}"
+            raise InputError(
+                f"there is no I/O node {number} on another host; "
+                + (
+                    f"they are {numbers}"
+                    if self._deployment.remote_io_nodes
+                    else "none is expected"
+                )
+            )
+        before = self.io_nodes[number].link
+        if before is not None and before.node.id != link.node.id:
+            raise InputError(f"I/O node {number} is there already; give another --number")
+        self.leave(before)
+        self.io_nodes[number].link = link
+
+    async def welcome(self, link: RemoteLink) -> None:
+        """Set an I/O node that joined, and tell that it is up."""
+        number = link.node.number
+        try:
+            await self._configure(number)
+        except StartError as error:
+            log.error("%s", error)
+            return
+        io_node = self.io_nodes[number]
+        if io_node.link is link:
+            io_node.node, io_node.answered = link.node, time.monotonic()
+            log.info("I/O node %d serves at %s", number, link.node.address)
+            self._up(link.node)
+
+    def leave(self, link: RemoteLink | None) -> None:
+        """An I/O node of another host, or the way to it, is gone."""
+        if link is None:
+            return
+        link.over()
+        io_node = self.io_nodes[link.node.number]
+        if io_node.link is link:
+            io_node.link = io_node.node = None
+            log.warning("I/O node %d is away", io_node.number)
+            self._down(io_node.number)
+
+    def _own(self) -> list[IoNode]:
+        return [io_node for io_node in self.io_nodes if not io_node.remote]
 
     async def stop(self) -> None:
         """Let all finish what they began, and end them."""
@@ -91,7 +160,7 @@ class Fleet:
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
-        await asyncio.gather(*(self._drain(io_node) for io_node in self.io_nodes))
+        await asyncio.gather(*map(self._drain, self._own()))
 
     async def _start(self, io_node: IoNode) -> None:
         number, identity = io_node.number, secrets.randbits(63) | 1

@@ -85,7 +85,8 @@ class Governor:
         self._slicer = Slicer(self._sliced, self._slice)
         self._teams = Teams()
         self._jobs: dict[JobId, Job] = {}
-        self._weighed: dict[JobId, float] = {}
+        self.weighed: dict[JobId, float] = {}
+        """The weights that I/O nodes were told."""
         self._serial = 0
         self.failures = 0
         """How often the policy raised something."""
@@ -127,7 +128,7 @@ class Governor:
         job.standing = self.told(job.id) | {"doing": job.state, "behind": [], "share": 0.0}
         if self._jobs.pop(job.id, None) is None:
             return
-        self._weighed.pop(job.id, None)
+        self.weighed.pop(job.id, None)
         team = self._teams.of(job.id)
         if team is not None and len(team.members) > 1 and job.id in team.asked:
             cut = wire.PhaseEnded(phase=team.asked[job.id], bytes=0, seconds=0.0, waited=0.0)
@@ -311,10 +312,10 @@ class Governor:
             for team in (self._teams.by_id[id],)
             for member in team.members
         }
-        changed = {job: w for job, w in now.items() if self._weighed.get(job, 1.0) != w}
+        changed = {job: w for job, w in now.items() if self.weighed.get(job, 1.0) != w}
         if changed:
-            self._weighed |= changed
-            self._weigh(dict(self._weighed))
+            self.weighed |= changed
+            self._weigh(dict(self.weighed))
 
     def _wake(self) -> None:
         self._obey(self.turns.woke(time.monotonic()))

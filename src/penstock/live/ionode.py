@@ -23,6 +23,9 @@ import msgspec
 from penstock.errors import InputError, unknown
 from penstock.live import _ionode, page, wire
 from penstock.live.parent import end_with_parent
+from penstock.live.registration import Registration
+from penstock.live.site_key import RemoteController
+from penstock.live.users import name_of
 
 Control = wire.Settings | wire.Weigh | wire.Measure | wire.Drain | wire.Stop
 LONGEST_MESSAGE = 1 << 20
@@ -101,6 +104,7 @@ class IONode:
     id: int = field(default_factory=lambda: secrets.randbits(63) | 1)
     settings: wire.Settings = field(default_factory=wire.Settings)
     remote: Remote | None = None
+    controller: RemoteController | None = None  # of another host, to register with
     all_users: bool = False
     with_parent: bool = False
     connections: int = 4096  # of one job
@@ -150,6 +154,7 @@ class _Process:
             raise InputError(str(error)) from error
         self._end = asyncio.Event()
         self._drained: asyncio.Task[bool] | None = None
+        self._registration: Registration | None = None
 
     async def run(self, announce: Callable[[wire.Node, int], None]) -> int:
         loop = asyncio.get_running_loop()
@@ -171,6 +176,7 @@ class _Process:
             ),
             port,
         )
+        self._register(port)
         await self._end.wait()
         drained = await self._drained if self._drained is not None else True
         server.close()
@@ -191,7 +197,28 @@ class _Process:
         except ValueError as error:
             raise InputError(f"--tcp: {error}") from error
 
+    def _register(self, port: int) -> None:
+        told, loop = self._told, asyncio.get_running_loop()
+        if told.controller is None or told.remote is None:
+            return
+
+        def answer(message: wire.Message) -> wire.Message:
+            return asyncio.run_coroutine_threadsafe(self._answer(message), loop).result()
+
+        node = wire.Node(
+            number=told.number,
+            id=told.id,
+            address=told.remote.host,
+            transport="tcp",
+            port=port,
+            pid=os.getpid(),
+            user=name_of(os.geteuid()),
+        )
+        self._registration = Registration(told.controller, node, answer)
+
     def _begin_drain(self, seconds: float) -> "asyncio.Task[bool]":
+        if self._registration is not None:
+            self._registration.end()
         if self._drained is None:
             self._drained = asyncio.create_task(asyncio.to_thread(self._node.drain, seconds))
             self._drained.add_done_callback(lambda _: self._end.set())
@@ -200,17 +227,24 @@ class _Process:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.CancelledError, ValueError):
             while line := await reader.readline():
-                writer.write(msgspec.json.encode(await self._answer(line)) + b"\n")
+                writer.write(msgspec.json.encode(await self._heard(line)) + b"\n")
                 await writer.drain()
         writer.close()
 
-    async def _answer(self, line: bytes) -> wire.Message:
+    async def _heard(self, line: bytes) -> wire.Message:
         try:
-            return await self._obey(msgspec.json.decode(line, type=Control))
+            message = msgspec.json.decode(line, type=Control)
+        except (ValueError, TypeError) as error:
+            return wire.Failed(error=str(error))
+        return await self._answer(message)
+
+    async def _answer(self, message: wire.Message) -> wire.Message:
+        try:
+            return await self._obey(message)
         except (ValueError, TypeError) as error:
             return wire.Failed(error=str(error))
 
-    async def _obey(self, message: Control) -> wire.Message:
+    async def _obey(self, message: wire.Message) -> wire.Message:
         match message:
             case wire.Settings():
                 self._node.configure(_given(message))

@@ -43,6 +43,7 @@ class Job:
     serial: int
     begin: Begin
     began: float  # seconds since the epoch
+    host: str = ""  # the address of another host; "": the controller's own
     ended: float | None = None
     io_nodes: tuple[int, ...] = ()  # those it had last
     counters: Mapping[str, int] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Job:
             "name": self.begin.name,
             "user": self.begin.user,
             "pid": self.begin.pid,
+            "host": self.host,
             "command": self.begin.command,
             "state": self.state,
             "status": self.status,
@@ -89,16 +91,26 @@ class Jobs:
         self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=forgotten[2])
         self._next = next_serial
 
-    def begin(self, begin: Begin, now: float) -> Job:
+    def begin(self, begin: Begin, now: float, host: str = "") -> Job:
         """Take a job in; its id is its name and a serial number, or the one that it had."""
         name, _, had = (begin.resumes or "").rpartition(".")
         resumes = name == begin.name and had.isdigit() and begin.resumes not in self.running
         serial = int(had) if resumes else self._next()
-        pinned = begin.io_nodes is not None
-        name = f"{begin.name}.{serial}"
-        job = Job(id=name, serial=serial, begin=begin, began=now, pinned=pinned)
+        while f"{begin.name}.{serial}" in self.running:  # one that resumed what nobody knew
+            serial = self._next()
+        job = Job(
+            id=f"{begin.name}.{serial}",
+            serial=serial,
+            begin=begin,
+            began=now,
+            host=host,
+            pinned=begin.io_nodes is not None,
+        )
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
+        if resumes:
+            # Its counters go on from where they were.
+            self._ended = deque((j for j in self._ended if j.id != job.id), maxlen=REMEMBERED)
         self.running[job.id] = job
         return job
 

@@ -6,7 +6,6 @@ controller goes, the job goes on with the map that it has, and comes back to the
 
 import errno
 import os
-import pwd
 import shutil
 import signal
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,8 +20,10 @@ from penstock.live import wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.member import Member
-from penstock.live.page import Pages
+from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.site_key import RemoteController
 from penstock.live.state import State
+from penstock.live.users import name_of
 from penstock.live.witness import Witness
 
 FORWARDED = frozenset(
@@ -103,27 +104,33 @@ def run(
     name: str,
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
+    controller: RemoteController | None = None,
 ) -> Outcome:
-    """Run a command as a job; InputError: the controller refuses it.
+    """Run a command as a job, of another host's controller or this one's.
 
+    InputError: the controller refuses it.
     To be called from the main thread, whose signals go to the command meanwhile.
     """
     begin = wire.Begin(
         name=name,
         pid=os.getpid(),
         command=list(command),
-        user=_user(),
+        user=name_of(os.getuid()),
         io_nodes=io_nodes,
         protocol=wire.PROTOCOL,
         executable=Path(command[0]).name,
     )
+    where = controller or state.controller
     try:
-        controller = Channel(state.controller)
-    except OSError as error:
-        raise NoJobError(f"no controller in {state.folder}: {reason(error)}") from error
-    with controller, ExitStack() as stack:
+        if controller is not None:
+            state.create()  # for the agent's socket
+        channel = Channel(where)
+    except (InputError, OSError) as error:
+        at = f"in {state.folder}" if controller is None else f"at {controller}"
+        raise NoJobError(f"no controller {at}: {reason(error)}") from error
+    with channel, ExitStack() as stack:
         try:
-            begun = controller.ask(begin, wire.Begun)
+            begun = channel.ask(begin, wire.Begun)
         except OSError as error:
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
@@ -136,7 +143,7 @@ def run(
             preload = agent.environment(above=begun.above, below=begun.preload)
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        member = Member(controller, begin, begun, pages, lambda: Channel(state.controller))
+        member = Member(channel, begin, begun, pages, lambda: Channel(where))
         surrounded = os.environ | (environment or {}) | begun.environment | preload
         try:
             pid = _spawn(command, surrounded, before)
@@ -151,16 +158,10 @@ def _pages(begun: wire.Begun) -> Pages:
     return Pages(
         [Path(root) for root in begun.roots],
         job=begun.job,
+        token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
         longest_wait=begun.longest_wait,
         patience=begun.patience,
     )
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 @contextmanager

@@ -41,6 +41,7 @@ class State:
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
         self.http = self.folder / "http"  # the URL of the API, while it is served
+        self.listen = self.folder / "listen"  # where other hosts find the controller
         longest = len(os.fsencode(self.control(999)))
         if longest > LONGEST_PATH:
             raise InputError(
@@ -118,6 +119,7 @@ class State:
                     path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
         self.http.unlink(missing_ok=True)
+        self.listen.unlink(missing_ok=True)
         return left
 
 

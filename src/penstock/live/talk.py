@@ -1,4 +1,4 @@
-"""One connection to the controller: a job's agent, or a person's question."""
+"""One connection to the controller: a job's agent, a person's question, or a remote I/O node."""
 
 import asyncio
 import os
@@ -11,6 +11,9 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.jobs import Job
+from penstock.live.peer import Peer, RefusedError
+from penstock.live.remote_node import RemoteLink
+from penstock.live.store import EndedJob
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
@@ -26,6 +29,7 @@ _TO_CONTROLLER = (
     | wire.Govern
     | wire.Ask
     | wire.Stop
+    | wire.Serving
 )
 
 
@@ -59,15 +63,23 @@ class ToTheEnd(asyncio.StreamReaderProtocol):
 class Talk:
     """One connection: at most one job, which lives as long as the connection does."""
 
-    def __init__(self, controller: "Controller", writer: asyncio.StreamWriter) -> None:
+    def __init__(self, controller: "Controller", writer: asyncio.StreamWriter, peer: Peer) -> None:
         self._controller = controller
         self._writer = writer
+        self._peer = peer
         self._job: Job | None = None
+        self._link: RemoteLink | None = None
 
     async def heard(self, text: bytes) -> wire.Message | None:
         """Return the answer to a line; None: there is none."""
+        if self._link is not None:
+            self._link.heard(text)
+            return None
         try:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except RefusedError as error:
+            self._controller.refusals.note(str(error))
+            return wire.Failed(error=str(error))
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
             return wire.Failed(error=str(error))
 
@@ -76,16 +88,17 @@ class Talk:
         if self._job is not None:
             self._controller.end(self._job, None)
             self._job = None
+        self._controller.fleet.leave(self._link)
 
     async def _do(self, message: Any) -> wire.Message | None:
         match message:
             case wire.Begin():
                 if self._job is not None:
                     raise InputError("this connection has its job; one a connection")
-                self._job, begun = self._controller.begin(message, self._writer)
+                self._job, begun = await self._begin(message)
                 return begun
             case wire.PhaseBegan() | wire.PhaseEnded() | wire.Idle() | wire.Counted():
-                if self._job is not None:
+                if self._job is not None and self._job.state == "running":
                     await self._told(self._job, message)
                 return None
             case wire.Ended():
@@ -94,15 +107,30 @@ class Talk:
                     job.counters = message.counters
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
+            case wire.Serving(node=node):
+                self._peer.check_node()
+                self._link = self._controller.joined(RemoteLink(node, self._writer))
             case wire.Govern():
+                self._peer.check_rule("change a mode")
                 self._controller.governor.govern(message)
             case wire.Remap():
+                self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
             case wire.Ask():
                 return await self._controller.status()
             case wire.Stop():
+                self._peer.check_rule("stop the deployment")
                 await self._controller.stop()
         return wire.Done()
+
+    async def _begin(self, begin: wire.Begin) -> tuple[Job, wire.Begun]:
+        self._peer.check_user(begin.user)
+        earlier = None
+        if begin.resumes is not None:
+            earlier = await self._controller.earlier(begin, self._peer)
+            if isinstance(earlier, EndedJob) and earlier.state != "lost":
+                begin, earlier = msgspec.structs.replace(begin, resumes=None), None
+        return self._controller.begin(begin, self._writer, self._peer, earlier)
 
     async def _told(self, job: Job, message: wire.Message) -> None:
         """Hear what a job tells and no answer is expected to."""

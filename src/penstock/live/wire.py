@@ -15,6 +15,8 @@ from msgspec import Meta
 PROTOCOL = 2
 """Rises with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
+NONCE_BYTES = 32
+Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -29,6 +31,22 @@ class Failed(Message, frozen=True, kw_only=True):
 
 class Done(Message, frozen=True, kw_only=True):
     """The answer where nothing else is to be said."""
+
+
+# Between hosts: who connects over TCP proves the site key before anything else; docs/hosts.md.
+
+
+class Challenge(Message, frozen=True, kw_only=True):
+    """From the controller, first on a connection: a number that was never used. Answer: Proof."""
+
+    nonce: Nonce
+
+
+class Proof(Message, frozen=True, kw_only=True):
+    """That the key is known, of both numbers; the controller answers with its own, or Failed."""
+
+    nonce: Nonce
+    proof: str
 
 
 # To an I/O node, from the controller or a person.
@@ -101,6 +119,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     transport: str = "unix"
     port: int = 0
     pid: int = 0
+    user: str = ""  # over TCP, the only one whose jobs it serves
+
+
+class Serving(Message, frozen=True, kw_only=True):
+    """An I/O node on another host is there, as long as the connection is. Answer: Done.
+
+    From then on the controller asks on this connection, and the I/O node answers in order.
+    """
+
+    node: Node
 
 
 class Begin(Message, frozen=True, kw_only=True):
@@ -133,6 +161,7 @@ class Begun(Message, frozen=True, kw_only=True):
     patience: float = 2.0
     mode: str = "observe"  # or advise, or enforce: only then is its gate ever closed
     lease: float = 2.0  # seconds that its gate may stay closed without a Beat
+    token: str = ""  # in hex: what lets it in at I/O nodes over TCP
 
 
 class Mapped(Message, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Where the HTTP API listens: on this host alone, unless there are tokens."""
+"""Where the controller listens: its HTTP API on this host alone, unless there are tokens."""
 
 import ipaddress
 import re
@@ -18,14 +18,16 @@ class Address:
 
     host: str
     port: int
+    flag: str = "--http"  # what said so
 
     @classmethod
-    def parse(cls, text: str) -> "Address":
-        """Return what `--http` says: HOST:PORT, [IPv6]:PORT, or a port on localhost."""
+    def parse(cls, text: str, flag: str = "--http") -> "Address":
+        """Return what a flag says: HOST:PORT, [IPv6]:PORT, or a port on localhost."""
         found = _ADDRESS.fullmatch(text.strip())
         if found is None or int(found["port"]) > 65535:
-            raise InputError(f"--http {text!r} is no address; give HOST:PORT, or PORT on localhost")
-        return cls(host=(found["host"] or "127.0.0.1").strip("[]"), port=int(found["port"]))
+            raise InputError(f"{flag} {text!r} is no address; give HOST:PORT, or PORT on localhost")
+        host = (found["host"] or "127.0.0.1").strip("[]")
+        return cls(host=host, port=int(found["port"]), flag=flag)
 
     @property
     def is_local(self) -> bool:
@@ -54,16 +56,15 @@ class Address:
             )[0]
             listener = socket.socket(family, kind, protocol)
         except (OSError, UnicodeError) as error:
-            raise InputError(f"--http {self.host}:{self.port}: {reason(error)}") from error
+            raise InputError(f"{self.flag} {self.host}:{self.port}: {reason(error)}") from error
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(where)
             listener.listen(BACKLOG)
         except OSError as error:
             listener.close()
-            raise InputError(
-                f"--http {self.host}:{self.port}: {reason(error)}; give another address or port"
-            ) from error
+            told = f"{self.flag} {self.host}:{self.port}: {reason(error)}"
+            raise InputError(f"{told}; give another address or port") from error
         return listener
 
 

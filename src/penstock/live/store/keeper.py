@@ -119,6 +119,13 @@ class Keeper:
             self._soon.totals = self.totals
             self._put_soon(job.id, job)
 
+    def resumed(self, job: EndedJob) -> None:
+        """Take a job that came back out of the totals: it ends another time."""
+        with self._changed:
+            self.totals = self.totals.minus(job)
+            self._soon.totals = self.totals
+            self._note_soon()
+
     def forget(self, job: str) -> None:
         """Forget a running job as if it had never begun."""
         with self._changed:

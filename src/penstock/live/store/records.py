@@ -124,6 +124,14 @@ class Totals:
             fail_opens=self.fail_opens + job.fail_opens,
         )
 
+    def minus(self, job: EndedJob) -> "Totals":
+        """Return the totals without a job that had not ended after all."""
+        return Totals(
+            forwarded_bytes=max(self.forwarded_bytes - job.forwarded_bytes, 0),
+            direct_bytes=max(self.direct_bytes - job.direct_bytes, 0),
+            fail_opens=max(self.fail_opens - job.fail_opens, 0),
+        )
+
 
 class Families:
     """All knowledge by family, in memory."""
