@@ -178,7 +178,7 @@ class Governor:
         """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
         weights = {
             job: weight if self.mode(self._jobs[job].begin.user) == "enforce" else 1.0
-            for job, weight in self.turns.weights().items()
+            for job, weight in (self._weighed | self.turns.weights()).items()
         }
         changed = {job: w for job, w in weights.items() if self._weighed.get(job, 1.0) != w}
         if changed:

@@ -5,7 +5,7 @@ I/O nodes a job goes through is another question, for the arbiter. No clock and 
 the controller has those.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.ledger import Ledger, decide
@@ -145,7 +145,7 @@ class Turns:
             if phase is not None and phase.admitted is None and not phase.overdue:
                 yield job, phase
 
-    def weights(self) -> Mapping[JobId, float]:
+    def weights(self) -> dict[JobId, float]:
         """Return the weights of those who transfer."""
         return {
             job: standing.phase.weight

@@ -30,7 +30,7 @@ SHORT = 0.25
 FARTHEST, MEAN = 0.15, 0.05
 """The paper's largest and mean difference between machine and simulator."""
 JITTER, DRAWS = 0.01, 20
-"""Phases of a real machine vary: simulations in which they do, by this part, show what that does."""
+"""Phases of a real machine vary: simulations in which they do, by this part, show what it means."""
 LONGEST = 4.0
 """Times a job's work within which all must have ended."""
 
