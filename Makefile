@@ -1,4 +1,4 @@
-# make demo   set everything up, run the main job, leave a report in out/demo
+# make demo   set everything up, run real jobs unmanaged and managed, leave a report in out/demo
 # make test   set everything up, run every check and test
 # make bench  speed, as ratios measured in one run;  make soak  the full sizes
 # make fuzz   hostile clients of an I/O node, CASES of them
@@ -15,6 +15,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
+	rm -rf out/demo  # measured anew each time
 	penstock reproduce demo --out out/demo
 
 test: $(VENV)/ready-test lint
@@ -40,7 +41,7 @@ soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge
 	PENSTOCK_SOAK=30 pytest -n $(CORES) tests/parity
 	PENSTOCK_SOAK=10 pytest -s tests/chaos
-	for study in io-sets io-resources forwarding-policies packs; do \
+	for study in io-sets io-resources forwarding-policies packs live-io-sets live-packs; do \
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
 	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
 

@@ -18,6 +18,8 @@ SLOW = {
     "penstock reproduce forwarding-policies --out forwarding",
     "penstock reproduce io-resources --out io-resources",
     "penstock reproduce packs --out packs",
+    "penstock reproduce live-io-sets --out live",
+    "penstock reproduce live-packs --out live-packs",
 }
 """Much work; tests/studies runs those studies in small."""
 

@@ -97,6 +97,8 @@ class Governor:
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
         self._beat()
         self._reweigh(self.turns.weights())
+        users = {id: job.begin.user for id, job in self._jobs.items()}
+        self._announce({id: 1.0 for id in self.weighed if self.modes.of(users[id]) != "enforce"})
 
     def record(self, logbook: LogbookWriter) -> None:
         """Write down what happens from now on."""
@@ -306,13 +308,17 @@ class Governor:
 
     def _reweigh(self, weights: Mapping[JobId, float]) -> None:
         """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
-        now = {
-            member: weight / len(team.members) if self._is_enforced(id) else 1.0
-            for id, weight in weights.items()
-            for team in (self._teams.by_id[id],)
-            for member in team.members
-        }
-        changed = {job: w for job, w in now.items() if self.weighed.get(job, 1.0) != w}
+        self._announce(
+            {
+                member: weight / len(team.members) if self._is_enforced(id) else 1.0
+                for id, weight in weights.items()
+                for team in (self._teams.by_id[id],)
+                for member in team.members
+            }
+        )
+
+    def _announce(self, weights: Mapping[JobId, float]) -> None:
+        changed = {job: w for job, w in weights.items() if self.weighed.get(job, 1.0) != w}
         if changed:
             self.weighed |= changed
             self._weigh(dict(self.weighed))

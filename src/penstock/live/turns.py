@@ -5,7 +5,7 @@ I/O nodes a job goes through is another question, for the arbiter. No clock and 
 the controller has those.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from penstock.ledger import Ledger, decide
@@ -149,7 +149,7 @@ class Turns:
             if phase is not None and phase.admitted is None and not phase.overdue:
                 yield job, phase
 
-    def weights(self) -> Mapping[JobId, float]:
+    def weights(self) -> dict[JobId, float]:
         """Return the weights of those who transfer."""
         return {
             job: standing.phase.weight

@@ -12,6 +12,7 @@ STUDIES: Mapping[str, str] = {
     "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",
     "live-io-sets": "penstock.studies.live.io_sets:STUDY",
+    "live-packs": "penstock.studies.live.packs:STUDY",
     "packs": "penstock.studies.packs:STUDY",
     "sharing-policies": "penstock.studies.sharing_policies:STUDY",
 }

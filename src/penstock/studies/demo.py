@@ -25,9 +25,9 @@ from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import Measured, measured
 
-SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (5.0, 6.0, 7.0, 8.0, 5.5, 6.5, 7.5, 8.5)
+SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
-SHORT_IO, LONG_IO = 0.04, 0.09
+SHORT_IO, LONG_IO = 0.03, 0.1
 """The part of an iteration that is I/O when a job is alone."""
 WINDOW = (4.0, 30.0)
 """Seconds in which metrics are taken: before, jobs are in step because all began at once."""
@@ -44,11 +44,13 @@ EXPLAINED = {
 
 
 def workload() -> Workload:
-    """Return the jobs."""
-    alpha_io = [SHORT_IO] * len(SHORT) + [LONG_IO] * len(LONG)
-    jobs = periodic([*SHORT, *LONG], alpha_io, horizon=2 * WINDOW[1])
-    jobs.ids = [f"{w:g}s" for w in (*SHORT, *LONG)]
-    return jobs
+    """Return the jobs: one of each short period, two of each long one."""
+    jobs = {f"{w:g}s": (w, SHORT_IO) for w in SHORT}
+    jobs |= {f"{w:g}s-{copy}": (w, LONG_IO) for w in LONG for copy in "ab"}
+    w_iter, alpha_io = zip(*jobs.values(), strict=True)
+    drawn = periodic(w_iter, alpha_io, horizon=2 * WINDOW[1])
+    drawn.ids = list(jobs)
+    return drawn
 
 
 def run_cell(cell: Cell) -> list[dict[str, Value]]:
@@ -145,7 +147,7 @@ class Demo:
         """Return the comparison."""
         rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
         return Findings(
-            title=f"{len(SHORT) + len(LONG)} real jobs, unmanaged and managed "
+            title=f"{len(workload())} real jobs, unmanaged and managed "
             "(measured on an emulated file system)",
             summary="The jobs are processes under 'penstock run' that compute (sleep) and write in "
             "turn. They share one storage target behind one I/O node, whose speed is emulated; "

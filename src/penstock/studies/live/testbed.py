@@ -68,11 +68,13 @@ def measured(
     mode: Mode,
     until: float,
     options: Mapping[str, object] | None = None,
+    in_order: bool = False,
     watch: Callable[[float, wire.Status], object] | None = None,
 ) -> Measured:
     """Run a workload for `until` seconds; jobs finish the phases that they are in by then.
 
-    `watch` is told every few seconds how things are.
+    The controller numbers jobs as they come, and a policy may look at that: `in_order` they are
+    started one after the other. `watch` is told every few seconds how things are.
     """
     with (
         interruptible(),
@@ -99,7 +101,7 @@ def measured(
         stack.callback(controller.wait)
         stack.callback(launcher.down, state)
         plans = [_plan(workload, j, root, folder, until) for j in range(len(workload))]
-        _play(stack, state, plans, until, watch)
+        _play(stack, state, plans, until, in_order=in_order, watch=watch)
         status = launcher.ask(state, wire.Ask(), wire.Status)
         times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
         return Measured(
@@ -151,11 +153,18 @@ def _play(
     state: State,
     plans: Sequence[Path],
     until: float,
+    *,
+    in_order: bool,
     watch: Callable[[float, wire.Status], object] | None,
 ) -> None:
     """Start all jobs, let them go at once when all are ready, and return when all have ended."""
-    jobs = [_start(stack, state, plan) for plan in plans]
-    _await_ready(jobs)
+    jobs = []
+    for plan in plans:
+        jobs.append(_start(stack, state, plan))
+        if in_order:
+            _await_ready(jobs[-1:])
+    if not in_order:
+        _await_ready(jobs)
     zero = time.monotonic() + LEAD
     for job in jobs:
         assert job.stdin is not None
