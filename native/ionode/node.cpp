@@ -264,6 +264,7 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
   auto next = make_scheduler(settings);
   const std::lock_guard lock(mutex_);
   const std::vector<Request*> queued = scheduler_->drain();
+  next->take_over(*scheduler_);
   scheduler_ = std::move(next);
   settings_ = settings;
   stripe_size_ = stripe_size;
@@ -304,9 +305,10 @@ Measurement Node::measure() {
   const std::lock_guard lock(mutex_);
   Measurement measured{counts_,          settings_.scheduler, connections_.size(),
                        sessions_.size(), sessions_.files(),   scheduler_->size(),
-                       {}};
+                       {},               {}};
   for (const auto& [key, group] : sessions_.groups()) {
     measured.groups[public_name(*group)] += group->bytes;
+    measured.in_service[public_name(*group)] += scheduler_->in_service(group->id);
   }
   return measured;
 }

@@ -47,7 +47,8 @@ struct Measurement {
   std::size_t sessions = 0;
   std::size_t files = 0;
   std::size_t queued = 0;
-  std::map<std::string, std::uint64_t> groups;
+  std::map<std::string, std::uint64_t> groups;      // bytes
+  std::map<std::string, std::uint64_t> in_service;  // batches, by group
 };
 
 struct NodeOptions {

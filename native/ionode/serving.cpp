@@ -85,6 +85,7 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
 
   lock.lock();
   --in_service_;
+  scheduler_->served(batch[0]->group);
   if (took >= worth_holding && anticipates(settings_.scheduler)) {
     held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
     returning_ = static_cast<std::uint32_t>(batch.size());

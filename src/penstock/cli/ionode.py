@@ -1,6 +1,7 @@
 """penstock ionode: one I/O node, in the foreground."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -27,6 +28,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--aggregation", metavar="BYTES", help="Bytes of one batch at most; else 4 MiB.")
 @click.option("--servers", type=click.IntRange(min=1), help="Storage targets; else 1.")
 @click.option("--stripe-size", metavar="BYTES", help="Bytes on one target in a row; else 1 MiB.")
+@click.option("--shares", type=click.Choice(["bytes", "concurrency"]), help="Of weights.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve clients on other hosts, too; port 0: any.")
 @click.option("--token-file", type=_PATH, help="32 bytes, or 64 hex digits, that they must know.")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="Their files are below it.")
@@ -47,6 +49,7 @@ def ionode(
     aggregation: str | None,
     servers: int | None,
     stripe_size: str | None,
+    shares: Literal["bytes", "concurrency"] | None,
     tcp: str | None,
     token_file: Path | None,
     roots: tuple[str, ...],
@@ -73,6 +76,7 @@ def ionode(
         aggregation=_bytes("--aggregation", aggregation),
         servers=servers,
         stripe_size=_bytes("--stripe-size", stripe_size),
+        shares=shares,
     )
     told = IONode(
         socket=data,

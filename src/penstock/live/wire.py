@@ -7,7 +7,7 @@ What the data travels in is another thing: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -44,6 +44,7 @@ class Settings(Message, frozen=True, kw_only=True):
     servers: Positive | None = None
     stripe_size: Positive | None = None  # bytes
     depth: Positive | None = None
+    shares: Literal["bytes", "concurrency"] | None = None  # what weights are shares of
 
 
 class Weigh(Message, frozen=True, kw_only=True):
@@ -87,6 +88,7 @@ class Measured(Message, frozen=True, kw_only=True):
     refused: int  # connections and frames
     dropped: int  # requests whose client had gone before they were begun
     groups: dict[str, int] = {}  # bytes by job, named as in Weigh
+    in_service: dict[str, int] = {}  # batches by job
 
 
 # To the controller.
