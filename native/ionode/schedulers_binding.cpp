@@ -98,7 +98,7 @@ NB_MODULE(_schedulers, m) {
             settings.aggregation = aggregation;
             settings.servers = servers;
             settings.io_node = io_node;
-            settings.shares = shares_named(shares);
+            settings.shares = penstock::shares_named(shares);
             new (self) Owning(settings);
           },
           "scheduler"_a, nb::kw_only(), "window"_a = Settings{}.window,
