@@ -32,6 +32,7 @@ bench: $(VENV)/ready-bench
 	python benchmarks/allocation.py
 	python benchmarks/io_resources.py
 	python benchmarks/forwarding.py
+	python benchmarks/shares.py
 
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge

@@ -18,9 +18,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from live.sharing_jobs import MIB, RATE, SharedStorage  # noqa: E402
+from live.sharing_jobs import MIB, RATE, SharedStorage
 
-from penstock.live import wire  # noqa: E402
+from penstock.live import wire
 
 THREADS = {"low": 32, "middle": 64, "high": 128}
 DEPTH = sum(THREADS.values())
@@ -34,7 +34,9 @@ def told(way: str, bandwidths: dict[str, float]) -> None:
     )
     least = bandwidths.get("low", 0.0)
     ratio = ":".join(f"{bandwidth / least:.2f}" for bandwidth in bandwidths.values())
-    print(f"{way:<28} {each}; {ratio}; total {total / RATE:.3f} of {RATE / MIB:g} MiB/s", flush=True)
+    print(
+        f"{way:<28} {each}; {ratio}; total {total / RATE:.3f} of {RATE / MIB:g} MiB/s", flush=True
+    )
 
 
 def compared(way: str, storage: SharedStorage, volume: int, **how: list[wire.Node]) -> None:

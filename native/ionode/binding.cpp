@@ -32,6 +32,8 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
       settings.servers = nb::cast<std::uint32_t>(value);
     } else if (name == "stripe_size") {
       stripe_size = nb::cast<std::uint64_t>(value);
+    } else if (name == "dirty_window") {
+      settings.dirty_window = nb::cast<std::uint64_t>(value);
     } else if (name == "depth") {
       settings.depth = nb::cast<std::uint32_t>(value);
     } else {

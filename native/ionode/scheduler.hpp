@@ -91,6 +91,7 @@ struct Settings {
   std::uint32_t servers = 1;                // storage targets
   std::uint32_t io_node = 0;                // this I/O node's number, for twins' translation
   std::uint32_t depth = 16;                 // batches in service at once
+  std::uint64_t dirty_window = 0;           // bytes of a file ahead of the storage; 0: any
 };
 
 class Scheduler {

@@ -29,6 +29,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--servers", type=click.IntRange(min=1), help="Storage targets; else 1.")
 @click.option("--stripe-size", metavar="BYTES", help="Bytes on one target in a row; else 1 MiB.")
 @click.option("--shares", type=click.Choice(["bytes", "concurrency"]), help="Of weights.")
+@click.option("--dirty-window", metavar="BYTES", help="Of a file; else it is not bounded.")
 @click.option("--tcp", metavar="HOST:PORT", help="Serve clients on other hosts, too; port 0: any.")
 @click.option("--token-file", type=_PATH, help="32 bytes, or 64 hex digits, that they must know.")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="Their files are below it.")
@@ -50,6 +51,7 @@ def ionode(
     servers: int | None,
     stripe_size: str | None,
     shares: Literal["bytes", "concurrency"] | None,
+    dirty_window: str | None,
     tcp: str | None,
     token_file: Path | None,
     roots: tuple[str, ...],
@@ -77,6 +79,7 @@ def ionode(
         servers=servers,
         stripe_size=_bytes("--stripe-size", stripe_size),
         shares=shares,
+        dirty_window=_bytes("--dirty-window", dirty_window),
     )
     told = IONode(
         socket=data,

@@ -209,6 +209,7 @@ class Controller:
             mode=self.governor.mode(job.begin.user),
             lease=self.governor.lease,
             longest_wait=self.governor.longest_wait,
+            dirty_window=self.deployment.config.live.window(),
         )
 
     def end(self, job: Job, status: int | None) -> None:

@@ -45,6 +45,7 @@ class Settings(Message, frozen=True, kw_only=True):
     stripe_size: Positive | None = None  # bytes
     depth: Positive | None = None
     shares: Literal["bytes", "concurrency"] | None = None  # what weights are shares of
+    dirty_window: Annotated[int, Meta(ge=0)] | None = None  # bytes of a file; 0: no bound
 
 
 class Weigh(Message, frozen=True, kw_only=True):
@@ -134,6 +135,7 @@ class Begun(Message, frozen=True, kw_only=True):
     patience: float = 2.0
     mode: str = "observe"  # or advise, or enforce: only then is its gate ever closed
     lease: float = 2.0  # seconds that its gate may stay closed without a Beat
+    dirty_window: int = 0  # bytes of a file that are ahead of the storage while enforced; 0: any
 
 
 class Mapped(Message, frozen=True, kw_only=True):
