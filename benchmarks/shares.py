@@ -3,7 +3,7 @@
     python benchmarks/shares.py [--seconds S]
 
 After IO-SETS, VII-C1 and its Fig. 12 (about 1:2:4, and all of the bandwidth when alone), two ways:
-direct jobs with 32, 64 and 128 writing threads; and jobs of 224 threads each through one I/O node of
+direct jobs with 32, 64 and 128 threads; and jobs of 224 threads each through one I/O node of
 depth 224 with shares=concurrency and weights 1, 2 and 4. Four targets of 16 MiB/s, requests of
 128 KiB. Figures are MiB/s and shares of what all wrote; none of them is a test.
 """

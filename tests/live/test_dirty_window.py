@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from live.real_node import RealNode
-from live.storage import loop_device, need, need_root, small_memory, throttled
+from live.storage import loop_device, need, need_root, remount, small_memory, throttled
 
-from penstock.config import sections
+from penstock.config.sections import LiveSection
 from penstock.errors import InputError
 from penstock.live import page
 from penstock.live.agent import Agent
@@ -148,13 +149,20 @@ def test_fsync_tells_of_an_error_that_the_window_met(tmp_path: Path) -> None:
     need_root()
     need("mkfs.ext4")
     with ExitStack() as stack:
-        # What is below the device is full soon: its writes fail then. A journal would fail, too.
-        below = stack.enter_context(small_memory(tmp_path, size=TOTAL // 2))
+        below = stack.enter_context(small_memory(tmp_path, size=2 * TOTAL))
         device = loop_device(tmp_path, size=64 * MIB, below=below, features="^has_journal")
         mount, _ = stack.enter_context(device)
+        # All is there but the data: only that will fail, and not what an fsync itself writes.
+        with (mount / "data").open("wb") as file:
+            file.write(bytes(TOTAL))
+            os.fsync(file.fileno())
+        os.sync()
+        (image,) = below.iterdir()
+        subprocess.run(["fallocate", "--dig-holes", image], check=True, timeout=PATIENCE)
+        remount(below, f"size={shutil.disk_usage(below).used + WINDOW}")
         with job(mount, tmp_path, "phase", window=WINDOW) as (process, _):
             assert (said(process), said(process)) == ("written", "drained")
-            assert said(process) == str(errno.EIO)
+            assert said(process) == str(errno.ENOSPC)
 
 
 def test_the_window_is_a_word_of_the_control_page() -> None:
@@ -167,10 +175,10 @@ def test_the_window_is_a_word_of_the_control_page() -> None:
 
 @pytest.mark.parametrize(("given", "window"), [(0, 0), ("64 MiB", 64 * MIB), (1 << 30, 1 << 30)])
 def test_configured_windows(given: str | int, window: int) -> None:
-    assert sections.LiveSection(dirty_window=given).window() == window
+    assert LiveSection(dirty_window=given).window() == window
 
 
 @pytest.mark.parametrize("given", ["4 KiB", "2 GiB", -1, "a lot"])
 def test_windows_that_are_none_are_refused(given: str | int) -> None:
     with pytest.raises(InputError, match=r"live\.dirty-window"):
-        sections.LiveSection(dirty_window=given).window()
+        LiveSection(dirty_window=given).window()
