@@ -36,6 +36,7 @@ bench: $(VENV)/ready-bench
 	python benchmarks/controller.py
 	python benchmarks/store.py
 	python benchmarks/periods.py
+	python benchmarks/shares.py
 
 soak: $(VENV)/ready-bench
 	python benchmarks/engine.py --huge

@@ -21,6 +21,7 @@
 #include "process.h"
 #include "real.h"
 #include "streams.h"
+#include "window.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -196,7 +197,10 @@ static size_t length(const struct iovec* pieces, int count) {
     penstock_begin(bytes);                                                                        \
     ssize_t result;                                                                               \
     const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};          \
-    if (!penstock_forward(&call, &result)) result = real->name arguments;                         \
+    if (!penstock_forward(&call, &result)) {                                                      \
+      result = real->name arguments;                                                              \
+      if (kind == PENSTOCK_WRITES && result > 0) penstock_wrote(fd, where, (size_t)result);       \
+    }                                                                                             \
     const int error = errno;                                                                      \
     penstock_end(kind, result);                                                                   \
     errno = error;                                                                                \
@@ -272,9 +276,11 @@ LISTIO(lio_listio64, aiocb64)
   EXPORT int name(int fd) {                                              \
     if (!penstock_managed(fd)) return penstock_real()->name(fd);         \
     penstock_begin(0);                                                   \
-    const int theirs = penstock_forward_sync(fd, data_only);             \
+    int theirs = penstock_forward_sync(fd, data_only);                   \
     int result = penstock_real()->name(fd);                              \
     int error = errno;                                                   \
+    const int late = penstock_late_error(fd);                            \
+    if (theirs == 0) theirs = late;                                      \
     if (result == 0 && theirs != 0) {                                    \
       result = -1;                                                       \
       error = theirs;                                                    \

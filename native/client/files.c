@@ -16,6 +16,7 @@
 #include "descriptor_path.h"
 #include "handles.h"
 #include "process.h"
+#include "window.h"
 
 _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
 
@@ -151,6 +152,7 @@ void penstock_opened(int fd) {
     file->access = (uint32_t)flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_NOATIME);
     file->device = status.st_dev;
     file->inode = status.st_ino;
+    file->dirty = (penstock_dirty){0};
     atomic_store_explicit(&file->direct, false, memory_order_relaxed);
     atomic_store_explicit(&file->references, 1, memory_order_release);
     penstock_count_open();
@@ -173,6 +175,7 @@ penstock_file* penstock_closing(int fd) {
   if (file != NULL) wait_for_pins(fd);
   if (file != NULL && atomic_load(&file->references) == 1 && penstock_enter()) {
     penstock_settle(file, fd);
+    penstock_drain_at_close(file, fd);
     penstock_leave();
   }
   return file;
@@ -197,6 +200,8 @@ void penstock_closed(unsigned first, unsigned last) {
   }
 }
 
+int penstock_highest(void) { return atomic_load_explicit(&highest, memory_order_relaxed); }
+
 void penstock_files_fork(bool begins) {
   if (begins) pthread_mutex_lock(&lock);
   else pthread_mutex_unlock(&lock);
@@ -207,7 +212,12 @@ void penstock_files_forked(void) {
   const int top = atomic_load_explicit(&highest, memory_order_relaxed);
   for (int fd = 0; fd <= top; ++fd) {
     penstock_file* file = atomic_load_explicit(&penstock_files[fd], memory_order_relaxed);
-    if (file != NULL) atomic_store_explicit(&file->references, 0, memory_order_relaxed);
+    if (file != NULL) {
+      atomic_store_explicit(&file->references, 0, memory_order_relaxed);
+      // A thread that is not here may hold it. What the parent wrote is the parent's to wait for.
+      file->dirtying = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+      file->dirty.newest.bytes = file->dirty.before.bytes = 0;
+    }
     atomic_store_explicit(&pins[fd], 0, memory_order_relaxed);
   }
   for (int fd = 0; fd <= top; ++fd) {

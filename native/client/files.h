@@ -3,11 +3,13 @@
 #ifndef PENSTOCK_FILES_H
 #define PENSTOCK_FILES_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "dirty_window.h"
 #include "page.h"
 
 // Descriptors beyond are simply direct and not counted.
@@ -33,6 +35,8 @@ typedef struct penstock_file {
   uint64_t inode;
   _Atomic bool direct;    // an I/O node could not open it
   struct penstock_file* next;  // while it is unused
+  pthread_mutex_t dirtying;    // of `dirty`
+  penstock_dirty dirty;        // what we wrote ourselves
   penstock_handle handle[PENSTOCK_MAP_NODES];
 } penstock_file;
 
@@ -79,6 +83,9 @@ int penstock_path(const penstock_control* page, int fd, char* path, const char**
 
 // Descriptors that were open before this program began: a shell's redirections, a parent's files.
 void penstock_learn_descriptors(void);
+
+// No descriptor above has ever been managed.
+int penstock_highest(void);
 
 // Around fork: nobody is in the middle of changing the list of unused files.
 void penstock_files_fork(bool begins);

@@ -13,6 +13,7 @@
 #include "handles.h"
 #include "process.h"
 #include "real.h"
+#include "window.h"
 
 #define MOST_BYTES 0x7ffff000u  // that one call moves, as in the kernel
 #define KEPT_FLAGS (2 | 4)      // RWF_DSYNC, RWF_SYNC
@@ -132,7 +133,9 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
   if (*by_node) return result;
   if (wanted) penstock_count_failed_open();
   const ssize_t moved = directly(call, done, *bytes, offset);
-  return moved < 0 ? -errno : moved;
+  if (moved < 0) return -errno;
+  if (call->write) penstock_wrote_inside(file, call->fd, (int64_t)offset, (size_t)moved);
+  return moved;
 }
 
 // The whole of a call. Like the kernel's, it stops at the first part that is short or fails.

@@ -22,6 +22,7 @@
 #include "nodes.h"
 #include "real.h"
 #include "streams.h"
+#include "window.h"
 
 static const penstock_control* _Atomic control;
 static penstock_counters* counters;
@@ -231,6 +232,7 @@ EXPORT void penstock_phase_begin(void) {
 EXPORT void penstock_phase_end(void) {
   if (penstock_active() == NULL || penstock_is_stranger()) return;
   const int error = errno;
+  penstock_drain_all();
   atomic_fetch_add_explicit(&counters->phases_ended, 1, memory_order_release);
   knock();
   errno = error;

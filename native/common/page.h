@@ -66,7 +66,7 @@ typedef struct {
   char job[PENSTOCK_JOB_BYTES];   // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
   uint32_t roots;
-  uint32_t reserved;
+  _Atomic uint32_t dirty_window;  // bytes of a file that direct writes are ahead of the storage; 0: any
   penstock_root root[PENSTOCK_ROOTS];
   penstock_map map;
 } penstock_control;

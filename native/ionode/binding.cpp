@@ -20,6 +20,8 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
     const auto name = nb::cast<std::string>(key);
     if (name == "scheduler") {
       settings.scheduler = nb::cast<std::string>(value);
+    } else if (name == "shares") {
+      settings.shares = shares_named(nb::cast<std::string>(value));
     } else if (name == "window") {
       settings.window = static_cast<std::uint64_t>(nb::cast<double>(value) * 1e9);
     } else if (name == "quantum") {
@@ -30,6 +32,8 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
       settings.servers = nb::cast<std::uint32_t>(value);
     } else if (name == "stripe_size") {
       stripe_size = nb::cast<std::uint64_t>(value);
+    } else if (name == "dirty_window") {
+      settings.dirty_window = nb::cast<std::uint64_t>(value);
     } else if (name == "depth") {
       settings.depth = nb::cast<std::uint32_t>(value);
     } else {
@@ -62,6 +66,16 @@ void configure(Node& node, const nb::dict& given) {
   node.configure(settings, stripe_size);
 }
 
+nb::dict by_job(const std::map<std::string, std::uint64_t>& numbers) {
+  nb::dict named;
+  for (const auto& [job, number] : numbers) {
+    // A client may call itself anything.
+    const auto length = static_cast<Py_ssize_t>(job.size());
+    named[nb::steal(PyUnicode_DecodeUTF8(job.data(), length, "replace"))] = number;
+  }
+  return named;
+}
+
 nb::dict measure(Node& node) {
   const Measurement measured = node.measure();
   nb::dict fields;
@@ -82,13 +96,8 @@ nb::dict measure(Node& node) {
   fields["errors"] = counts.errors;
   fields["refused"] = counts.refused;
   fields["dropped"] = counts.dropped;
-  nb::dict groups;
-  for (const auto& [job, bytes] : measured.groups) {
-    // A client may call itself anything.
-    const auto length = static_cast<Py_ssize_t>(job.size());
-    groups[nb::steal(PyUnicode_DecodeUTF8(job.data(), length, "replace"))] = bytes;
-  }
-  fields["groups"] = groups;
+  fields["groups"] = by_job(measured.groups);
+  fields["in_service"] = by_job(measured.in_service);
   return fields;
 }
 

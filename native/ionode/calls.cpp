@@ -42,6 +42,8 @@ void serve_alone(Exchange& exchange) {
     const int descriptor = exchange.open_file->descriptor();
     const bool data = exchange.operation == PENSTOCK_FDATASYNC;
     exchange.result = retried([&] { return data ? ::fdatasync(descriptor) : ::fsync(descriptor); });
+    const int late = exchange.open_file->late_error();
+    if (exchange.result == 0) exchange.result = -late;
     return;
   }
   const iovec vector{exchange.data, exchange.bytes};
@@ -154,9 +156,17 @@ std::shared_ptr<OpenFile> open_file(Exchange& exchange, const Opening& opening) 
       opening.numbers, opening.identity);
 }
 
-void serve(const Batch& batch) {
-  if (batch.size() > 1 && serve_together(batch)) return;
-  for (Request* request : batch) serve_alone(exchange_of(request));
+void serve(const Batch& batch, std::uint64_t dirty_window) {
+  if (batch.size() <= 1 || !serve_together(batch)) {
+    for (Request* request : batch) serve_alone(exchange_of(request));
+  }
+  if (dirty_window == 0 || batch[0]->kind != Kind::write) return;
+  for (Request* request : batch) {
+    const Exchange& exchange = exchange_of(request);
+    if (exchange.result <= 0) continue;
+    const auto written = static_cast<std::uint64_t>(exchange.result);
+    exchange.open_file->wrote(exchange.offset, written, dirty_window);
+  }
 }
 
 // The C library would set the identity of all threads; these set the calling thread's alone.

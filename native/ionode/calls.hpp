@@ -30,7 +30,7 @@ std::shared_ptr<OpenFile> open_file(Exchange& exchange, const Opening& opening);
 
 // Reads, writes or syncs: one call for all of a batch if that succeeds. Each request gets its own
 // result. Batches are what schedulers make them: see scheduler.hpp.
-void serve(const Batch& batch);
+void serve(const Batch& batch, std::uint64_t dirty_window);
 
 // The thread's calls on files are this identity's from now on. Only in a node that serves all users.
 bool assume(const Identity& identity);

@@ -1,12 +1,15 @@
-// Start-time fair queueing over groups (Goyal et al. 1997; SFQ(D), Jin et al. 2004): whose batch is
-// served next, while each group's own scheduler says which.
+// Shares of groups: whose batch is served next, while each group's own scheduler says which. The
+// ready group with the least tag is; what a tag is depends on what is shared.
 //
-// A group's start tag is the virtual time at which it may begin: its finish tag, and at least the
+// Bytes: start-time fair queueing (Goyal et al. 1997; SFQ(D), Jin et al. 2004). A group's start tag is the virtual time at which it may begin: its finish tag, and at least the
 // virtual time at which it became backlogged. The ready group with the least start tag is served;
 // its finish tag is then start + cost / weight, and the virtual time its start. Backlogged groups
 // are so served in proportion to their weights, within one batch each, whatever the batches cost.
 // A group that has requests and is not ready (twins asleep) does not save up: it begins at the
 // virtual time like one that just came.
+//
+// Concurrency (IO-SETS, VII-C1): the tag is batches in service / weight. Of backlogged groups each has
+// calls under way in proportion to its weight, and storage that serves calls alike serves groups so.
 
 #pragma once
 
@@ -32,7 +35,7 @@ class FairQueue final : public Scheduler {
     if (group.waiting == 0) {
       if (group.busy_period != busy_period_) group.finish = 0.0;
       group.busy_period = busy_period_;
-      group.start = std::max(virtual_time_, group.finish);
+      group.tag = concurrency() ? group.load() : std::max(virtual_time_, group.finish);
       line_up(group);
     }
     group.scheduler->add(request);
@@ -48,6 +51,27 @@ class FairQueue final : public Scheduler {
       return batch;
     }
     return {};
+  }
+
+  // A batch that `take` gave is in service no more.
+  void served(std::uint64_t id) {
+    const auto found = groups_.find(id);
+    if (found == groups_.end() || found->second.in_service == 0) return;
+    --found->second.in_service;
+    if (concurrency()) reload(found->second);
+  }
+
+  // What another queue gave and is still in service counts here: for a switch amid requests.
+  void take_over(const FairQueue& before) {
+    for (const auto& [id, group] : before.groups_) {
+      if (group.in_service > 0) group_of(id).in_service = group.in_service;
+    }
+  }
+
+  // Batches in service of a group.
+  std::uint32_t in_service(std::uint64_t id) const {
+    const auto found = groups_.find(id);
+    return found == groups_.end() ? 0 : found->second.in_service;
   }
 
   Time ready_at(Time now) const override {
@@ -76,7 +100,7 @@ class FairQueue final : public Scheduler {
     return all;
   }
 
-  // From its next batch on. A group that nobody weighed has weight 1; giving it forgets the group.
+  // From the next batch on. A group that nobody weighed has weight 1; giving it forgets the group.
   void weigh(std::uint64_t group, double weight) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max()) {
       throw std::invalid_argument("a weight must be a number above zero");
@@ -88,10 +112,11 @@ class FairQueue final : public Scheduler {
     }
     if (const auto found = groups_.find(group); found != groups_.end()) {
       found->second.weight = weight;
+      if (concurrency()) reload(found->second);
     }
   }
 
-  // Groups that it has in memory: those backlogged, and others for a while.
+  // Groups that it has in memory: those backlogged or in service, and others for a while.
   std::size_t groups() const { return groups_.size(); }
 
  private:
@@ -99,10 +124,15 @@ class FairQueue final : public Scheduler {
     std::unique_ptr<Scheduler> scheduler;
     std::size_t waiting = 0;
     double weight = 1.0;
-    double start = 0.0;
+    double tag = 0.0;
     double finish = 0.0;
     std::uint64_t busy_period = 0;  // in which its finish tag counts
+    std::uint32_t in_service = 0;   // batches
+
+    double load() const { return in_service / weight; }
   };
+
+  bool concurrency() const { return settings_.shares == Shares::concurrency; }
 
   Group& group_of(std::uint64_t id) {
     if (last_ != nullptr && last_id_ == id) return *last_;
@@ -125,26 +155,39 @@ class FairQueue final : public Scheduler {
     std::erase_if(groups_, [this](const auto& entry) {
       const Group& group = entry.second;
       const bool passed = group.busy_period != busy_period_ || group.finish <= virtual_time_;
-      return group.waiting == 0 && passed;
+      return group.waiting == 0 && group.in_service == 0 && passed;
     });
     sweep_at_ = std::max<std::size_t>(64, 2 * groups_.size());
     last_ = nullptr;
   }
 
-  // Behind those with the same start tag.
+  // Behind those with the same tag, who have waited for longer.
   void line_up(Group& group) {
     const auto later = std::upper_bound(
-        backlogged_.begin(), backlogged_.end(), group.start,
-        [](double start, const Group* other) { return start < other->start; });
+        backlogged_.begin(), backlogged_.end(), group.tag,
+        [](double tag, const Group* other) { return tag < other->tag; });
     backlogged_.insert(later, &group);
+  }
+
+  // What it has in service, or its weight, has changed.
+  void reload(Group& group) {
+    group.tag = group.load();
+    if (group.waiting == 0 || backlogged_.size() == 1) return;
+    backlogged_.erase(std::find(backlogged_.begin(), backlogged_.end(), &group));
+    line_up(group);
   }
 
   void charge(std::size_t position, const Batch& batch) {
     Group& group = *backlogged_[position];
-    const std::uint64_t cost = CALL + batch.bytes();
-    virtual_time_ = std::max(virtual_time_, group.start);
-    group.finish = virtual_time_ + static_cast<double>(cost) / group.weight;
-    group.start = group.finish;
+    ++group.in_service;
+    if (concurrency()) {
+      group.tag = group.load();
+    } else {
+      const std::uint64_t cost = CALL + batch.bytes();
+      virtual_time_ = std::max(virtual_time_, group.tag);
+      group.finish = virtual_time_ + static_cast<double>(cost) / group.weight;
+      group.tag = group.finish;
+    }
     group.waiting -= batch.size();
     size_ -= batch.size();
     if (backlogged_.size() > 1 || group.waiting == 0) {
@@ -164,7 +207,7 @@ class FairQueue final : public Scheduler {
   Make make_;
   std::unordered_map<std::uint64_t, Group> groups_;
   std::unordered_map<std::uint64_t, double> weights_;
-  std::vector<Group*> backlogged_;  // by start tag
+  std::vector<Group*> backlogged_;  // by tag
   Group* last_ = nullptr;           // of the request before, most often also of the next
   std::uint64_t last_id_ = 0;
   std::size_t sweep_at_ = 64;

@@ -66,7 +66,8 @@ Node::Node(const NodeOptions& options)
       stripe_size_(options.stripe_size),
       stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
       scheduler_(make_scheduler(options.settings)),
-      sessions_(options.limits) {
+      sessions_(options.limits),
+      dirty_window_(options.settings.dirty_window) {
   // A file size limit or a client that went away is an error number, not the end.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
@@ -264,8 +265,10 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
   auto next = make_scheduler(settings);
   const std::lock_guard lock(mutex_);
   const std::vector<Request*> queued = scheduler_->drain();
+  next->take_over(*scheduler_);
   scheduler_ = std::move(next);
   settings_ = settings;
+  dirty_window_ = settings.dirty_window;
   stripe_size_ = stripe_size;
   stripes_ = StripeMap::fixed(stripe_size, settings.servers);
   for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
@@ -304,9 +307,10 @@ Measurement Node::measure() {
   const std::lock_guard lock(mutex_);
   Measurement measured{counts_,          settings_.scheduler, connections_.size(),
                        sessions_.size(), sessions_.files(),   scheduler_->size(),
-                       {}};
+                       {},               {}};
   for (const auto& [key, group] : sessions_.groups()) {
     measured.groups[public_name(*group)] += group->bytes;
+    measured.in_service[public_name(*group)] += scheduler_->in_service(group->id);
   }
   return measured;
 }

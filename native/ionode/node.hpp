@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -47,7 +48,8 @@ struct Measurement {
   std::size_t sessions = 0;
   std::size_t files = 0;
   std::size_t queued = 0;
-  std::map<std::string, std::uint64_t> groups;
+  std::map<std::string, std::uint64_t> groups;      // bytes
+  std::map<std::string, std::uint64_t> in_service;  // batches, by group
 };
 
 struct NodeOptions {
@@ -183,6 +185,7 @@ class Node : public std::enable_shared_from_this<Node> {
   bool started_ = false;
   bool draining_ = false;
   bool stopping_ = false;
+  std::atomic<std::uint64_t> dirty_window_;  // of the settings, for who serves without the lock
   std::uint32_t threads_ = 0;
   std::uint32_t in_service_ = 0;
   Time held_until_ = 0;          // nothing is taken from the scheduler before

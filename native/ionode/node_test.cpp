@@ -141,12 +141,12 @@ void a_batch_is_divided_in_order() {
     exchanges[k].kind = Kind::write;
     batch.push_back(&exchanges[k]);
   }
-  serve(batch);
+  serve(batch, 0);
   ::setrlimit(RLIMIT_FSIZE, &before);
   CHECK(exchanges[0].result == 40 && exchanges[1].result == 40 && exchanges[2].result == 20);
   CHECK(exchanges[3].result == -EFBIG);
   for (Exchange& exchange : exchanges) exchange.kind = Kind::read;
-  serve(batch);
+  serve(batch, 0);
   CHECK(exchanges[2].result == 20 && exchanges[3].result == 0);
   CHECK(data[1][39] == std::byte{2} && data[2][19] == std::byte{3});
 }

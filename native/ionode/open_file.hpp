@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <tuple>
 #include <vector>
 
+#include "dirty_window.h"
 #include "stripe_map.hpp"
 
 namespace penstock {
@@ -86,6 +88,25 @@ class OpenFile {
     return closed == 0 || errno == EINTR ? 0 : -errno;
   }
 
+  // Bytes were written; returns when no more than a window is ahead of the storage.
+  void wrote(std::uint64_t offset, std::uint64_t bytes, std::uint64_t window) {
+    if (window == 0 || (std::get<4>(key_) & (O_DIRECT | O_DSYNC)) != 0) return;
+    const std::lock_guard lock(dirtying_);
+    penstock_dirtied(&dirty_, descriptor_, offset, bytes, window);
+  }
+
+  // The rest of a large file is ahead of the storage no more.
+  void drain() {
+    const std::lock_guard lock(dirtying_);
+    if (!penstock_is_small(&dirty_)) penstock_drain(&dirty_, descriptor_);
+  }
+
+  // Of the storage, found while nobody asked, and to be told by an fsync; 0: none.
+  int late_error() {
+    const std::lock_guard lock(dirtying_);
+    return penstock_told_error(&dirty_);
+  }
+
   int descriptor() const { return descriptor_; }
   std::uint64_t number() const { return number_; }
   const Identity& identity() const { return *identity_; }
@@ -108,6 +129,8 @@ class OpenFile {
   std::shared_ptr<const Identity> identity_;
   const std::optional<StripeMap> layout_;
   std::atomic<std::uint32_t> usual_time_{0};
+  std::mutex dirtying_;
+  penstock_dirty dirty_{};
 };
 
 }  // namespace penstock

@@ -79,14 +79,19 @@ class Batch {
 // As many as one vectored call takes (IOV_MAX of Linux).
 inline constexpr std::size_t LARGEST_BATCH = 1024;
 
+// What groups share by weight.
+enum class Shares : std::uint8_t { bytes, concurrency };
+
 struct Settings {
   std::string scheduler = "fifo";
+  Shares shares = Shares::bytes;
   std::uint64_t window = 1'000'000;         // twins: nanoseconds for one server
   std::uint64_t quantum = 64 << 10;         // hbrr, aioli, mlf: bytes of one file in a row
   std::uint64_t aggregation = 4 << 20;      // bytes that one batch holds at most
   std::uint32_t servers = 1;                // storage targets
   std::uint32_t io_node = 0;                // this I/O node's number, for twins' translation
   std::uint32_t depth = 16;                 // batches in service at once
+  std::uint64_t dirty_window = 0;           // bytes of a file ahead of the storage; 0: any
 };
 
 class Scheduler {
@@ -107,6 +112,9 @@ class Scheduler {
   // Give back all requests, in order of arrival: for a switch to another scheduler.
   virtual std::vector<Request*> drain() = 0;
 };
+
+// By name, or std::invalid_argument.
+Shares shares_named(const std::string& name);
 
 class FairQueue;
 

@@ -52,6 +52,12 @@ std::unique_ptr<FairQueue> make_scheduler(const Settings& settings) {
   throw std::invalid_argument("unknown scheduler '" + settings.scheduler + "'");
 }
 
+Shares shares_named(const std::string& name) {
+  if (name == "bytes") return Shares::bytes;
+  if (name == "concurrency") return Shares::concurrency;
+  throw std::invalid_argument("shares are of bytes or of concurrency, not of '" + name + "'");
+}
+
 const std::vector<std::string>& scheduler_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;

@@ -36,6 +36,7 @@ class Owning {
 
   std::vector<std::uint64_t> take(Time now) { return give_back(queue_->take(now)); }
   std::vector<std::uint64_t> drain() { return give_back(queue_->drain()); }
+  void served(std::uint64_t group) { queue_->served(group); }
   void weigh(std::uint64_t group, double weight) { queue_->weigh(group, weight); }
   std::size_t size() const { return queue_->size(); }
   std::size_t groups() const { return queue_->groups(); }
@@ -89,7 +90,7 @@ NB_MODULE(_schedulers, m) {
           "__init__",
           [](Owning* self, const std::string& scheduler, std::uint64_t window,
              std::uint64_t quantum, std::uint64_t aggregation, std::uint32_t servers,
-             std::uint32_t io_node) {
+             std::uint32_t io_node, const std::string& shares) {
             Settings settings;
             settings.scheduler = scheduler;
             settings.window = window;
@@ -97,14 +98,16 @@ NB_MODULE(_schedulers, m) {
             settings.aggregation = aggregation;
             settings.servers = servers;
             settings.io_node = io_node;
+            settings.shares = penstock::shares_named(shares);
             new (self) Owning(settings);
           },
           "scheduler"_a, nb::kw_only(), "window"_a = Settings{}.window,
           "quantum"_a = Settings{}.quantum, "aggregation"_a = Settings{}.aggregation,
-          "servers"_a = Settings{}.servers, "io_node"_a = Settings{}.io_node)
+          "servers"_a = Settings{}.servers, "io_node"_a = Settings{}.io_node, "shares"_a = "bytes")
       .def("add", &Owning::add, "id"_a, "arrived"_a, "file"_a, "kind"_a, "offset"_a, "bytes"_a,
            "server"_a = 0, "group"_a = 0)
       .def("take", &Owning::take, "now"_a)
+      .def("served", &Owning::served, "group"_a)
       .def("ready_at", &Owning::ready_at, "now"_a)
       .def("drain", &Owning::drain)
       .def("weigh", &Owning::weigh, "group"_a, "weight"_a)

@@ -205,11 +205,61 @@ void groups_are_forgotten() {
     requests.back().group = group;
     queue->add(requests.back());
     if (group % 3 == 2) {
-      while (!queue->take(0).empty()) {
+      for (Batch batch = queue->take(0); !batch.empty(); batch = queue->take(0)) {
+        queue->served(batch.front()->group);
       }
     }
   }
   CHECK(queue->groups() <= 64);
+}
+
+// Backlogged groups have batches in service in proportion to their weights, whatever ends first, and
+// one that is alone has all: |s_f / w_f - s_g / w_g| <= max(1 / w_f, 1 / w_g) once each had its turn.
+void concurrency_follows_weights() {
+  constexpr std::uint32_t depth = 28;
+  const double weight[] = {1.0, 2.0, 4.0};
+  Settings settings;
+  settings.shares = Shares::concurrency;
+  auto queue = make_scheduler(settings);
+  std::mt19937 random(7);
+  std::deque<Request> requests;
+  std::vector<std::uint64_t> serving;
+  const auto take = [&] {
+    const Batch batch = queue->take(0);
+    serving.push_back(batch.front()->group);
+    requests.push_back(at(0, 1 + random() % 60'000));
+    requests.back().group = serving.back();
+    queue->add(requests.back());  // whoever is served asks again
+  };
+  const auto arrive = [&](std::uint64_t group) {
+    queue->weigh(group, weight[group]);
+    for (std::uint32_t k = 0; k < depth; ++k) {
+      requests.push_back(at(0, 1 + random() % 60'000));
+      requests.back().group = group;
+      queue->add(requests.back());
+    }
+  };
+  arrive(0);
+  while (serving.size() < depth) take();
+  CHECK(queue->in_service(0) == depth);
+  arrive(1);
+  arrive(2);
+  for (int step = 0; step < 4000; ++step) {
+    const std::size_t k = random() % serving.size();
+    queue->served(serving[k]);
+    serving.erase(serving.begin() + static_cast<std::ptrdiff_t>(k));
+    if (step == 2000) {  // to another queue amid requests
+      const std::vector<Request*> queued = queue->drain();
+      auto next = make_scheduler(settings);
+      for (std::uint64_t group = 0; group < 3; ++group) next->weigh(group, weight[group]);
+      next->take_over(*queue);
+      for (Request* request : queued) next->add(*request);
+      queue = std::move(next);
+    }
+    take();
+    if (step < 500) continue;
+    CHECK(queue->in_service(0) == 4 && queue->in_service(1) == 8 && queue->in_service(2) == 16);
+  }
 }
 
 // I/O nodes of different numbers serve different servers in every window; each serves them all.
@@ -342,6 +392,7 @@ int main() {
   shares_follow_weights();
   absence_is_not_saved();
   groups_are_forgotten();
+  concurrency_follows_weights();
   io_nodes_do_not_meet();
   batches_fit_into_a_call();
   a_moved_batch_is_empty();

@@ -85,6 +85,7 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
 
   lock.lock();
   --in_service_;
+  scheduler_->served(batch[0]->group);
   if (took >= worth_holding && anticipates(settings_.scheduler)) {
     held_until_ = began + took + std::min<Time>(took / 8, longest_hold);
     returning_ = static_cast<std::uint32_t>(batch.size());
@@ -109,7 +110,7 @@ void Node::serve_for(const Batch& batch) {
     for (Request* request : batch) static_cast<Exchange&>(*request).result = -EPERM;
     return;
   }
-  serve(batch);
+  serve(batch, dirty_window_.load(std::memory_order_relaxed));
 }
 
 void Node::serve_chore(Lock& lock, Exchange& exchange) {
@@ -168,6 +169,7 @@ void Node::close_file(Lock& lock, Exchange& exchange) {
   exchange.result = 0;
   // Calls under way on it keep the file; the last of them closes it.
   if (file.use_count() == 1 && (!options_.all_users || assume(file->identity()))) {
+    file->drain();
     exchange.result = file->close();
   }
   file.reset();

@@ -77,18 +77,20 @@ def statfs_type(directory: Path) -> int:
 
 
 @contextmanager
-def loop_device(directory: Path, *, size: int) -> Iterator[tuple[Path, Path]]:
+def loop_device(
+    directory: Path, *, size: int, below: Path = Path("/dev/shm"), features: str = ""
+) -> Iterator[tuple[Path, Path]]:
     """Mount an ext4 on a loop device in memory; yield the mount and the device."""
     mount = directory / "loop"
     mount.mkdir()
-    image = Path("/dev/shm") / f"penstock-{os.getpid()}-{mount.stat().st_ino}.image"
+    image = below / f"penstock-{os.getpid()}-{mount.stat().st_ino}.image"
     with ExitStack() as stack:
         stack.callback(image.unlink, missing_ok=True)
         with image.open("wb") as file:
             file.truncate(size)
         device = Path(_run("losetup", "--find", "--show", image))
         stack.callback(_run, "losetup", "--detach", device)
-        _run("mkfs.ext4", "-q", device)
+        _run("mkfs.ext4", "-q", *(["-O", features] if features else []), device)
         _run("mount", device, mount)
         stack.callback(_unmount, mount)
         yield mount, device

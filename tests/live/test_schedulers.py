@@ -5,6 +5,7 @@ native/ionode/schedulers_test.cpp.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.live import _schedulers, schedulers
-from penstock.live.fair_queue import FairQueue
+from penstock.live.fair_queue import SHARES, FairQueue
 from penstock.live.schedulers import Request, Settings
 
 GRAIN = 30  # bytes: small multiples meet, overlap and coincide often
@@ -34,12 +35,10 @@ class Native:
             aggregation=told.aggregation,
             servers=told.servers,
             io_node=told.io_node,
+            shares=told.shares,
         )
-        self.weigh, self.ready_at, self.drain = (
-            self.queue.weigh,
-            self.queue.ready_at,
-            self.queue.drain,
-        )
+        self.weigh, self.served = self.queue.weigh, self.queue.served
+        self.ready_at, self.drain = self.queue.ready_at, self.queue.drain
 
     def add(self, r: Request) -> None:
         self.queue.add(r.id, r.arrived, r.file, r.kind, r.offset, r.bytes, r.server, r.group)
@@ -62,6 +61,7 @@ TOLD = st.builds(
     aggregation=st.sampled_from([0, 60, 90, 1000]),
     servers=st.integers(1, 4),
     io_node=st.integers(0, 5),
+    shares=st.sampled_from(SHARES),
 )
 
 
@@ -77,8 +77,8 @@ class Traffic:
     length: int
     seed: int
 
-    def operations(self) -> Iterator[tuple[int, Request | tuple[int, float] | None]]:
-        """Yield the time and what is added, weighed, or, if nothing, taken."""
+    def operations(self) -> Iterator[tuple[int, Request | tuple[int, float] | int | None]]:
+        """Yield the time and what is added, weighed, served (a group), or, if nothing, taken."""
         random, now = Random(self.seed), 0
         for number in range(self.length):
             now += random.choice(self.passed)
@@ -86,7 +86,9 @@ class Traffic:
             if dice < 0.03:
                 weight = random.choice([0.1, 0.5, 1.0, 3.0])
                 yield now, (random.randrange(self.groups), weight)
-            elif dice < 0.5 or number < self.length // 4:
+            elif dice > 0.8:
+                yield now, random.randrange(self.groups)
+            elif dice < 0.45 or number < self.length // 4:
                 kind = random.choice(self.kinds)
                 sized = kind != "sync"
                 yield (
@@ -131,6 +133,9 @@ def test_native_scheduler_does_what_its_twin_does(
             native.add(operation)
             twin.add(operation)
             waiting.append(operation.id)
+        elif isinstance(operation, int):
+            native.served(operation)
+            twin.served(operation)
         elif operation is not None:
             native.weigh(*operation)
             twin.weigh(*operation)
@@ -365,6 +370,25 @@ def test_fair_queue_serves_backlogged_groups_by_weight(implementation: Implement
 
 
 @IMPLEMENTATIONS
+def test_concurrency_is_by_weight_and_whoever_is_alone_has_all(
+    implementation: Implementation,
+) -> None:
+    added = [write(k, bytes=4096 * (1 + k % 5), file=k, group=1) for k in range(28)]
+    queue = queue_of(implementation, "fifo", Settings(shares="concurrency"), added)
+    for group, weight in {1: 1.0, 2: 2.0, 3: 4.0}.items():
+        queue.weigh(group, weight)
+    serving = [queue.take(0)[0] // 1000 + 1 for _ in range(28)]
+    assert serving == [1] * 28, "alone, it is not held back"
+    for group in (1, 2, 3):
+        for k in range(100):
+            queue.add(write(1000 * (group - 1) + k + 28, bytes=4096, file=k, group=group))
+    for _ in range(60):  # those that are in service longest end first
+        queue.served(serving.pop(0))
+        serving.append(queue.take(0)[0] // 1000 + 1)
+    assert Counter(serving) == {1: 4, 2: 8, 3: 16}
+
+
+@IMPLEMENTATIONS
 def test_a_batch_holds_requests_of_one_group_only(implementation: Implementation) -> None:
     added = [write(k, offset=10 * k, bytes=10, group=k // 2) for k in range(4)]
     assert all_batches(queue_of(implementation, "time-order", Settings(), added)) == [
@@ -407,6 +431,10 @@ def test_wrong_settings_are_refused() -> None:
         _schedulers.Scheduler("twin")
     with pytest.raises(InputError, match="did you mean 'twins'"):
         FairQueue("twin", Settings())
+    with pytest.raises(ValueError, match="not of 'byte'"):
+        _schedulers.Scheduler("fifo", shares="byte")
+    with pytest.raises(InputError, match="did you mean 'bytes'"):
+        FairQueue("fifo", Settings(shares="byte"))
     for weight in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="above zero"):
             _schedulers.Scheduler("fifo").weigh(1, weight)

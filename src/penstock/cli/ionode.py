@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -39,6 +40,8 @@ _PATH = click.Path(path_type=Path)
     help="Serve clients on other hosts, too; port 0: any.",
 )
 @deployed.controller
+@click.option("--shares", type=click.Choice(["bytes", "concurrency"]), help="Of weights.")
+@click.option("--dirty-window", metavar="BYTES", help="Of a file; else it is not bounded.")
 @click.option("--token-file", type=_PATH, help="32 bytes, or 64 hex digits, that they must know.")
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="Their files are below it.")
 @click.option("--coherent", is_flag=True, help="The roots are the same on all hosts at all times.")
@@ -58,6 +61,8 @@ def ionode(
     aggregation: str | None,
     servers: int | None,
     stripe_size: str | None,
+    shares: Literal["bytes", "concurrency"] | None,
+    dirty_window: str | None,
     tcp: str | None,
     controller: str | None,
     key_file: Path | None,
@@ -91,6 +96,8 @@ def ionode(
         aggregation=_bytes("--aggregation", aggregation),
         servers=servers,
         stripe_size=_bytes("--stripe-size", stripe_size),
+        shares=shares,
+        dirty_window=_bytes("--dirty-window", dirty_window),
     )
     remote_controller = deployed.remote(controller, key_file)
     if remote_controller is not None and tcp is None:

@@ -139,8 +139,8 @@ def up(
       penstock down
 
     One deployment a state directory: a second 'up' there is refused. Settings of the I/O nodes are
-    io-node.scheduler, .window (time), .quantum and .aggregation (sizes), .servers, .stripe-size
-    and .depth. docs/live.md is the guide.
+    io-node.scheduler, .window (time), .quantum and .aggregation (sizes), .servers, .stripe-size,
+    .depth, .shares (bytes or concurrency) and .dirty-window (a size). docs/live.md is the guide.
     """
     state = State(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
@@ -212,7 +212,7 @@ def _settings(texts: list[str]) -> wire.Settings:
 
 
 def _value(name: str, text: str) -> str | int | float:
-    if name == "scheduler":
+    if name in {"scheduler", "shares"}:
         return text
     if name == "window":
         return units.seconds(text)

@@ -115,6 +115,8 @@ def load(
         loaded.config.simulation.seconds()
     with loaded.blaming("live.lease", "live.max-wait"):
         loaded.config.live.seconds()
+    with loaded.blaming("live.dirty-window"):
+        loaded.config.live.window()
     makers: dict[str, Callable[[], object]] = {
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,

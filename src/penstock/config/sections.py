@@ -189,6 +189,23 @@ class LiveSection(
         str | float, Meta(description="no phase waits longer than this for its turn")
     ] = 30.0
 
+    dirty_window: Annotated[
+        str | int,
+        Meta(description="bytes of a file that a job that is enforced may be ahead of the storage"),
+    ] = 0
+
+    def window(self) -> int:
+        """Return the dirty window in bytes; 0: none."""
+        try:
+            window = round(units.volume(self.dirty_window))
+        except InputError as error:
+            raise InputError(f"live.dirty-window: {error}") from error
+        if window and not 64 << 10 <= window <= 1 << 30:
+            raise InputError(
+                f"live.dirty-window is {self.dirty_window}; give 64 KiB to 1 GiB, or 0"
+            )
+        return window
+
     def seconds(self) -> tuple[float, float]:
         """Return the lease and the longest wait."""
         found = []

@@ -269,6 +269,7 @@ class Controller:
             lease=self.governor.lease,
             longest_wait=self.governor.longest_wait,
             token="" if self.key is None else self.key.token(begin.user).hex(),
+            dirty_window=self.deployment.config.live.window(),
         )
 
     def end(self, job: Job, status: int | None) -> None:

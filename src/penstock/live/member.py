@@ -116,8 +116,13 @@ class Member:
         """Be a job as the controller says, the first one or one that came after it."""
         self._mode, self._lease, self._longest = begun.mode, begun.lease, begun.longest_wait
         self._beaten = time.monotonic()
+        self._dirty_window = begun.dirty_window
         self._pages.assign(begun.nodes, stripe=begun.stripe)
+        self._bound_dirty()
         self._gate(open_=self._mode != "enforce")
+
+    def _bound_dirty(self) -> None:
+        self._pages.bound_dirty(self._dirty_window if self._mode == "enforce" else 0)
 
     def _gate(self, *, open_: bool) -> None:
         if open_:
@@ -272,6 +277,7 @@ class Member:
 
     def _beat(self, now: float, mode: str) -> None:
         was, self._mode, self._beaten = self._mode, mode, now
+        self._bound_dirty()
         transfers = self._phase is not None and (self._phase.turn or self._phase.overdue)
         if mode != "enforce":
             if was == "enforce":

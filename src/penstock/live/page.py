@@ -24,7 +24,7 @@ ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
 MAP_NODES, JOB_BYTES, TOKEN_BYTES, ADDRESS_BYTES = 64, 64, 32, 108
 _HEAD = struct.Struct("<8sII")
 _CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS = 16, 24, 28, 32, 40
-_PATIENCE, _JOB, _TOKEN, _ROOTS = 48, 56, 120, 152
+_PATIENCE, _JOB, _TOKEN, _ROOTS, _DIRTY_WINDOW = 48, 56, 120, 152, 156
 _FIRST_ROOT, _ROOT = 160, struct.Struct(f"<II{ROOT_BYTES}s")
 _MAP_VERSION = _FIRST_ROOT + ROOTS * _ROOT.size
 _MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
@@ -185,6 +185,10 @@ class Pages:
         self._halves[_MAP_COUNT // 4] = len(packed)
         self._words[_MAP_STRIPE // 8] = stripe
         self._halves[_MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
+
+    def bound_dirty(self, window: int) -> None:
+        """Let direct writes run ahead of the storage by so many bytes a file; 0: by any number."""
+        self._halves[_DIRTY_WINDOW // 4] = window
 
     def close_gate(self, seconds: float) -> None:
         """Let large data calls wait, for at most so long: the gate opens by itself."""

@@ -47,6 +47,7 @@ class Settings:
     aggregation: int = 4 << 20
     servers: int = 1
     io_node: int = 0
+    shares: str = "bytes"  # or concurrency: what the fair queue shares
 
 
 Batch = list[Request]

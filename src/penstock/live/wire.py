@@ -7,7 +7,7 @@ What the data travels in is another thing: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -62,6 +62,8 @@ class Settings(Message, frozen=True, kw_only=True):
     servers: Positive | None = None
     stripe_size: Positive | None = None  # bytes
     depth: Positive | None = None
+    shares: Literal["bytes", "concurrency"] | None = None  # what weights are shares of
+    dirty_window: Annotated[int, Meta(ge=0)] | None = None  # bytes of a file; 0: no bound
 
 
 class Weigh(Message, frozen=True, kw_only=True):
@@ -105,6 +107,7 @@ class Measured(Message, frozen=True, kw_only=True):
     refused: int  # connections and frames
     dropped: int  # requests whose client had gone before they were begun
     groups: dict[str, int] = {}  # bytes by job, named as in Weigh
+    in_service: dict[str, int] = {}  # batches by job
 
 
 # To the controller.
@@ -162,6 +165,7 @@ class Begun(Message, frozen=True, kw_only=True):
     mode: str = "observe"  # or advise, or enforce: only then is its gate ever closed
     lease: float = 2.0  # seconds that its gate may stay closed without a Beat
     token: str = ""  # in hex: what lets it in at I/O nodes over TCP
+    dirty_window: int = 0  # bytes of a file that are ahead of the storage while enforced; 0: any
 
 
 class Mapped(Message, frozen=True, kw_only=True):

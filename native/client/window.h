@@ -1,0 +1,23 @@
+// Direct writes run ahead of the storage by a bounded window, where the control page says so.
+
+#ifndef PENSTOCK_WINDOW_H
+#define PENSTOCK_WINDOW_H
+
+#include "files.h"
+
+// The program wrote so many bytes itself, at an offset or PENSTOCK_AT_POSITION. errno stays.
+void penstock_wrote(int fd, int64_t at, size_t bytes);
+
+// The same from inside, of a file that is held.
+void penstock_wrote_inside(penstock_file* file, int fd, int64_t at, size_t bytes);
+
+// From inside: the descriptor is the file's last. What is large has reached the storage after it.
+void penstock_drain_at_close(penstock_file* file, int fd);
+
+// Waits until the storage has what was written to all files that are open.
+void penstock_drain_all(void);
+
+// The error of the storage that a wait found and no fsync has told; 0: none.
+int penstock_late_error(int fd);
+
+#endif

@@ -1,0 +1,73 @@
+// A bounded dirty window of one open file: what a page cache holds of it is written while more comes.
+//
+// Whenever half a window has been written to the file, the storage is given that half, and the half
+// before it is waited for: no more than a window is dirty, and whoever writes does so at the storage's
+// rate. Whoever uses it has one thread in it at a time: a second one's data would be beside the window.
+//
+// The kernel tells an error of writing back once an open file, and a wait is told it too: it is kept
+// for the next fsync, which would otherwise say that all is well.
+
+#ifndef PENSTOCK_DIRTY_WINDOW_H
+#define PENSTOCK_DIRTY_WINDOW_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PENSTOCK_SMALL_FILE (UINT64_C(64) << 10)  // whose close does not wait for the storage
+
+typedef struct {
+  uint64_t from, to;
+  uint64_t bytes;  // written to it; fewer than to - from where there are gaps
+} penstock_span;
+
+typedef struct {
+  penstock_span newest;  // not yet given to the storage
+  penstock_span before;  // given, and not yet waited for
+  int error;             // of the storage, not yet told to anybody
+} penstock_dirty;
+
+enum { PENSTOCK_START = 2, PENSTOCK_WAIT = 1 | 2 | 4 };  // flags of sync_file_range
+
+static inline void penstock_flush_span(penstock_dirty* dirty, int fd, const penstock_span* span, unsigned how) {
+  if (span->bytes == 0) return;
+  const long result = syscall(SYS_sync_file_range, fd, span->from, span->to - span->from, how);
+  // Others tell of the call, not of the data: a file system that cannot do this.
+  if (result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) dirty->error = errno;
+}
+
+// So many bytes were written at an offset.
+static inline void penstock_dirtied(penstock_dirty* dirty, int fd, uint64_t at, uint64_t bytes, uint64_t window) {
+  penstock_span* newest = &dirty->newest;
+  if (newest->bytes == 0 || at < newest->from) newest->from = at;
+  if (newest->bytes == 0 || at + bytes > newest->to) newest->to = at + bytes;
+  newest->bytes += bytes;
+  if (newest->bytes < window / 2) return;
+  penstock_flush_span(dirty, fd, newest, PENSTOCK_START);
+  penstock_flush_span(dirty, fd, &dirty->before, PENSTOCK_WAIT);
+  dirty->before = *newest;
+  newest->bytes = 0;
+}
+
+// The rest of it, too.
+static inline void penstock_drain(penstock_dirty* dirty, int fd) {
+  penstock_flush_span(dirty, fd, &dirty->newest, PENSTOCK_START);
+  penstock_flush_span(dirty, fd, &dirty->before, PENSTOCK_WAIT);
+  penstock_flush_span(dirty, fd, &dirty->newest, PENSTOCK_WAIT);
+  dirty->before.bytes = dirty->newest.bytes = 0;
+}
+
+static inline bool penstock_is_small(const penstock_dirty* dirty) {
+  return dirty->newest.bytes + dirty->before.bytes < PENSTOCK_SMALL_FILE;
+}
+
+// The error that an fsync is to tell, once; 0: none.
+static inline int penstock_told_error(penstock_dirty* dirty) {
+  const int error = dirty->error;
+  dirty->error = 0;
+  return error;
+}
+
+#endif
