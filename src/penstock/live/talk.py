@@ -128,7 +128,8 @@ class Talk:
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
-            if isinstance(earlier, EndedJob) and earlier.state != "lost":
+            ended = isinstance(earlier, EndedJob) and earlier.state != "lost"
+            if earlier is None or ended:  # an id that it cannot have had is not given to it
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 
