@@ -26,9 +26,9 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
     "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
+    "key": ("penstock.cli.key:key", "Make a site key, for deployments of several hosts."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),
-    "key": ("penstock.cli.key:key", "Make a site key, for deployments of several hosts."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ class Controller:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
         server = await asyncio.start_unix_server(
-            self._accept_local, self.state.controller, limit=channel.LONGEST_LINE
+            self._accept, self.state.controller, limit=channel.LONGEST_LINE
         )
         self.state.controller.chmod(0o600)
         return server
@@ -153,10 +153,7 @@ class Controller:
             job.io_nodes = self.assignments.numbers(assign.job)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
-        self._do_soon(self._weigh_all(wire.Weigh(weights=weights)))
-
-    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(self._weigh_all(wire.Weigh(weights=weights)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -168,9 +165,7 @@ class Controller:
                 except OSError as error:
                     log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
 
-    async def _accept_local(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self.accept(reader, writer, Peer.of(writer.get_extra_info("socket")))
 
     async def accept(
@@ -197,7 +192,9 @@ class Controller:
     def joined(self, link: RemoteLink) -> RemoteLink:
         """Take an I/O node of another host in."""
         self.fleet.join(link)
-        self._do_soon(self.fleet.welcome(link))
+        task = asyncio.get_running_loop().create_task(self.fleet.welcome(link))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return link
 
     async def earlier(self, begin: wire.Begin, peer: Peer) -> RunningJob | EndedJob | None:

@@ -95,11 +95,10 @@ class Jobs:
         name, _, had = (begin.resumes or "").rpartition(".")
         resumes = name == begin.name and had.isdigit() and begin.resumes not in self.running
         serial = int(had) if resumes else self._next()
-        while f"{begin.name}.{serial}" in self.running:  # one that resumed what nobody knew
-            serial = self._next()
-        job = Job(id=f"{begin.name}.{serial}", serial=serial, begin=begin, began=now, host=host)
+        job = Job(id=f"{begin.name}.{serial}", serial=serial, begin=begin, began=now)
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
+        job.host = host
         if resumes:
             # Its counters go on from where they were.
             self._ended = deque((j for j in self._ended if j.id != job.id), maxlen=REMEMBERED)

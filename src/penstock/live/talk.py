@@ -67,7 +67,7 @@ class Talk:
                 self._job, begun = await self._begin(message)
                 return begun
             case wire.PhaseBegan() | wire.PhaseEnded() | wire.Counted():
-                if self._job is not None and self._job.state == "running":
+                if self._job is not None:
                     await self._told(self._job, message)
                 return None
             case wire.Ended():
@@ -97,12 +97,15 @@ class Talk:
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
-            if isinstance(earlier, EndedJob) and earlier.state != "lost":
+            ended = isinstance(earlier, EndedJob) and earlier.state != "lost"
+            if earlier is None or ended:  # an id that it cannot have had is not given to it
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 
     async def _told(self, job: Job, message: wire.Message) -> None:
         """Hear what a job tells and no answer is expected to."""
+        if job.state != "running":
+            return  # it came back by another way
         match message:
             case wire.PhaseBegan():
                 self._controller.governor.phase_began(job, message)
