@@ -14,11 +14,16 @@ import pytest
 from live.real_node import RealNode
 from live.storage import loop_device, need, need_root, remount, small_memory, throttled
 
+from penstock.config import Config
 from penstock.config.sections import LiveSection
 from penstock.errors import InputError
-from penstock.live import page
+from penstock.live import launcher, page, wire
 from penstock.live.agent import Agent
+from penstock.live.channel import Channel
+from penstock.live.deployment import Deployment
+from penstock.live.member import Member
 from penstock.live.page import Pages
+from penstock.live.state import State
 
 __all__ = ["throttled"]
 Throttled = Callable[[int], AbstractContextManager[Path]]
@@ -165,12 +170,42 @@ def test_fsync_tells_of_an_error_that_the_window_met(tmp_path: Path) -> None:
             assert said(process) == str(errno.ENOSPC)
 
 
-def test_the_window_is_a_word_of_the_control_page() -> None:
-    with Pages([Path("/tmp")]) as pages:
+def window_of(pages: Pages) -> int:
+    return int.from_bytes(os.pread(pages.control_fd, 4, 156), "little")
+
+
+def test_the_window_is_a_word_of_the_control_page(tmp_path: Path) -> None:
+    with Pages([tmp_path]) as pages:
+        assert window_of(pages) == 0
         pages.bound_dirty(WINDOW)
-        control = os.pread(pages.control_fd, 160, 0)
-        assert int.from_bytes(control[156:160], "little") == WINDOW
-        assert page.VERSION == 3, "it was reserved, and zero, before"
+        assert window_of(pages) == WINDOW
+    assert page.VERSION == 3, "it was reserved, and zero, before"
+
+
+def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
+    """And no longer: who switches enforcement off gets today's writes back."""
+    state, root = State(tmp_path / "state"), tmp_path / "root"
+    root.mkdir()
+    config = Config(live=LiveSection(mode="enforce", dirty_window="4 MiB"))
+    with ExitStack() as stack:
+        stack.callback(launcher.down, state)
+        launcher.up(
+            Deployment(state=str(state.folder), roots=[str(root)], io_nodes=0, config=config)
+        )
+        begin = wire.Begin(
+            name="job", pid=os.getpid(), command=["job"], user="me", protocol=wire.PROTOCOL
+        )
+        controller = stack.enter_context(Channel(state.controller))
+        begun = controller.ask(begin, wire.Begun)
+        pages = stack.enter_context(Pages([root], job=begun.job))
+        member = Member(controller, begin, begun, pages)
+        for mode, window in (("enforce", WINDOW), ("observe", 0), ("enforce", WINDOW)):
+            launcher.ask(state, wire.Govern(mode=mode), wire.Done)
+            deadline = time.monotonic() + PATIENCE
+            while window_of(pages) != window:
+                assert time.monotonic() < deadline, mode
+                time.sleep(0.01)
+        member.end(0)
 
 
 @pytest.mark.parametrize(("given", "window"), [(0, 0), ("64 MiB", 64 * MIB), (1 << 30, 1 << 30)])
