@@ -210,3 +210,21 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> 
 def measured(requests: int) -> wire.Measured:
     fields = {f.name: 0 for f in msgspec.structs.fields(wire.Measured) if f.type is int}
     return wire.Measured(scheduler="fifo", **(fields | {"requests": requests}))
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"listen": "127.0.0.1:0"}, "--listen needs --key-file"),
+        ({"listen": "nowhere", "key_file": "key"}, "no address"),
+        ({"listen": "127.0.0.1:0", "key_file": "no-such-key"}, "No such file"),
+        ({"remote_io_nodes": 1}, "give --listen"),
+        ({"listen": "127.0.0.1:0", "key_file": "key", "emulate": "targets=1"}, "of one host"),
+        ({"listen": "127.0.0.1:0", "key_file": "key", "remote_io_nodes": 64}, "64 at most"),
+    ],
+)
+def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
+    told: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InputError, match=why):
+        Deployment(state="state", roots=["root"], io_nodes=1, **told).checked_key()
