@@ -1,6 +1,7 @@
 """Weights that I/O nodes are told are those of all jobs, and only where turns are enforced."""
 
 from collections.abc import Mapping
+from itertools import count
 
 import pytest
 
@@ -23,9 +24,10 @@ class Site:
             io_nodes=1,
             tell=lambda _, __: None,
             weigh=lambda weights: setattr(self, "weights", weights),
+            is_direct=lambda _: False,
             assign=lambda _: None,
         )
-        self._jobs = Jobs()
+        self._jobs = Jobs(count(1).__next__)
         self._phases = 0
 
     def job(self, name: str) -> str:

@@ -29,6 +29,11 @@ class Archive:
             log.warning("whose job %s was cannot be told: %s", id, error)
             return None
 
+    def may_be(self, id: str) -> bool:
+        """Say whether an earlier controller can have given this id away."""
+        number = id.rpartition(".")[2]
+        return number.isdigit() and int(number) <= self.keeper.memory.serial
+
     def knowledge(self, job: Job) -> Knowledge | None:
         """Return what is known of a job's family."""
         found = self.keeper.recall(_family(job))

@@ -129,7 +129,9 @@ class Talk:
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
             ended = isinstance(earlier, EndedJob) and earlier.state != "lost"
-            if earlier is None or ended:  # an id that it cannot have had is not given to it
+            # One that began just before the controller was killed may not have been kept.
+            unheard = earlier is None and not self._controller.archive.may_be(begin.resumes)
+            if ended or unheard:  # an id that it cannot have had is not given to it
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 

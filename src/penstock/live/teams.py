@@ -63,13 +63,14 @@ class Teams:
         """Take a member in; say whether it is the first of its team."""
         key = (begin.user, begin.team or "")
         team = self._named.get(key) if begin.team else None
+        first = team is None
         if team is None:
             team = self.by_id[member] = Team(member)
             if begin.team:
                 self._named[key] = team
         team.members.add(member)
         self._of[member] = team
-        return team.id == member
+        return first
 
     def leave(self, member: JobId) -> Team | None:
         """Let a member go; return its team if it was the last."""
