@@ -19,12 +19,20 @@ from penstock.live.state import State
 
 @click.command(short_help="Keep the pages of a node's jobs, for a batch system.")
 @deployed.state
+@deployed.controller
 @run
 @click.option("--grace", default="60 s", help="Without a process so long: Slurm is asked.")
 @click.option("--reap-every", default=f"{REAPED_EVERY:g} s", help="How often to look for them.")
 @json_option
 def agent(
-    *, folder: Path | None, run_folder: Path | None, grace: str, reap_every: str, as_json: bool
+    *,
+    folder: Path | None,
+    controller: str | None,
+    key_file: Path | None,
+    run_folder: Path | None,
+    grace: str,
+    reap_every: str,
+    as_json: bool,
 ) -> None:
     """Keep the shared pages of all jobs of this node until told to end.
 
@@ -32,6 +40,7 @@ def agent(
     Examples:
       penstock agent --state /var/lib/penstock
       penstock agent --state ./state --run ./agent --grace '5 min'
+      penstock agent --controller io1:7788 --key-file /etc/penstock/key
 
     Slurm's prolog hands it a job, its epilog takes it back ('penstock slurm'). As root it keeps
     every user's jobs, else its own user's. One line says that it serves; SIGTERM and SIGINT end it,
@@ -41,7 +50,8 @@ def agent(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     where = folder_of(run_folder)
     reaper = Reaper(in_queue, grace=units.seconds(grace))
-    told = NodeAgent(where, State(folder), gone=reaper, reaped_every=units.seconds(reap_every))
+    there = deployed.remote(controller, key_file) or State(folder).controller
+    told = NodeAgent(where, there, gone=reaper, reaped_every=units.seconds(reap_every))
 
     def announce() -> None:
         if as_json:

@@ -11,6 +11,7 @@ import shutil
 import signal
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 
@@ -18,7 +19,8 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
 from penstock.live.adoption import Adopt, Adopted, Folder, List, Listed, Release
-from penstock.live.state import State, holding, sign
+from penstock.live.site_key import RemoteController
+from penstock.live.state import holding, sign
 from penstock.live.tenant import Tenant
 
 HEARS_WITHIN = 5.0
@@ -39,14 +41,14 @@ class NodeAgent:
     def __init__(
         self,
         folder: Folder,
-        state: State,
+        controller: Path | RemoteController,
         *,
         gone: Callable[[Collection[str]], list[str]] = lambda _: [],
         reaped_every: float = REAPED_EVERY,
     ) -> None:
         self.folder = folder
         self.tenants: dict[str, Tenant] = {}
-        self._state = state
+        self._controller = controller
         self._gone = gone
         self._reaped_every = reaped_every
         self._locks = [asyncio.Lock() for _ in range(64)]  # a job's messages one after the other
@@ -113,7 +115,7 @@ class NodeAgent:
                 tenant = None
             if tenant is None:
                 folder = self.folder.job(adopt.job)
-                tenant = await asyncio.to_thread(Tenant, adopt, self._state, folder)
+                tenant = await asyncio.to_thread(Tenant, adopt, self._controller, folder)
                 self.tenants[adopt.job] = tenant
                 log.info("job %s of %s adopted", adopt.job, adopt.user)
             tenant.nodes.add(adopt.node)

@@ -13,8 +13,8 @@ from penstock.live.adoption import Adopt
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.member import Member
-from penstock.live.page import Pages
-from penstock.live.state import State
+from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.site_key import RemoteController
 
 CONTROLLER_WITHIN = 5.0
 """Seconds for the controller to take a job in. A hook does not wait so long: tasks that begin later
@@ -27,11 +27,11 @@ class Tenant:
     InputError: the controller refuses it. OSError: it cannot be asked.
     """
 
-    def __init__(self, adopt: Adopt, state: State, folder: Path) -> None:
+    def __init__(self, adopt: Adopt, where: Path | RemoteController, folder: Path) -> None:
         self.adopt = adopt
         self.nodes = {adopt.node}
         with ExitStack() as stack:
-            controller = stack.enter_context(_connect(state))
+            controller = stack.enter_context(_connect(where))
             begin = _begin(adopt)
             begun = controller.ask(begin, wire.Begun)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -41,7 +41,7 @@ class Tenant:
             _give(socket.path, adopt)
             self.environment = _environment(begun, socket.path)
             _write(folder / "environment", self.environment, adopt)
-            self._member = Member(controller, begin, begun, pages, partial(_connect, state))
+            self._member = Member(controller, begin, begun, pages, partial(_connect, where))
             self._stack = stack.pop_all()
 
     def end(self, status: int) -> None:
@@ -50,8 +50,8 @@ class Tenant:
         self._stack.close()
 
 
-def _connect(state: State) -> Channel:
-    return Channel(state.controller, patience=CONTROLLER_WITHIN)
+def _connect(where: Path | RemoteController) -> Channel:
+    return Channel(where, patience=CONTROLLER_WITHIN)
 
 
 def _begin(adopt: Adopt) -> wire.Begin:
@@ -72,6 +72,7 @@ def _pages(begun: wire.Begun) -> Pages:
     return Pages(
         [Path(root) for root in begun.roots],
         job=begun.job,
+        token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
         longest_wait=begun.longest_wait,
         patience=begun.patience,
     )
