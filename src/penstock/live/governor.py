@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -196,8 +197,8 @@ class Governor:
         while True:
             self._beat()
             now = time.monotonic()
-            self._obey(self.turns.overdue(now, self.longest_wait))
-            self._obey(self.turns.silent(now, max(SILENCE, self.lease)))
+            self._heed(partial(self.turns.overdue, now, self.longest_wait))
+            self._heed(partial(self.turns.silent, now, max(SILENCE, self.lease)))
             await asyncio.sleep(self.lease / BEATS)
 
     async def slice(self) -> None:
@@ -324,4 +325,4 @@ class Governor:
             self._weigh(dict(self.weighed))
 
     def _wake(self) -> None:
-        self._obey(self.turns.woke(time.monotonic()))
+        self._heed(lambda: self.turns.woke(time.monotonic()))

@@ -69,6 +69,7 @@ class Member:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._answered = threading.Event()
+        self._ending = False
         self._maps = 0  # taken so far, so that the controller knows which one is in force
         self._lapses = 0  # times that a phase went on without its turn: the controller was gone
         self._overdue = 0
@@ -91,6 +92,7 @@ class Member:
             self._look(now)
             self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
             counters = self.counters()
+            self._ending = True
             self._tell(wire.Ended(counters=counters, status=status))
             channel = self._channel
         if channel is not None:
@@ -257,7 +259,7 @@ class Member:
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1
                     self._tell(wire.Counted(counters=self.counters()))
-                case wire.Done() | wire.Failed():
+                case wire.Done() | wire.Failed() if self._ending:
                     self._answered.set()
                     return False
         return True
