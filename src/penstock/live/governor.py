@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,8 @@ from penstock.policies.base import Own
 _BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
 BEATS = 4
 """Words a lease that say that the controller lives."""
+SPREAD = 25
+"""Pieces in which they are said."""
 SILENCE = 3.0
 """Seconds without a word from a job's agent after which its turn goes to others."""
 log = logging.getLogger("penstock.controller")
@@ -96,7 +98,7 @@ class Governor:
         """Change a mode now; every gate hears of it at once."""
         self.modes.set(told.mode, told.user)
         log.warning("mode of %s is %s", told.user or "the site", told.mode)
-        self._beat()
+        self._beat(self._jobs.values())
         self._reweigh(self.turns.weights())
         users = {id: job.begin.user for id, job in self._jobs.items()}
         self._announce({id: 1.0 for id in self.weighed if self.modes.of(users[id]) != "enforce"})
@@ -195,11 +197,14 @@ class Governor:
     async def keep(self) -> None:
         """Say that the controller lives, and end waits that are too long, until cancelled."""
         while True:
-            self._beat()
+            jobs = list(self._jobs.values())
+            # To all at once, a thousand words would keep turns waiting for as long as they take.
+            for k in range(SPREAD):
+                self._beat(jobs[k::SPREAD])
+                await asyncio.sleep(self.lease / BEATS / SPREAD)
             now = time.monotonic()
             self._heed(partial(self.turns.overdue, now, self.longest_wait))
             self._heed(partial(self.turns.silent, now, max(SILENCE, self.lease)))
-            await asyncio.sleep(self.lease / BEATS)
 
     async def slice(self) -> None:
         """Keep the shares of direct jobs, until cancelled."""
@@ -256,8 +261,8 @@ class Governor:
             told["share"] = self.turns.share(id)
         return told
 
-    def _beat(self) -> None:
-        for job in self._jobs.values():
+    def _beat(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
             if job.begin.protocol >= 2:
                 self._tell(job.id, _BEAT[self.modes.of(job.begin.user)])
 
