@@ -29,9 +29,9 @@ SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
 SHORT_IO, LONG_IO = 0.03, 0.1
 """The part of an iteration that is I/O when a job is alone."""
-WINDOW = (4.0, 30.0)
+WINDOW = (4.0, 26.0)
 """Seconds in which metrics are taken: before, jobs are in step because all began at once."""
-DRAWN = (14.0, 30.0)
+DRAWN = (10.0, 26.0)
 UNMANAGED, MANAGED = "unmanaged", "managed"
 MODES: dict[str, tuple[Literal["off", "enforce"], str]] = {
     UNMANAGED: ("off", "fair-share"),
