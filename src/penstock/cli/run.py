@@ -72,6 +72,8 @@ def run(
         return error.status
     if as_json:
         click.echo(msgspec.json.encode(_told(outcome)), err=True)
+    elif outcome.advice:
+        click.echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
     return outcome.status
 
 
@@ -82,6 +84,7 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
         "forwarded_bytes": forwarded_bytes(outcome.counters),
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
+        "advice": outcome.advice or None,
     }
 
 

@@ -25,6 +25,7 @@ from penstock.live.admission import HostsPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
+from penstock.live.explain import advised
 from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
@@ -285,6 +286,12 @@ class Controller:
         if not job.host:
             self.state.agent(job.begin.pid).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+
+    def advice(self, job: Job) -> str:
+        """Return what a job that ended is told in advise mode: what turns would have meant."""
+        if self.governor.modes.of(job.begin.user) != "advise":
+            return ""
+        return advised(job.told(time.time()), self.governor.policy)
 
     async def remap(self, remap: wire.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""

@@ -33,6 +33,8 @@ AFTER_FAIL_OPENS = {
 }
 MUCH = 0.2
 """Part of a job's time that is worth advice."""
+WORTH_TELLING = 0.05
+"""Seconds below which nobody notices a wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +223,19 @@ def _advice(job: Record, found: wire.Status) -> str | None:
     if job["direct_bytes"] > _moved(job) / 2 and job["io_nodes"]:
         return "Most of it goes past the I/O nodes: docs/client-library.md says which calls do."
     return None
+
+
+def advised(job: Record, policy: str) -> str:
+    """Return what a job that was not made to wait is told of the turns that it would have had."""
+    waited, phases = float(job.get("turn_waited_seconds") or 0.0), job.get("phases") or 0
+    if not phases:
+        return ""
+    if waited < WORTH_TELLING:
+        return f"under {policy} its {phases} I/O phases would not have waited"
+    return (
+        f"under {policy} its {phases} I/O phases would have waited {show_seconds(waited)} for "
+        f"their turns, and then had the file system to themselves"
+    )
 
 
 def _moved(job: Record) -> int:

@@ -62,6 +62,8 @@ class Member:
         connect: Callable[[], Channel] | None = None,
     ) -> None:
         self.id = begun.job
+        self.advice = ""
+        """What the controller has to say at the end, in advise mode."""
         self._begin = begin
         self._pages = pages
         self._connect = connect
@@ -260,6 +262,7 @@ class Member:
                     self._maps += 1
                     self._tell(wire.Counted(counters=self.counters()))
                 case wire.Done() | wire.Failed() if self._ending:
+                    self.advice = message.advice if isinstance(message, wire.Done) else ""
                     self._answered.set()
                     return False
         return True

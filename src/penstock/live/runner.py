@@ -69,6 +69,7 @@ class Outcome:
     job: str
     status: int
     counters: dict[str, int]
+    advice: str = ""
 
 
 def check(command: Sequence[str]) -> None:
@@ -151,7 +152,8 @@ def run(
             member.end(error.status)
             raise
         status = _follow(pid, witness)
-        return Outcome(job=member.id, status=status, counters=member.end(status))
+        counters = member.end(status)
+        return Outcome(job=member.id, status=status, counters=counters, advice=member.advice)
 
 
 def _pages(begun: wire.Begun) -> Pages:

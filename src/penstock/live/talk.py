@@ -107,6 +107,7 @@ class Talk:
                     job.counters = message.counters
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
+                    return wire.Done(advice=self._controller.advice(job))
             case wire.Serving(node=node):
                 self._peer.check_node()
                 self._link = self._controller.joined(RemoteLink(node, self._writer))

@@ -30,7 +30,9 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class Done(Message, frozen=True, kw_only=True):
-    """The answer where nothing else is to be said."""
+    """The answer where nothing else is to be said, but perhaps a word of advice."""
+
+    advice: str = ""
 
 
 # Between hosts: who connects over TCP proves the site key before anything else; docs/hosts.md.

@@ -1,0 +1,41 @@
+"""In advise mode nobody waits, and a job hears at its end what turns would have meant."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+PENSTOCK = [sys.executable, "-m", "penstock.cli"]
+
+
+def test_two_jobs_at_once_hear_who_would_have_waited(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    state = ["--state", str(tmp_path / "s")]
+    up = ["up", "--root", str(tmp_path / "data"), "--io-nodes", "1", "--mode", "advise"]
+    up += ["--policy", "exclusive-fcfs", "--emulate", "targets=1,rate=20MiB/s"]
+    subprocess.run([*PENSTOCK, *up, *state], check=True, timeout=60)
+    try:
+        jobs = [
+            subprocess.Popen(
+                [
+                    *PENSTOCK,
+                    "run",
+                    *state,
+                    "--",
+                    "dd",
+                    "if=/dev/zero",
+                    "bs=1M",
+                    "count=40",
+                    f"of={tmp_path}/data/{name}",
+                ],
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in "ab"
+        ]
+        told = [job.communicate(timeout=60)[1] for job in jobs]
+        assert [job.returncode for job in jobs] == [0, 0]
+    finally:
+        subprocess.run([*PENSTOCK, "down", *state], check=True, timeout=60)
+    first, second = sorted(told, key=lambda text: "would have waited" in text)
+    assert "its 1 I/O phases would not have waited" in first
+    assert "its 1 I/O phases would have waited" in second
