@@ -17,11 +17,12 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.timeout(1200)  # all native code is built
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_native_parts_under_sanitizer(sanitizer: str, tmp_path: Path) -> None:
     configure = ["cmake", "-S", ROOT, "-B", tmp_path, "-DPENSTOCK_WERROR=ON"]
     subprocess.run([*configure, f"-DPENSTOCK_SANITIZE={sanitizer}"], check=True, timeout=120)
-    subprocess.run(["cmake", "--build", tmp_path, "-j2"], check=True, timeout=300)
+    subprocess.run(["cmake", "--build", tmp_path, "-j2"], check=True, timeout=900)
     strict = {"UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
     for folder, program in PROGRAMS:
         result = subprocess.run(

@@ -206,8 +206,10 @@ class Cluster:
                 nodes="\n".join(nodes),
             )
         )
+        self.conf.chmod(0o644)
         for name, source in self._files.items():
             (self.folder / name).write_text(source.read_text())
+            (self.folder / name).chmod(0o644)
 
     def _start_munge(self) -> None:
         key, path = self.folder / "munge.key", self.folder / "munge.socket"
