@@ -69,7 +69,7 @@ def test_a_gate_that_opened_by_itself_is_told() -> None:
 
 
 def test_time_divided_by_a_hundred_keeps_the_sets() -> None:
-    """S_1 and S_2 of the paper are S_-1 and S_0 of its hundredth: still two, a power apart."""
+    """S_2 and S_3 of the paper are S_0 and S_1 of its hundredth: still two, a power apart."""
     policy = registry.sharing("set-10")
     assert {policy.group(job) for job in io_sets.workload(8).jobs()} == {0, 1}
     assert io_sets.workload(8).omega == pytest.approx(1.0)
