@@ -223,14 +223,6 @@ def test_managed_jobs_are_near_their_simulation_and_better_off_than_unmanaged_on
     assert ours.utilization > 1.1 * measure(unmanaged.run, (13 * 0.2, until)).utilization
 
 
-@pytest.mark.timed
-def test_turns_are_handed_over_quickly_enough_that_no_job_waits_for_long() -> None:
-    """With 16 short jobs the file system is always in demand: a late hand-over delays all."""
-    ours, theirs = live_and_simulated(16, part=0.1, near=io_sets.NEAR)
-    assert ours.utilization == pytest.approx(theirs.utilization, rel=io_sets.NEAR)
-    assert ours.max_stretch == pytest.approx(theirs.max_stretch, rel=2 * io_sets.NEAR)
-
-
 def demo_results(*, managed: float) -> Results:
     rows: list[dict[str, Any]] = []
     for label, value in ((demo.UNMANAGED, 0.5), (demo.MANAGED, managed)):
