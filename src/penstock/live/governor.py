@@ -32,7 +32,7 @@ from penstock.model import Job as Known
 from penstock.policies.base import Own
 
 _BEAT = {mode: wire.Beat(mode=mode) for mode in MODES}
-BEATS = 4
+BEATS = 3
 """Words a lease that say that the controller lives."""
 SPREAD = 25
 """Pieces in which they are said."""
