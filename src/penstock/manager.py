@@ -112,6 +112,10 @@ class Manager:
             return list(self._arbitrate(event, self._view))
         return []
 
+    def in_phase(self, job: JobId) -> bool:
+        """Say whether a phase of the job is under way here: none is that a policy raised at."""
+        return job in self._phases
+
     def ahead_of(self, job: JobId) -> list[JobId]:
         """Return whom a phase waits for: who transfers in its group, then who is before it there.
 

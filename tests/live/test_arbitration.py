@@ -138,3 +138,14 @@ def test_an_allocator_that_cannot_answer_breaks_no_job(site: Site) -> None:
     job = site.start("a")
     site.await_counts(a=2)
     site.end("a", job)
+
+
+def test_a_policy_file_is_found_from_where_up_was_said(site: Site) -> None:
+    """The controller lives in another directory."""
+    (site.folder / "mine.py").write_text(
+        "from penstock.policies.sharing.fair_share import FairShare\nclass Mine(FairShare): pass\n"
+    )
+    up = ["up", "--root", "data", "--io-nodes", "1", "--policy", "mine.py:Mine", "--state", "s"]
+    subprocess.run([*PENSTOCK, *up], check=True, timeout=60, cwd=site.folder)
+    status = launcher.ask(site.state, wire.Ask(), wire.Status)
+    assert status.policy == f"{site.folder}/mine.py:Mine"

@@ -98,15 +98,31 @@ def test_the_weight_of_a_job_is_divided_among_its_members() -> None:
     assert heard.weights == {"a": pytest.approx(unknown / 2), "b": pytest.approx(unknown / 2)}
 
 
-def test_a_policy_that_raises_lets_phases_go(tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def group(self, job): raise RuntimeError('oops')",
+        "def group(self, job): return [1]",
+        "def weight(self, job): return 0.0",
+        "def weight(self, job): return float('nan')",
+        "def weight(self, job): return 'heavy'",
+        "def turn(self, request, view): return None",
+    ],
+)
+def test_a_policy_that_raises_or_answers_nonsense_lets_phases_go(tmp_path: Any, body: str) -> None:
+    """And goes on to be asked: what it did not answer is forgotten."""
     (tmp_path / "bad.py").write_text(
         "from penstock.policies.base import ByArrival\n"
         "class Bad(ByArrival):\n"
-        "    def group(self, job): raise RuntimeError('oops')\n"
+        "    def group(self, job): return 1\n"
+        f"    {body}\n"
     )
     heard = Heard(f"{tmp_path}/bad.py:Bad")
     job = heard.start("a")
     assert heard.begin(job, 1) == [("a", "Turn", 1)]
-    assert heard.end(job, 1) == []
+    assert heard.governor.told("a")["doing"] == "transferring"
+    heard.governor.turns.silent(time.monotonic() + 60, 3.0)
+    assert heard.begin(job, 2)[-1] == ("a", "Turn", 2)
+    assert heard.end(job, 2) == []
     heard.governor.ended(job)
     assert heard.governor.failures > 0

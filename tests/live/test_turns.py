@@ -111,3 +111,25 @@ def test_words_about_another_phase_are_passed_over() -> None:
 def test_a_policy_that_needs_what_nobody_can_know_is_refused() -> None:
     with pytest.raises(InputError, match="cannot know"):
         knows(registry.sharing("clairvoyant-sets").needs)
+
+
+def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() -> None:
+    """greedy-com: b is shorter, so that a, amid its transfer, waits for it."""
+    made = turns("greedy-com")
+    for phase, name, seconds in ((1, "a", 8.0), (1, "b", 2.0)):
+        made.phase_began(10.0 * phase, name, phase)
+        moved = round(100 * seconds)
+        made.phase_ended(10.0 + seconds, name, ended(phase, moved=moved, seconds=seconds))
+    made.phase_began(20.0, "a", 2)
+    assert ("a", wire.Hold(phase=2, behind=["b"])) in made.phase_began(23.0, "b", 2)
+    assert turn("a", 2) in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
+    made.phase_ended(30.0, "a", ended(2, moved=800, seconds=8.0))
+    assert made.standings["a"].waited == 2.0
+
+
+def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.forgive(100.0)
+    assert made.silent(101.0, 3.0) == []
+    assert made.weights() == {"a": 1.0}

@@ -82,3 +82,27 @@ def test_a_job_of_the_next_version_is_understood(state: State) -> None:
         new.say(type="PhaseEnded", phase=1, bytes=1, seconds=0.1, waited=0.0)
         status = launcher.ask(state, wire.Ask(), wire.Status)
         assert [job["state"] for job in status.jobs] == ["running"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {**BEGIN, "name": "evil\x1b[2J\nfake"},
+        {**BEGIN, "name": ""},
+        {"type": "Counted", "counters": {"waited": 10**400}},
+        {"type": "Counted", "counters": {"waited": -1}},
+        {"type": "Counted", "counters": {f"c{k}": 1 for k in range(1000)}},
+    ],
+)
+def test_what_cannot_be_is_refused_and_nobody_else_hears_of_it(
+    state: State, forged: dict[str, Any]
+) -> None:
+    """A name goes into ids and logs, counters into what everybody is told."""
+    with Talker(state) as job:
+        job.say(**(BEGIN if forged["type"] == "Counted" else forged))
+        told = job.hear()
+        if forged["type"] == "Counted":
+            job.say(**forged)
+            told = job.hear()
+        assert told["type"] == "Failed"
+        assert launcher.ask(state, wire.Ask(), wire.Status).mode == "enforce"

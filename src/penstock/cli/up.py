@@ -13,7 +13,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError, unknown
 from penstock.live import launcher, wire
-from penstock.live.deployment import IO_NODE, Deployment, emulated, managed
+from penstock.live.deployment import IO_NODE, Deployment, emulated, located, managed
 from penstock.live.page import MAP_NODES
 from penstock.live.state import State
 
@@ -158,7 +158,7 @@ def up(
         emulate=emulated(emulate, directories),
         settings=_settings([*of_io_nodes, *given]),
         stripe=deployed.volume(stripe, "--stripe"),
-        config=loaded.config,
+        config=located(loaded.config),
         io_node=(*IO_NODE, "--all-users") if all_users else IO_NODE,
         http=http,
         token_file=None if token_file is None else str(token_file.resolve()),

@@ -32,7 +32,7 @@ class Archive:
     def may_be(self, id: str) -> bool:
         """Say whether an earlier controller can have given this id away."""
         number = id.rpartition(".")[2]
-        return number.isdigit() and int(number) <= self.keeper.memory.serial
+        return number.isascii() and number.isdigit() and int(number) <= self.keeper.memory.serial
 
     def knowledge(self, job: Job) -> Knowledge | None:
         """Return what is known of a job's family."""

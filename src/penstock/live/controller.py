@@ -243,6 +243,7 @@ class Controller:
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
         job = self.jobs.begin(begin, time.time(), peer.address)
+        job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
             mapped = self.assignments.begin(
                 job.id, begin.io_nodes, user=begin.user, local=peer.is_local
@@ -284,8 +285,8 @@ class Controller:
         standing, known = self.governor.standing(job), self.governor.known(job)
         self.governor.ended(job)
         self.archive.ended(job, standing, None if known is None else known.w_iter)
-        if not job.host:
-            self.state.agent(job.begin.pid).unlink(missing_ok=True)
+        if job.agent:
+            self.state.agent(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
     def advice(self, job: Job) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from penstock.config import Config
+from penstock.config import DECIDED, Config
 from penstock.errors import InputError
 from penstock.live import page, wire
 from penstock.live.emulator import Emulation
@@ -103,6 +103,18 @@ def managed(roots: tuple[Path, ...]) -> list[str]:
         if root.resolve() == Path("/"):
             raise InputError("--root /: all of the system cannot be managed; give a directory")
     return list(dict.fromkeys(str(root.resolve()) for root in roots))
+
+
+def located(config: Config) -> Config:
+    """Return it with policy files that are found from any directory."""
+    found = {}
+    for section in DECIDED:
+        named = getattr(config, section)
+        file, colon, made = named.policy.rpartition(":")
+        if colon and file.endswith(".py"):
+            policy = f"{Path(file).resolve()}:{made}"
+            found[section] = msgspec.structs.replace(named, policy=policy)
+    return msgspec.structs.replace(config, **found)
 
 
 def laid_out(deployment: Deployment) -> Deployment:

@@ -164,6 +164,8 @@ class Governor:
             orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
             self._failed(f"job {job.id} goes on without a turn")
+            if phase := self.turns.standings[team.id].phase:
+                phase.overdue = True
             orders = [(team.id, wire.Turn(phase=team.phase, overdue=True))]
         self._obey(orders)
 
@@ -197,12 +199,15 @@ class Governor:
     async def keep(self) -> None:
         """Say that the controller lives, and end waits that are too long, until cancelled."""
         while True:
+            began = time.monotonic()
             jobs = list(self._jobs.values())
             # To all at once, a thousand words would keep turns waiting for as long as they take.
             for k in range(SPREAD):
                 self._beat(jobs[k::SPREAD])
                 await asyncio.sleep(self.lease / BEATS / SPREAD)
             now = time.monotonic()
+            if now - began > self.lease:  # it was stopped itself: nobody could be heard
+                self.turns.forgive(now)
             self._heed(partial(self.turns.overdue, now, self.longest_wait))
             self._heed(partial(self.turns.silent, now, max(SILENCE, self.lease)))
 
@@ -308,7 +313,7 @@ class Governor:
         """Count the wait of a phase whose turn has come, if it was really made to wait."""
         phase = self.turns.standings[id].phase
         if phase is not None and self._is_enforced(id):
-            seconds = (phase.admitted or time.monotonic()) - phase.began
+            seconds = (phase.admitted or time.monotonic()) - phase.since
             self.waits.add(seconds)
             self.throttled[self.turns.manager.jobs[id].user] += seconds
 

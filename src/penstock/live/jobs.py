@@ -43,6 +43,7 @@ class Job:
     serial: int
     begin: Begin
     began: float  # seconds since the epoch
+    agent: int = 0  # its `penstock run`, as the kernel says; 0: another's word
     host: str = ""  # the address of another host; "": the controller's own
     ended: float | None = None
     io_nodes: tuple[int, ...] = ()  # those it had last
@@ -94,7 +95,8 @@ class Jobs:
     def begin(self, begin: Begin, now: float, host: str = "") -> Job:
         """Take a job in; its id is its name and a serial number, or the one that it had."""
         name, _, had = (begin.resumes or "").rpartition(".")
-        resumes = name == begin.name and had.isdigit() and begin.resumes not in self.running
+        numbered = had.isascii() and had.isdigit()
+        resumes = numbered and name == begin.name and begin.resumes not in self.running
         serial = int(had) if resumes else self._next()
         while f"{begin.name}.{serial}" in self.running:  # one that resumed what nobody knew
             serial = self._next()

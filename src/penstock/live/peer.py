@@ -26,13 +26,15 @@ class Peer:
     """A user of this host, as the kernel says, or another host that has proven the site key."""
 
     uid: int | None = None  # None: of another host
+    pid: int = 0  # of this host
     address: str = ""
 
     @classmethod
     def of(cls, connection: Any) -> "Peer":
         """Return who is at the other end of a Unix socket."""
         told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        return cls(uid=_CREDENTIALS.unpack(told)[1])
+        pid, uid, _ = _CREDENTIALS.unpack(told)
+        return cls(uid=uid, pid=pid)
 
     @property
     def is_local(self) -> bool:

@@ -66,6 +66,7 @@ class Slicer:
         while True:
             self._changed.clear()
             weights = self._get()
+            self._closed &= weights.keys()
             if not self._slices.share(weights):
                 self._give(list(weights))
                 await self._changed.wait()

@@ -42,7 +42,9 @@ class Phase:
 
     number: int
     began: float
+    since: float  # when it last began to wait
     admitted: float | None = None  # when; None: it waits
+    waited: float = 0.0  # seconds until it was last admitted, or let go
     weight: float = 1.0
     overdue: bool = False  # it waited for too long, and transfers out of turn
 
@@ -100,7 +102,7 @@ class Turns:
         standing = self.standings[job]
         orders = self._cut(now, job)  # what it did not tell the end of
         standing.heard = now
-        standing.phase = Phase(number=number, began=now)
+        standing.phase = Phase(number=number, began=now, since=now)
         orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,)))
         if standing.phase.admitted is None:
             orders.append((job, wire.Hold(phase=number, behind=self.manager.ahead_of(job))))
@@ -117,9 +119,8 @@ class Turns:
             return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
-        admitted = now if phase.admitted is None else phase.admitted
         # Who went on without its turn knows how long it waited before.
-        standing.waited += told.waited if phase.overdue else admitted - phase.began
+        standing.waited += phase.waited if phase.admitted is not None else told.waited
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
         return self._end(now, job, io, idle=told.idle, moved=told.bytes)
@@ -141,6 +142,11 @@ class Turns:
             if standing.phase is not None and now - standing.heard >= longest
         ]
         return [order for job in gone for order in self._cut(now, job)]
+
+    def forgive(self, now: float) -> None:
+        """Hold nobody's silence against it: there was nobody to hear."""
+        for standing in self.standings.values():
+            standing.heard = now
 
     def waiting(self) -> Iterator[tuple[JobId, Phase]]:
         """Yield who waits for a turn."""
@@ -176,6 +182,8 @@ class Turns:
         self, now: float, job: JobId, io: float, *, idle: float = 0.0, moved: int | None = None
     ) -> list[Order]:
         self.standings[job].phase = None
+        if not self.manager.in_phase(job):
+            return []
         ended = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=max(idle, 0.0))
         return self._orders(ended, moved)
 
@@ -192,11 +200,12 @@ class Turns:
                 phase = self.standings[action.job].phase
                 assert phase is not None
                 phase.admitted, phase.weight = self.ledger.now, action.weight
+                phase.waited += self.ledger.now - phase.since
                 self.turns += 1
                 yield action.job, wire.Turn(phase=phase.number, weight=action.weight)
             case Hold():
                 phase = self.standings[action.job].phase
                 assert phase is not None
-                phase.admitted = None
+                phase.admitted, phase.since = None, self.ledger.now
                 behind = self.manager.ahead_of(action.job)
                 yield action.job, wire.Hold(phase=phase.number, behind=behind)

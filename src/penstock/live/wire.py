@@ -15,6 +15,10 @@ from msgspec import Meta
 PROTOCOL = 2
 """Rises with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
+"""A job's counters: its own word, so bounded."""
+JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -29,7 +33,7 @@ class Failed(Message, frozen=True, kw_only=True):
     error: str
 
 
-class Done(Message, frozen=True, kw_only=True):
+class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The answer where nothing else is to be said, but perhaps a word of advice."""
 
     advice: str = ""
@@ -139,7 +143,7 @@ class Serving(Message, frozen=True, kw_only=True):
 class Begin(Message, frozen=True, kw_only=True):
     """`penstock run` begins a job; the connection stays open as long as it runs. Answer: Begun."""
 
-    name: str
+    name: JobName
     pid: int
     command: list[str]
     user: str
@@ -152,7 +156,7 @@ class Begin(Message, frozen=True, kw_only=True):
     team: str | None = None  # what the job's agents on other hosts call it too: one turn for all
 
 
-class Begun(Message, frozen=True, kw_only=True):
+class Begun(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The job's id, and its I/O nodes."""
 
     job: str
@@ -234,13 +238,13 @@ class Beat(Message, frozen=True, kw_only=True):
 class Counted(Message, frozen=True, kw_only=True):
     """From a running job, unasked and unanswered: its counters, summed over threads."""
 
-    counters: dict[str, int]
+    counters: Counts
 
 
 class Ended(Message, frozen=True, kw_only=True):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
-    counters: dict[str, int]
+    counters: Counts
     status: int
 
 

@@ -1,6 +1,6 @@
 """The first line of a record: the site, the policies, and which part of which run it is."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta
@@ -12,7 +12,7 @@ from penstock.learn.periods import Period, Prior
 from penstock.ledger import Ledger
 from penstock.manager import Manager
 from penstock.model import Job, JobStarted, Site
-from penstock.policies.base import Placer
+from penstock.policies.base import Checked, Placer, Sharing
 
 FORMAT = "penstock-record"
 VERSION = 1
@@ -63,7 +63,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         ledger = Ledger(site=self.site)
         arbiter = self._arbiter()
         manager = Manager(
-            sharing=self.sharing.make("sharing"),
+            sharing=cast(Sharing, Checked(self.sharing.make("sharing"))),
             view=ledger,
             learn=None if self.learn is None else self._period,
             arbitrate=None if arbiter is None else arbiter.handle,

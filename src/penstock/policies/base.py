@@ -3,15 +3,17 @@
 Time comes from the view, randomness from a seed, waiting from an action.
 """
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.errors import InputError
 from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
 
 Counts = Mapping[JobId, int]
@@ -57,6 +59,42 @@ class Sharing(Protocol):
     def turn(self, request: Request, view: View) -> float:
         """Return the request's place inside its group; the smallest goes first."""
         ...
+
+
+class Checked:
+    """A sharing policy whose answers are checked: on a live site it may be anybody's."""
+
+    def __init__(self, policy: Sharing) -> None:
+        self.policy = policy
+        self.preemptive, self.dynamic = policy.preemptive, policy.dynamic
+        self.needs, self.order = policy.needs, policy.order
+        self._name = type(policy).__name__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def group(self, job: Job) -> Hashable:
+        """Return the policy's answer; InputError: it cannot be followed."""
+        group = self.policy.group(job)
+        try:
+            hash(group)
+        except TypeError:
+            raise InputError(f"{self._name}: group {group!r} is nothing to tell apart by") from None
+        return group
+
+    def weight(self, job: Job) -> float:
+        """Return the policy's answer; InputError: it cannot be followed."""
+        weight = self.policy.weight(job)
+        if not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise InputError(f"{self._name}: weight {weight!r}; it must be finite and above zero")
+        return weight
+
+    def turn(self, request: Request, view: View) -> float:
+        """Return the policy's answer; InputError: it cannot be followed."""
+        turn = self.policy.turn(request, view)
+        if not isinstance(turn, int | float) or math.isnan(turn):
+            raise InputError(f"{self._name}: turn {turn!r}; it must be a number")
+        return turn
 
 
 class ByArrival:
