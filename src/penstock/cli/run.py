@@ -84,7 +84,7 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
         "forwarded_bytes": forwarded_bytes(outcome.counters),
         "direct_bytes": direct_bytes(outcome.counters),
         "fail_opens": fail_opens(outcome.counters),
-        "advice": outcome.advice or None,
+        **({"advice": outcome.advice} if outcome.advice else {}),
     }
 
 
