@@ -24,10 +24,10 @@ from penstock.live.http.service import (
     NotFoundError,
     Transferring,
     Turns,
-    TurnWaits,
     Waiting,
 )
 from penstock.live.state import State
+from penstock.live.waits import TurnWaits
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
 WAIT = 20.0

@@ -52,52 +52,12 @@ class Archive:
 
     def progressed(self, job: Job, standing: Standing | None) -> None:
         """Keep how far a job is."""
-        begin = job.begin
-        self.keeper.running(
-            RunningJob(
-                id=job.id,
-                serial=job.serial,
-                user=begin.user,
-                uid=uid_of(begin.user),
-                name=begin.name,
-                began=job.began,
-                pid=begin.pid,
-                command=tuple(begin.command),
-                executable=begin.executable,
-                nodes=begin.nodes,
-                processes=begin.processes,
-                io_nodes=begin.io_nodes,
-                counters=dict(job.counters),
-                phases=0 if standing is None else standing.phases,
-                phase_seconds=0.0 if standing is None else standing.transferred,
-            )
-        )
+        self.keeper.running(_running(job, standing))
 
     def ended(self, job: Job, standing: Standing | None, w_iter: float | None) -> None:
         """Keep a job that ended, and what its phases teach of its family."""
-        begin, phases = job.begin, 0 if standing is None else standing.phases
-        self.keeper.ended(
-            EndedJob(
-                id=job.id,
-                serial=job.serial,
-                user=begin.user,
-                uid=uid_of(begin.user),
-                name=begin.name,
-                began=job.began,
-                ended=job.ended or time.time(),
-                state=job.state,
-                status=job.status,
-                command=tuple(begin.command),
-                executable=begin.executable,
-                nodes=begin.nodes,
-                forwarded_bytes=forwarded_bytes(job.counters),
-                direct_bytes=direct_bytes(job.counters),
-                waited_seconds=job.counters.get("waited", 0) / 1e9,
-                fail_opens=fail_opens(job.counters),
-                phases=phases,
-                phase_seconds=standing.transferred / phases if standing and phases else 0.0,
-            )
-        )
+        ended, phases = job.ended or time.time(), 0 if standing is None else standing.phases
+        self.keeper.ended(_over(_running(job, standing), ended, job.state, job.status))
         if standing is not None and phases:
             had = self.knowledge(job)
             curve = dict(had.curve or {}) if had is not None else {}
@@ -119,7 +79,7 @@ class Archive:
         """Let go of the jobs that did not come back; return how many."""
         now, lost = time.time(), list(self.unclaimed.values())
         for job in lost:
-            self.keeper.ended(_lost(job, now))
+            self.keeper.ended(_over(job, now, "lost"))
         self.unclaimed.clear()
         return len(lost)
 
@@ -129,7 +89,28 @@ def _family(job: Job) -> Family:
     return Family(user=begin.user, executable=begin.executable, nodes=begin.nodes)
 
 
-def _lost(job: RunningJob, now: float) -> EndedJob:
+def _running(job: Job, standing: Standing | None) -> RunningJob:
+    begin = job.begin
+    return RunningJob(
+        id=job.id,
+        serial=job.serial,
+        user=begin.user,
+        uid=uid_of(begin.user),
+        name=begin.name,
+        began=job.began,
+        pid=begin.pid,
+        command=tuple(begin.command),
+        executable=begin.executable,
+        nodes=begin.nodes,
+        processes=begin.processes,
+        io_nodes=begin.io_nodes,
+        counters=dict(job.counters),
+        phases=0 if standing is None else standing.phases,
+        phase_seconds=0.0 if standing is None else standing.transferred,
+    )
+
+
+def _over(job: RunningJob, ended: float, state: str, status: int | None = None) -> EndedJob:
     return EndedJob(
         id=job.id,
         serial=job.serial,
@@ -137,8 +118,9 @@ def _lost(job: RunningJob, now: float) -> EndedJob:
         uid=job.uid,
         name=job.name,
         began=job.began,
-        ended=now,
-        state="lost",
+        ended=ended,
+        state=state,
+        status=status,
         command=job.command,
         executable=job.executable,
         nodes=job.nodes,

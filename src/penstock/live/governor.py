@@ -19,13 +19,13 @@ from penstock.config import OWN, Config
 from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
-from penstock.live.http.service import TurnWaits
 from penstock.live.jobs import Job
 from penstock.live.modes import MODES, Modes
 from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
 from penstock.live.teams import Team, Teams
 from penstock.live.turns import Order, Standing, Turns
+from penstock.live.waits import TurnWaits
 from penstock.logbook import Chosen, Header, LogbookWriter
 from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known

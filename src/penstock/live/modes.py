@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
+from penstock.config.sections import MODES
 from penstock.errors import InputError
-
-MODES = ("observe", "advise", "enforce", "off")
 
 
 class Modes:

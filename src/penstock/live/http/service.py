@@ -4,7 +4,6 @@ The answers are msgspec types, so that one definition is the code and the OpenAP
 that may be left out is one that only a token opens, or that only some can tell.
 """
 
-from bisect import bisect_left
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -13,13 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.page import MAP_NODES
+from penstock.live.waits import TurnWaits
 
 Mode = Literal["observe", "advise", "enforce"]
 Count = Annotated[int, Meta(ge=0)]
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ is also before a last line's end
 Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
-WAIT_BOUNDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0, 120.0)
-"""Seconds: upper ends of the buckets in which waits for a turn are counted."""
 
 
 class NotFoundError(InputError):
@@ -160,19 +158,6 @@ class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Meta(max_length=MAP_NODES, extra_json_schema={"uniqueItems": True}),
     ]
     stripe: Annotated[int, Meta(ge=0, le=1 << 40)] = 0  # bytes
-
-
-class TurnWaits:
-    """How long phases waited for their turns, in buckets; to be fed by who grants them."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(WAIT_BOUNDS) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count a turn that came after so many seconds."""
-        self.counts[bisect_left(WAIT_BOUNDS, seconds)] += 1
-        self.seconds += seconds
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):

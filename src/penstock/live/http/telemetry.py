@@ -18,7 +18,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from penstock.live import wire
-from penstock.live.http.service import WAIT_BOUNDS, Measures, Turns
+from penstock.live.http.service import Measures, Turns
+from penstock.live.waits import WAIT_BOUNDS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -12,7 +12,6 @@ import logging
 import math
 import threading
 import time
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from penstock.live.store.opening import StoreError, one_line
@@ -68,12 +67,7 @@ class Keeper:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def serial(self) -> int:

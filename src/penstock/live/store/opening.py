@@ -44,7 +44,7 @@ _FILE = (
 
 
 class StoreError(Exception):
-    """The database does not do what it should, for now; `kind` is the same for the same cause."""
+    """A database that fails, and may not the next time; `kind` is the same for the same cause."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
