@@ -16,11 +16,12 @@ from functools import partial
 import msgspec
 
 from penstock.config import OWN, Config
+from penstock.config.sections import MODES
 from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
-from penstock.live.modes import MODES, Modes
+from penstock.live.modes import Modes
 from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
 from penstock.live.teams import Team, Teams
