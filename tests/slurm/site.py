@@ -23,13 +23,17 @@ WAIT = 20.0
 def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:
     """Put the hooks where a site would, with a penstock.conf of their own; return the settings."""
     folder.mkdir()
+    folder.chmod(0o755)
     for hook in HOOKS.glob("*.sh"):
-        shutil.copy(hook, folder)
+        shutil.copyfile(hook, folder / hook.name)
+        (folder / hook.name).chmod(0o755)
     program = folder / "penstock"
     program.write_text(f'#!/bin/sh\nexec {" ".join(PENSTOCK)} "$@"\n')
     program.chmod(0o755)
     lines = [f"PENSTOCK={program}", f"PENSTOCK_RUN={run}", *more]
-    (folder / "penstock.conf").write_text("".join(f"{line}\n" for line in lines))
+    conf = folder / "penstock.conf"
+    conf.write_text("".join(f"{line}\n" for line in lines))
+    conf.chmod(0o644)
     names = {"Prolog": "prolog.sh", "Epilog": "epilog.sh", "TaskProlog": "task-prolog.sh"}
     return {setting: folder / name for setting, name in names.items()}
 

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from penstock import live
-from penstock.errors import InputError
-from penstock.live import page
+from penstock.live import libraries, page
 
 _HELLO = struct.Struct("<8sII")
 PATIENCE = 1.0
@@ -22,16 +20,8 @@ PATIENCE = 1.0
 
 
 def library() -> Path:
-    """Return the client library, which the build installs beside this package."""
-    for folder in live.__path__:
-        if (file := Path(folder) / "libpenstock_client.so").is_file():
-            if set(str(file)) & {" ", ":"}:
-                raise InputError(
-                    f"{file} cannot be preloaded: LD_PRELOAD ends a name at a space or a colon; "
-                    "install penstock elsewhere"
-                )
-            return file
-    raise InputError("the client library is not installed; install penstock with a C compiler")
+    """Return the client library."""
+    return libraries.library("libpenstock_client.so")
 
 
 class Agent:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import live, units
+from penstock import units
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
+from penstock.live.libraries import library
 
 VERSION = 1
 MAGIC = b"PNSTEMUL"
@@ -29,19 +30,12 @@ FILE_BYTES = _HEAD.size + TARGETS * _TARGET.size + 8 * (IO_NODE_LINKS + CLIENT_L
 
 def below() -> Path:
     """Return the library that goes below the client library, in jobs and I/O nodes alike."""
-    return _library("libpenstock_emulator.so")
+    return library("libpenstock_emulator.so")
 
 
 def above() -> Path:
     """Return the library that goes above the client library, in jobs: their links."""
-    return _library("libpenstock_emulator_link.so")
-
-
-def _library(name: str) -> Path:
-    for folder in live.__path__:
-        if (file := Path(folder) / name).is_file():
-            return file
-    raise InputError(f"{name} is not installed; install penstock with a C compiler")
+    return library("libpenstock_emulator_link.so")
 
 
 def environment(

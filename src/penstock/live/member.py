@@ -179,12 +179,15 @@ class Member:
                 yield thread
 
     def _found(self, now: float) -> Iterator[Began | Ended | None]:
+        # Marks before counters: bytes that were counted after their phase ended would be another
+        # phase, which nobody said.
+        said = self._pages.said()
         last_call, moved = 0, 0
         for thread in self._pages.threads():
             moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
             last_call = max(last_call, thread.last_call)
         calling = list(self._calling())
-        yield from self._marked(now, moved)
+        yield from self._marked(now, said, moved)
         yield self._finder.sample(
             now,
             busy=bool(calling),
@@ -193,9 +196,11 @@ class Member:
             waiting=any(thread.waiting for thread in calling),
         )
 
-    def _marked(self, now: float, moved: int) -> Iterator[Began | Ended | None]:
+    def _marked(
+        self, now: float, said: tuple[int, int], moved: int
+    ) -> Iterator[Began | Ended | None]:
         """Take in the phases that the job's processes said, in an order that can have been."""
-        (had_begun, had_ended), self._said = self._said, self._pages.said()
+        (had_begun, had_ended), self._said = self._said, said
         begun = min(max(self._said[0] - had_begun, 0), MARKS)
         ended = min(max(self._said[1] - had_ended, 0), MARKS)
         earlier = min(ended, max(had_begun - had_ended, 0))

@@ -12,6 +12,7 @@ from penstock.live import agent, wire
 from penstock.live.adoption import Adopt
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
+from penstock.live.libraries import for_everybody
 from penstock.live.member import Member
 from penstock.live.page import TOKEN_BYTES, Pages
 from penstock.live.site_key import RemoteController
@@ -39,7 +40,7 @@ class Tenant:
             pages = stack.enter_context(_pages(begun))
             socket = stack.enter_context(Agent(pages, folder / "agent.sock"))
             _give(socket.path, adopt)
-            self.environment = _environment(begun, socket.path)
+            self.environment = _environment(begun, socket.path, folder.parent.parent / "lib")
             _write(folder / "environment", self.environment, adopt)
             self._member = Member(controller, begin, begun, pages, partial(_connect, where))
             self._stack = stack.pop_all()
@@ -78,10 +79,14 @@ def _pages(begun: wire.Begun) -> Pages:
     )
 
 
-def _environment(begun: wire.Begun, socket: Path) -> dict[str, str]:
+def _environment(begun: wire.Begun, socket: Path, copies: Path) -> dict[str, str]:
     """Return what tasks need; libraries below the client library go after the task's own."""
-    above = ":".join([*begun.above, str(agent.library())])
-    below = {"LD_PRELOAD_BELOW": ":".join(begun.preload)} if begun.preload else {}
+
+    def preloaded(*files: str | Path) -> str:
+        return ":".join(str(for_everybody(Path(file), copies)) for file in files)
+
+    above = preloaded(*begun.above, agent.library())
+    below = {"LD_PRELOAD_BELOW": preloaded(*begun.preload)} if begun.preload else {}
     return begun.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
 
 
