@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError, unknown
-from penstock.policies.base import Allocator, Packer, Placer, Sharing
+from penstock.policies.base import Allocator, Packer, Placer, Sharing, Tuner
 
 POLICIES: Mapping[str, Mapping[str, str]] = {
     "sharing": {
@@ -80,6 +80,7 @@ PROTOCOLS: Mapping[str, type[Any]] = {
     "packing": Packer,
     "placement": Placer,
     "sharing": Sharing,
+    "tuning": Tuner,
 }
 
 

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from penstock.model import Observation
+
 PROTOCOL = 2
 """Rises with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
@@ -83,6 +85,18 @@ class Weigh(Message, frozen=True, kw_only=True):
 
 class Measure(Message, frozen=True, kw_only=True):
     """Ask an I/O node what it did. Answer: Measured."""
+
+
+class Observe(Message, frozen=True, kw_only=True):
+    """Ask an I/O node what it saw since it was last asked this. Answer: Observed."""
+
+
+class Observed(Message, frozen=True, kw_only=True):
+    """What an I/O node saw, and how it serves; its numbers are those of model.Observation."""
+
+    node: int  # its id, as in the shared page's map
+    observation: Observation
+    settings: dict[str, int | float | str]  # in force: scheduler, window, aggregation, depth, ...
 
 
 class Drain(Message, frozen=True, kw_only=True):

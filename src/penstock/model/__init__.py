@@ -14,17 +14,21 @@ from penstock.model.event import (
     Woke,
 )
 from penstock.model.job import Job, JobId
+from penstock.model.observation import PATTERNS, Observation, Pattern
 from penstock.model.request import Request
 from penstock.model.schedule import Pack, Schedule
 from penstock.model.site import DIRECT_PATH, ResourceId, Site
 from penstock.model.snapshot import Snapshot
+from penstock.model.tuning import Context, Operation, Parameter, Value
 from penstock.model.view import View
 
 __all__ = [
     "DIRECT_PATH",
+    "PATTERNS",
     "Action",
     "Admit",
     "Assign",
+    "Context",
     "Curve",
     "Event",
     "Hold",
@@ -35,7 +39,11 @@ __all__ = [
     "Measured",
     "NodeDown",
     "NodeUp",
+    "Observation",
+    "Operation",
     "Pack",
+    "Parameter",
+    "Pattern",
     "PhaseBegan",
     "PhaseEnded",
     "Request",
@@ -45,6 +53,7 @@ __all__ = [
     "Site",
     "Snapshot",
     "Tune",
+    "Value",
     "View",
     "WakeAt",
     "Woke",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from penstock.model.job import JobId
 from penstock.model.site import ResourceId
+from penstock.model.tuning import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Tune(Action):
     """A resource takes new parameter values."""
 
     resource: ResourceId
-    settings: Mapping[str, float | str]
+    settings: Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

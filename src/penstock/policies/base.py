@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.model import Job, JobId, Request, ResourceId, Schedule, Site, View
+from penstock.model import (
+    Context,
+    Job,
+    JobId,
+    Request,
+    ResourceId,
+    Schedule,
+    Site,
+    Value,
+    View,
+)
 
 Counts = Mapping[JobId, int]
 Placement = Mapping[JobId, tuple[ResourceId, ...]]
@@ -161,6 +171,35 @@ class Packer(Protocol):
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return a schedule of all jobs on a site whose nodes are split evenly over I/O nodes."""
+        ...
+
+
+@runtime_checkable
+class Tuner(Protocol):
+    """Which of a parameter's values suits a context: one tuner a parameter.
+
+    `learn` is told what `choose` or `best` led to: bytes a second of busy time, say. Rewards of one
+    context are comparable with each other, those of two contexts are not.
+    """
+
+    def choose(self, context: Context, values: Sequence[Value]) -> Value:
+        """Return the value to try next: mostly the best known, sometimes one to learn about."""
+        ...
+
+    def best(self, context: Context, values: Sequence[Value]) -> Value | None:
+        """Return the best value as far as is known; None: nothing is known of this context."""
+        ...
+
+    def learn(self, context: Context, value: Value, reward: float) -> None:
+        """Take in what a value was worth."""
+        ...
+
+    def learned(self) -> dict[str, Any]:
+        """Return all that was learnt, as plain data."""
+        ...
+
+    def restore(self, learned: Mapping[str, Any]) -> None:
+        """Go on from what `learned` returned; InputError: it is not of this policy, or damaged."""
         ...
 
 

@@ -1,0 +1,50 @@
+"""What an I/O node saw of its clients' requests in one interval."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Pattern = Literal["file-per-process", "shared-contiguous", "shared-strided"]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+"""The classes of access patterns (thesis forwarding, 3.2): layout of files, and spatiality."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The metrics of one I/O node over one interval (thesis forwarding, 3.2).
+
+    A handle is a file, whoever has it open. Requests count when they arrive, bytes when they have
+    been served.
+    """
+
+    seconds: float
+    busy: float
+    """Seconds of them in which a request waited or was served: an idle I/O node is not slow."""
+    reads: int
+    writes: int
+    read_bytes: int
+    write_bytes: int
+    handles: int
+    """Files that were asked for."""
+    clients: int
+    """Connections that asked."""
+    smallest: int
+    largest: int
+    """Of the requests, in bytes; 0 where there was none."""
+    asked: int
+    """Bytes of all requests that arrived."""
+    distance: float
+    """Mean of |offset - offset of the request before to the same handle|, over those with one."""
+    forward: float
+    """The part of those that began where the one before to the same handle ended."""
+    queued: float
+    """Requests that waited, on the mean over the interval."""
+
+    @property
+    def requests(self) -> int:
+        """Return how many arrived."""
+        return self.reads + self.writes
+
+    @property
+    def moved(self) -> int:
+        """Return the bytes that were served."""
+        return self.read_bytes + self.write_bytes
