@@ -101,6 +101,38 @@ nb::dict measure(Node& node) {
   return fields;
 }
 
+nb::dict observe(Node& node) {
+  const Observation seen = node.observe();
+  nb::dict fields;
+  fields["seconds"] = static_cast<double>(seen.length) / 1e9;
+  fields["busy"] = static_cast<double>(seen.busy) / 1e9;
+  fields["reads"] = seen.reads;
+  fields["writes"] = seen.writes;
+  fields["read_bytes"] = seen.read_bytes;
+  fields["write_bytes"] = seen.write_bytes;
+  fields["handles"] = seen.handles;
+  fields["clients"] = seen.clients;
+  fields["smallest"] = seen.smallest;
+  fields["largest"] = seen.largest;
+  fields["asked"] = seen.asked;
+  fields["distance"] = seen.distance;
+  fields["forward"] = seen.forward;
+  fields["queued"] = seen.queued;
+  return fields;
+}
+
+nb::dict in_force(Node& node) {
+  const Settings settings = node.settings();
+  nb::dict fields;
+  fields["scheduler"] = settings.scheduler;
+  fields["window"] = static_cast<double>(settings.window) / 1e9;
+  fields["quantum"] = settings.quantum;
+  fields["aggregation"] = settings.aggregation;
+  fields["servers"] = settings.servers;
+  fields["depth"] = settings.depth;
+  return fields;
+}
+
 }  // namespace
 }  // namespace penstock
 
@@ -124,6 +156,8 @@ NB_MODULE(_ionode, m) {
       .def("configure", &penstock::configure, "settings"_a)
       .def("weigh", &Node::weigh, "weights"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("measure", &penstock::measure)
+      .def("observe", &penstock::observe)
+      .def("settings", &penstock::in_force)
       .def("drain", &Node::drain, "seconds"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("stop", &Node::stop, "seconds"_a = 5.0, nb::call_guard<nb::gil_scoped_release>());
 }

@@ -26,6 +26,7 @@ struct Exchange : Request {
   std::int64_t result = 0;
   bool answered = false;  // `result` is there although no call was made
   Time doubtful_since = 0;  // its client was there then
+  std::uint64_t observed = 0;  // the interval in which its connection was last counted
   Connection* connection = nullptr;
 
   void answer(std::int64_t with) {

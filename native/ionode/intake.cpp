@@ -50,6 +50,9 @@ void Node::begin(Connection& connection, Time before, Time now) {
       begin_transfer(connection);
       if (!exchange.answered && (exchange.bytes > 0 || exchange.kind == Kind::sync)) {
         scheduler_->add(exchange);
+        if (exchange.kind != Kind::sync) {
+          observer_.arrived(exchange, exchange.open_file->inode(), exchange.observed, now);
+        }
         returned();
         return;
       }

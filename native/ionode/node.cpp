@@ -67,6 +67,7 @@ Node::Node(const NodeOptions& options)
       stripes_(StripeMap::fixed(options.stripe_size, options.settings.servers)),
       scheduler_(make_scheduler(options.settings)),
       sessions_(options.limits),
+      observer_(now()),
       dirty_window_(options.settings.dirty_window) {
   // A file size limit or a client that went away is an error number, not the end.
   std::signal(SIGXFSZ, SIG_IGN);
@@ -313,6 +314,11 @@ Measurement Node::measure() {
     measured.in_service[public_name(*group)] += scheduler_->in_service(group->id);
   }
   return measured;
+}
+
+Observation Node::observe() {
+  const std::lock_guard lock(mutex_);
+  return observer_.take(now());
 }
 
 bool Node::drain(double seconds) {

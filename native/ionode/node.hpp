@@ -23,6 +23,7 @@
 #include "calls.hpp"
 #include "connection.hpp"
 #include "fair_queue.hpp"
+#include "observer.hpp"
 #include "sessions.hpp"
 
 namespace penstock {
@@ -74,6 +75,8 @@ class Node : public std::enable_shared_from_this<Node> {
   void configure(const Settings& settings, std::uint64_t stripe_size);
   void weigh(const std::map<std::string, double>& weights);
   Measurement measure();
+  // What was seen since the last call.
+  Observation observe();
 
   // Accepts nobody, lets go of clients as they fall idle; whether all are gone in time.
   bool drain(double seconds);
@@ -174,6 +177,7 @@ class Node : public std::enable_shared_from_this<Node> {
   std::vector<std::shared_ptr<OpenFile>> left_files_;  // of sessions that ended
   Sessions sessions_;
   Counts counts_;
+  Observer observer_;
   std::map<int, Transport> listeners_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::list<Connection*> strangers_;  // in order of arrival

@@ -95,10 +95,15 @@ void Node::serve_batch(Lock& lock, const Batch& batch) {
   for (Request* request : batch) {
     auto& exchange = static_cast<Exchange&>(*request);
     if (std::find(dropped.begin(), dropped.end(), request) != dropped.end()) {
+      if (exchange.kind != Kind::sync) observer_.left(exchange.kind, 0, began + took);
       drop(exchange);
       continue;
     }
     account(exchange);
+    if (exchange.kind != Kind::sync) {
+      const auto moved = static_cast<std::uint64_t>(std::max<std::int64_t>(exchange.result, 0));
+      observer_.left(exchange.kind, moved, began + took);
+    }
     reply(lock, exchange);
   }
   if (draining_) changed_.notify_all();

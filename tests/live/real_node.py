@@ -88,7 +88,9 @@ class RealNode:
             part = self._controlling.recv(1 << 16)
             assert part, "the I/O node is gone"
             line += part
-        return msgspec.json.decode(line, type=wire.Done | wire.Measured | wire.Failed)
+        return msgspec.json.decode(
+            line, type=wire.Done | wire.Measured | wire.Observed | wire.Failed
+        )
 
     def measured(self) -> wire.Measured:
         """Return what it did so far."""

@@ -26,8 +26,9 @@ from penstock.live.parent import end_with_parent
 from penstock.live.registration import Registration
 from penstock.live.site_key import RemoteController
 from penstock.live.users import name_of
+from penstock.model import Observation
 
-Control = wire.Settings | wire.Weigh | wire.Measure | wire.Drain | wire.Stop
+Control = wire.Settings | wire.Weigh | wire.Measure | wire.Observe | wire.Drain | wire.Stop
 LONGEST_MESSAGE = 1 << 20
 PATIENCE = 10.0
 """Seconds for clients to fall idle when the process is told to end by a signal."""
@@ -255,6 +256,12 @@ class _Process:
                 return msgspec.convert(
                     {"node": self._told.id, "number": self._told.number, **self._node.measure()},
                     wire.Measured,
+                )
+            case wire.Observe():
+                return wire.Observed(
+                    node=self._told.id,
+                    observation=Observation(**self._node.observe()),
+                    settings=self._node.settings(),
                 )
             case wire.Drain() | wire.Stop():
                 seconds = message.seconds if isinstance(message, wire.Drain) else PATIENCE

@@ -37,7 +37,7 @@ class Observation:
     forward: float
     """The part of those that began where the one before to the same handle ended."""
     queued: float
-    """Requests that waited, on the mean over the interval."""
+    """Requests that waited or were served, on the mean over the interval."""
 
     @property
     def requests(self) -> int:
