@@ -73,6 +73,14 @@ POLICIES: Mapping[str, Mapping[str, str]] = {
         "no-barriers": "penstock.policies.packing.no_barriers:NoBarriers",
         "pack-partition": "penstock.policies.packing.pack_partition:PackPartition",
     },
+    "tuning": {
+        "decaying-epsilon": "penstock.policies.tuning.decaying_epsilon:DecayingEpsilon",
+        "discounted-ucb": "penstock.policies.tuning.discounted_ucb:DiscountedUcb",
+        "epsilon-greedy": "penstock.policies.tuning.epsilon_greedy:EpsilonGreedy",
+        "sliding-ucb": "penstock.policies.tuning.sliding_ucb:SlidingUcb",
+        "thompson": "penstock.policies.tuning.thompson:Thompson",
+        "ucb1": "penstock.policies.tuning.ucb1:Ucb1",
+    },
 }
 
 PROTOCOLS: Mapping[str, type[Any]] = {

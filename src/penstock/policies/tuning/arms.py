@@ -1,0 +1,162 @@
+"""What is known of a bandit's arms: counts, means and scatter, a row a bandit, a column a value.
+
+A live tuner has one row a context; an evaluation has one row a scenario and repetition, and the
+same policy code runs on both. All is in place and all rows are updated together.
+
+Randomness is a hash of the row's key, of the number of observations and of the column: what is
+drawn next follows from what was learnt, so that nothing but that has to be saved.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.int64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0xD1B54A32D192ED03)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
+EMPTY = -1
+"""A slot of the window that holds no reward."""
+
+
+class Arms:
+    """The arms of bandits of one kind, in arrays of a row a bandit."""
+
+    __slots__ = ("count", "high", "key", "low", "mean", "recent", "scatter", "seen", "which")
+
+    def __init__(self, key: NDArray[np.uint64], columns: int, *, memory: int = 0) -> None:
+        rows = len(key)
+        self.key = key
+        self.seen = np.zeros(rows, dtype=np.int64)
+        """Observations so far."""
+        self.count: Floats = np.zeros((rows, columns))
+        """Observations that still count, discounted by age."""
+        self.mean: Floats = np.zeros((rows, columns))
+        self.scatter: Floats = np.zeros((rows, columns))
+        """Sum of the squared distances from the mean, discounted as the counts."""
+        self.low: Floats = np.full(rows, np.inf)
+        self.high: Floats = np.zeros(rows)
+        """Least and greatest reward so far."""
+        self.recent: Floats = np.zeros((rows, memory))
+        """The last rewards, where old ones are forgotten: observation t is in slot t mod memory."""
+        self.which = np.full((rows, memory), EMPTY, dtype=np.int64)
+        """The columns of those."""
+
+    @property
+    def total(self) -> Floats:
+        """Observations that still count, of all arms: a column."""
+        total: Floats = self.count.sum(axis=1, keepdims=True)
+        return total
+
+    @property
+    def scaled(self) -> Floats:
+        """Means on a scale from the least reward of a row so far, 0, to the greatest, 1."""
+        width = (self.high - self.low)[:, None]
+        flat = ~(width > 0)
+        scaled: Floats = (self.mean - self.low[:, None]) / np.where(flat, 1.0, width)
+        return np.where(flat | (self.count <= 0), 0.0, scaled)
+
+    def noise(self, guess: float, weight: float) -> Floats:
+        """Return the standard deviation of one reward: a column.
+
+        Pooled over the arms, since each alone has too few. `guess`, relative to the mean, is what
+        is believed before, and `weight` the observations that it is worth.
+        """
+        level = (self.count * self.mean).sum(axis=1) / np.maximum(self.count.sum(axis=1), 1e-9)
+        told = np.maximum(self.count - 1, 0).sum(axis=1)
+        variance = (self.scatter.sum(axis=1) + weight * (guess * level) ** 2) / (told + weight)
+        deviation: Floats = np.sqrt(variance)[:, None]
+        return deviation
+
+    def draw(self, stream: int) -> Floats:
+        """Return a number in (0, 1) an arm, another for every observation and stream."""
+        columns = np.arange(1, self.count.shape[1] + 1, dtype=np.uint64) * _GOLDEN
+        step = (self.seen.astype(np.uint64) + np.uint64(1)) * _STEP
+        shift = np.array([stream], dtype=np.uint64) * _MIX[0]
+        z = mixed((self.key ^ (step + shift))[:, None] + columns)
+        uniform: Floats = (z >> _SHIFTS[3]).astype(np.float64) * 2.0**-53 + 2.0**-54
+        return uniform
+
+    def coin(self, stream: int) -> Floats:
+        """Return a number in (0, 1) a row: a column."""
+        return self.draw(stream)[:, :1]
+
+    def normal(self, stream: int) -> Floats:
+        """Return a standard normal number an arm (Box and Muller)."""
+        radius = np.sqrt(-2.0 * np.log(self.draw(stream)))
+        turned: Floats = radius * np.cos(2.0 * np.pi * self.draw(stream + 1))
+        return turned
+
+    def observe(self, columns: Columns, rewards: Floats, *, discount: float) -> None:
+        """Take in one reward a row, after what was known has aged by `discount`.
+
+        Without discount this is Equation 4.1 of thesis forwarding.
+        """
+        rows = np.arange(len(columns))
+        memory = self.recent.shape[1]
+        if memory:
+            slots = self.seen % memory
+            self.forget(self.which[rows, slots], self.recent[rows, slots])
+            self.which[rows, slots], self.recent[rows, slots] = columns, rewards
+        if discount < 1:
+            self.count *= discount
+            self.scatter *= discount
+        count = self.count[rows, columns] + 1.0
+        old = self.mean[rows, columns]
+        new = old + (rewards - old) / count
+        self.count[rows, columns], self.mean[rows, columns] = count, new
+        self.scatter[rows, columns] += (rewards - old) * (rewards - new)
+        np.minimum(self.low, rewards, out=self.low)
+        np.maximum(self.high, rewards, out=self.high)
+        self.seen += 1
+
+    def forget(self, columns: Columns, rewards: Floats) -> None:
+        """Take one reward a row out again, where the column is not EMPTY."""
+        rows = np.flatnonzero(columns != EMPTY)
+        if not len(rows):
+            return
+        columns, rewards = columns[rows], rewards[rows]
+        count = self.count[rows, columns] - 1.0
+        old = self.mean[rows, columns]
+        new = np.where(count > 0, old - (rewards - old) / np.maximum(count, 1.0), 0.0)
+        scatter = self.scatter[rows, columns] - (rewards - old) * (rewards - new)
+        self.count[rows, columns], self.mean[rows, columns] = count, new
+        self.scatter[rows, columns] = np.where(count > 0, np.maximum(scatter, 0.0), 0.0)
+
+    def of_columns(self, columns: Sequence[int]) -> "Arms":
+        """Return a copy with these columns in this order; EMPTY is one never tried."""
+        chosen = np.array(columns, dtype=np.int64)
+        part = Arms(self.key, len(columns))
+        part.seen, part.low, part.high = self.seen, self.low, self.high
+        for name in ("count", "mean", "scatter"):
+            setattr(part, name, np.where(chosen == EMPTY, 0.0, getattr(self, name)[:, chosen]))
+        return part
+
+    def of_rows(self, rows: Any) -> "Arms":
+        """Return a copy of these rows."""
+        part = Arms.__new__(Arms)
+        for name in Arms.__slots__:
+            setattr(part, name, getattr(self, name)[rows])
+        return part
+
+    def put(self, rows: Any, part: "Arms") -> None:
+        """Write back what `of_rows` gave."""
+        for name in Arms.__slots__:
+            getattr(self, name)[rows] = getattr(part, name)
+
+    def widen(self, columns: int) -> None:
+        """Add arms that were never tried, up to `columns`."""
+        more = ((0, 0), (0, columns - self.count.shape[1]))
+        for name in ("count", "mean", "scatter"):
+            setattr(self, name, np.pad(getattr(self, name), more))
+
+
+def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return 64 bits that depend on all bits of z (the finaliser of SplitMix64, Steele et al.)."""
+    z = (z ^ (z >> _SHIFTS[0])) * _MIX[0]
+    z = (z ^ (z >> _SHIFTS[1])) * _MIX[1]
+    return z ^ (z >> _SHIFTS[2])

@@ -1,0 +1,129 @@
+"""What a bandit has learnt, as plain data: written, and read with every doubt."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.model import Context, Operation, Value
+from penstock.policies.tuning.arms import EMPTY, Arms
+
+FORMAT = 1
+"""Changes when the fields do."""
+
+
+class State(msgspec.Struct, forbid_unknown_fields=True):
+    """What is known of one context. See Arms for the fields; `recent` has the oldest first."""
+
+    operation: Operation
+    pattern: str
+    size: int
+    load: int
+    values: list[int | float | str]
+    seen: int
+    low: float
+    high: float
+    count: list[float]
+    mean: list[float]
+    scatter: list[float]
+    recent: list[tuple[int, float]] = []
+
+    @classmethod
+    def of(cls, context: Context, values: list[Value], arms: Arms) -> "State":
+        """Return what is known of a context."""
+        memory = arms.recent.shape[1]
+        slots = [(int(arms.seen[0]) + k) % memory for k in range(memory)]
+        return cls(
+            operation=context.operation,
+            pattern=context.pattern,
+            size=context.size,
+            load=context.load,
+            values=list(values),
+            seen=int(arms.seen[0]),
+            low=float(arms.low[0]),
+            high=float(arms.high[0]),
+            count=arms.count[0].tolist(),
+            mean=arms.mean[0].tolist(),
+            scatter=arms.scatter[0].tolist(),
+            recent=[
+                (int(arms.which[0, s]), float(arms.recent[0, s]))
+                for s in slots
+                if arms.which[0, s] != EMPTY
+            ],
+        )
+
+    def fill(self, arms: Arms) -> None:
+        """Make `arms`, of one row and as many columns as values, know it."""
+        arms.seen[0], arms.low[0], arms.high[0] = self.seen, self.low, self.high
+        arms.count[0], arms.mean[0], arms.scatter[0] = self.count, self.mean, self.scatter
+        memory = arms.recent.shape[1]
+        if not memory:
+            return
+        # A shorter memory than the one it was learnt with: the oldest go.
+        gone = max(len(self.recent) - memory, 0)
+        for column, reward in self.recent[:gone]:
+            arms.forget(np.array([column]), np.array([reward]))
+        kept = self.recent[gone:]
+        for age, (column, reward) in enumerate(reversed(kept), start=1):
+            slot = (self.seen - age) % memory
+            arms.which[0, slot], arms.recent[0, slot] = column, reward
+
+    def fault(self) -> str | None:
+        """Return what is wrong with it, if anything is."""
+        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter]
+        numbers += [reward for _, reward in self.recent]
+        if not {len(self.count), len(self.mean), len(self.scatter)} == {len(self.values)}:
+            return "it has not one count, mean and scatter a value"
+        if not self.values or len(set(self.values)) < len(self.values):
+            return "its values are none, or some twice"
+        if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
+            return "a number in it is negative, infinite or none"
+        if (
+            self.seen < 1
+            or len(self.recent) > self.seen
+            or sum(self.count) > self.seen * (1 + 1e-9)
+        ):
+            return "it counts more observations than were seen"
+        if not all(0 <= column < len(self.values) for column, _ in self.recent):
+            return "it remembers a value that is not there"
+        return None
+
+
+class _Learned(msgspec.Struct, forbid_unknown_fields=True):
+    policy: str
+    format: int
+    contexts: list[State]
+
+
+def written(policy: str, contexts: Mapping[Context, tuple[list[Value], Arms]]) -> dict[str, Any]:
+    """Return what a policy knows as plain data, in the order of contexts."""
+    states = [State.of(context, *contexts[context]) for context in sorted(contexts)]
+    plain: dict[str, Any] = msgspec.to_builtins(_Learned(policy, FORMAT, states))
+    return plain
+
+
+def read(policy: str, data: Mapping[str, Any]) -> Iterator[tuple[Context, list[Value], State]]:
+    """Yield what is known of each context; InputError: another policy's, or damaged."""
+    said = {key: data.get(key) for key in ("policy", "format")} if isinstance(data, Mapping) else {}
+    if said.get("policy") != policy or said.get("format") != FORMAT:
+        raise InputError(
+            f"learned state is of policy {said.get('policy')!r}, format {said.get('format')!r}, "
+            f"not of {policy!r}, format {FORMAT}; use that policy, or begin anew"
+        )
+    try:
+        states = msgspec.convert(data, _Learned).contexts
+    except msgspec.ValidationError as error:
+        raise InputError(f"learned state of {policy} is damaged: {error}") from error
+    seen = set()
+    for state in states:
+        context = Context(
+            operation=state.operation, pattern=state.pattern, size=state.size, load=state.load
+        )
+        fault = "it is there twice" if context in seen else state.fault()
+        if fault is not None:
+            raise InputError(f"learned state of {policy} is damaged: {context}: {fault}")
+        seen.add(context)
+        yield context, state.values, state
