@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.council import Council
+from penstock.council import Council, Experience
 from penstock.errors import InputError
 from penstock.model import Context, Observation, Parameter, Tune, Value
 
@@ -79,7 +79,7 @@ class World:
 
     def __init__(self, nodes: int, *parameters: Parameter, **given: Any) -> None:
         self.tuners = {p.name: Table() for p in parameters}
-        self.council = Council(parameters, self.tuners, detect, **given)
+        self.council = Council(parameters, Experience(self.tuners), detect, **given)
         self.now = 0.0
         self.has: dict[int, dict[str, Value]] = {}
         for k in range(nodes):
@@ -255,7 +255,7 @@ def test_reads_and_writes_are_learnt_apart() -> None:
     ("reads", "operation"), [(0, "write"), (5, "write"), (32, "mixed"), (60, "read")]
 )
 def test_an_interval_is_of_the_operation_that_prevails(reads: int, operation: str) -> None:
-    council = Council([WINDOW], {"window": Table()}, detect)
+    council = Council([WINDOW], Experience({"window": Table()}), detect)
     context = council._judge(seen(reads=reads, writes=64 - reads)).context
     assert context is not None
     assert (context.operation, context.size, context.load) == (operation, 1 << 16, 4)
@@ -266,10 +266,10 @@ def test_what_was_learnt_goes_on_in_another() -> None:
     for _ in range(8):
         world.second(by_window(world, 8))
     other = World(2, WINDOW, guard=1.0)
-    other.council.restore(world.council.learned())
+    other.council.experience.restore(world.council.experience.learned())
     other.second(by_window(other, 8))
     assert {has["window"] for has in other.has.values()} == {8}
-    assert other.council.learned()["accounts"] != []
+    assert other.council.experience.learned()["accounts"] != []
 
 
 @pytest.mark.parametrize(
@@ -286,10 +286,10 @@ def test_damaged_state_is_refused_and_changes_nothing(damaged: dict[str, Any]) -
     world = World(1, WINDOW, guard=1.0)
     for _ in range(4):
         world.second({0: seen()})
-    before = world.council.learned()
+    before = world.council.experience.learned()
     with pytest.raises(InputError):
-        world.council.restore(damaged)
-    assert world.council.learned() == before
+        world.council.experience.restore(damaged)
+    assert world.council.experience.learned() == before
 
 
 def test_another_detector_takes_over_while_it_runs() -> None:

@@ -46,12 +46,59 @@ class Seen:
 
 
 @dataclass(slots=True)
-class _Account:
+class Account:
     """What a context usually gets, and which part of that exploring has cost it lately."""
 
     usual: float = 0.0
     cost: float = 0.0
     rounds: int = 0
+
+
+class Experience:
+    """What was learnt: a tuner a parameter, and an account a context. Councils may share it."""
+
+    def __init__(self, tuners: Mapping[str, Tuner]) -> None:
+        self.tuners = tuners
+        self.accounts: dict[Context, Account] = {}
+        self._others: dict[str, Any] = {}  # learnt of parameters that are not tuned now
+
+    def learned(self) -> dict[str, Any]:
+        """Return all that was learnt, as plain data."""
+        return {
+            "version": VERSION,
+            "tuners": self._others
+            | {name: tuner.learned() for name, tuner in self.tuners.items()},
+            "accounts": [
+                [c.operation, c.pattern, c.size, c.load, a.usual, a.cost, a.rounds]
+                for c, a in sorted(self.accounts.items())
+            ],
+        }
+
+    def restore(self, learned: Mapping[str, Any]) -> None:
+        """Go on from what `learned` returned; InputError, and nothing changed: it is damaged."""
+        if learned.get("version") != VERSION:
+            raise InputError(
+                f"learned state of version {learned.get('version')!r}; this is version {VERSION}"
+            )
+        try:
+            accounts = {}
+            for operation, pattern, size, load, usual, cost, rounds in learned["accounts"]:
+                context = Context(operation=operation, pattern=pattern, size=size, load=load)
+                accounts[context] = Account(float(usual), float(cost), int(rounds))
+            tuners = dict(learned["tuners"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"learned state is damaged: {error!r}") from error
+        before = {name: tuner.learned() for name, tuner in self.tuners.items()}
+        try:
+            for name, tuner in self.tuners.items():
+                if name in tuners:
+                    tuner.restore(tuners[name])
+        except InputError:
+            for name, tuner in self.tuners.items():
+                tuner.restore(before[name])
+            raise
+        self.accounts = accounts
+        self._others = {name: tuners[name] for name in tuners if name not in self.tuners}
 
 
 @dataclass(slots=True)
@@ -63,7 +110,7 @@ class _Round:
 
 
 class Council:
-    """Chooses for some I/O nodes; Councils of several groups may share their tuners.
+    """Chooses for some I/O nodes; Councils of several groups may share their experience.
 
     `guard` is the part of a context's bandwidth that exploring may cost; who has spent it exploits.
     `deadline` is how long a round waits for the I/O nodes that have not reported, in seconds.
@@ -72,13 +119,14 @@ class Council:
     def __init__(
         self,
         parameters: Sequence[Parameter],
-        tuners: Mapping[str, Tuner],
+        experience: Experience,
         detect: Detect,
         *,
         deadline: float = 0.5,
         guard: float = 0.05,
     ) -> None:
         self.parameters = tuple(parameters)
+        self.experience = experience
         self.detect = detect  # may be exchanged for a better one at any time
         self.deadline = deadline
         self.guard = guard
@@ -91,10 +139,8 @@ class Council:
         self.last: dict[ResourceId, Seen] = {}
         self.values: dict[ResourceId, dict[str, Value]] = {}
         """What each I/O node has."""
-        self._tuners = tuners
         self._expected: set[ResourceId] = set()
         self._round: _Round | None = None
-        self._accounts: dict[Context, _Account] = {}
         self._floor: str | None = None  # the parameter whose values the interval's rewards are of
         self._exploring = False
 
@@ -137,6 +183,10 @@ class Council:
             return []
         seen = self._judge(observation)
         self.last[resource] = seen
+        # What it has, whatever it was told: it may have been restarted, or could not be set.
+        self.values[resource] |= {
+            p.name: settings[p.name] for p in self.parameters if p.name in settings
+        }
         if self._round is None:
             self._round = _Round(now)
         if resource not in self._round.seen:
@@ -155,42 +205,6 @@ class Council:
         seen, self._round = self._round.seen, None
         contexts = {r: s.context for r, s in seen.items() if s.context is not None}
         return self._choose(contexts) if contexts else []
-
-    def learned(self) -> dict[str, Any]:
-        """Return all that was learnt, as plain data."""
-        return {
-            "version": VERSION,
-            "tuners": {name: tuner.learned() for name, tuner in self._tuners.items()},
-            "accounts": [
-                [c.operation, c.pattern, c.size, c.load, a.usual, a.cost, a.rounds]
-                for c, a in sorted(self._accounts.items())
-            ],
-        }
-
-    def restore(self, learned: Mapping[str, Any]) -> None:
-        """Go on from what `learned` returned; InputError, and nothing changed: it is damaged."""
-        if learned.get("version") != VERSION:
-            raise InputError(
-                f"learned state of version {learned.get('version')!r}; this is version {VERSION}"
-            )
-        try:
-            accounts = {}
-            for operation, pattern, size, load, usual, cost, rounds in learned["accounts"]:
-                context = Context(operation=operation, pattern=pattern, size=size, load=load)
-                accounts[context] = _Account(float(usual), float(cost), int(rounds))
-            tuners = dict(learned["tuners"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"learned state is damaged: {error!r}") from error
-        before = {name: tuner.learned() for name, tuner in self._tuners.items()}
-        try:
-            for name, tuner in self._tuners.items():
-                if name in tuners:
-                    tuner.restore(tuners[name])
-        except InputError:
-            for name, tuner in self._tuners.items():
-                tuner.restore(before[name])
-            raise
-        self._accounts = accounts
 
     def _judge(self, observation: Observation) -> Seen:
         rate = observation.moved / observation.busy if observation.busy > 0 else 0.0
@@ -214,8 +228,8 @@ class Council:
         if value not in parameter.values:
             return  # set by somebody else: no word of it
         assert value is not None
-        self._tuners[parameter.name].learn(seen.context, value, seen.rate)
-        account = self._accounts.setdefault(seen.context, _Account())
+        self.experience.tuners[parameter.name].learn(seen.context, value, seen.rate)
+        account = self.experience.accounts.setdefault(seen.context, Account())
         account.rounds += 1
         cost = 0.0
         if not self._exploring or account.usual <= 0:
@@ -229,7 +243,7 @@ class Council:
         floor = self.parameters[self.rounds % len(self.parameters)]
         self.rounds += 1
         main = _most_common(contexts.values())
-        may_explore = self._accounts.get(main, _Account()).cost <= self.guard
+        may_explore = self.experience.accounts.get(main, Account()).cost <= self.guard
         self._floor, self._exploring = floor.name, False
         chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
         for parameter in self.parameters:
@@ -257,14 +271,19 @@ class Council:
         *,
         explores: bool,
     ) -> Value:
-        tuner = self._tuners[parameter.name]
+        tuner = self.experience.tuners[parameter.name]
         if explores:
             tried = tuner.choose(main, parameter.values)
             if tried != tuner.best(main, parameter.values):
                 self._exploring = True
                 return tried
-        best = (tuner.best(context, parameter.values) for context in contexts.values())
-        known = [value for value in best if value is not None]
+        votes = Counter(contexts.values())
+        known = [
+            value
+            for context, voters in votes.items()
+            if (value := tuner.best(context, parameter.values)) is not None
+            for _ in range(voters)
+        ]
         return (
             _most_common(known)
             if known
@@ -282,7 +301,7 @@ class Council:
         has = self.values.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
-        tuner = self._tuners[parameter.name]
+        tuner = self.experience.tuners[parameter.name]
         best = tuner.best(context, parameter.values)
         if explores:
             tried = tuner.choose(context, parameter.values)

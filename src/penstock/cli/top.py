@@ -14,6 +14,7 @@ from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import console, emit_json, table
+from penstock.cli.tuner import show_value
 from penstock.errors import InputError
 from penstock.live import launcher, wire
 from penstock.live.explain import behind
@@ -120,6 +121,9 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
             "queued": node.get("queued", 0),
             "jobs": len(node.get("jobs", [])),
             "rate": rate(node["id"], _bytes(node, "read", "write"), float("inf")),
+            "operation": node.get("operation"),
+            "pattern": node.get("pattern"),
+            "tuned": node.get("tuned", {}),
         }
         for node in served
     ]
@@ -128,6 +132,7 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
         "mode": found.mode,
         "modes": found.modes,
         "turns": found.turns,
+        "tuning": found.tuning,
         "jobs": sorted(jobs, key=_place),
         "io_nodes": io_nodes,
         "elapsed": elapsed,
@@ -195,13 +200,39 @@ def _drawn(told: Mapping[str, Any]) -> "Group":
     else:
         parts.append(Text("no job runs"))
     if told["io_nodes"]:
-        nodes = [
-            (str(n["number"]), n["state"], f"{n['jobs']:,}", f"{n['queued']:,}", _rate(n["rate"]))
-            for n in told["io_nodes"]
-        ]
-        heads = ("I/O node", "state", "jobs", "queued", "MiB/s")
-        parts += [Text(""), table(heads, nodes, text={"state"})]
+        nodes = [_node(node, told["tuning"]) for node in told["io_nodes"]]
+        rows = [tuple(node.values()) for node in nodes]
+        text = {"state", "does", "pattern", "scheduler"}
+        parts += [Text(""), table(tuple(nodes[0]), rows, text=text)]
+    if told["tuning"]:
+        parts += [Text(""), Text(_tuning(told["tuning"]))]
     return Group(*parts)
+
+
+def _node(node: Mapping[str, Any], tuning: Mapping[str, Any] | None) -> dict[str, str]:
+    row = {
+        "I/O node": str(node["number"]),
+        "state": node["state"],
+        "jobs": f"{node['jobs']:,}",
+        "queued": f"{node['queued']:,}",
+        "MiB/s": _rate(node["rate"]),
+    }
+    if tuning is not None:
+        row |= {"does": node["operation"] or "-", "pattern": node["pattern"] or "-"}
+        for name in tuning["parameters"]:
+            row[name] = show_value(name, node["tuned"].get(name))
+    return row
+
+
+def _tuning(tuning: Mapping[str, Any]) -> str:
+    trying = ", ".join(tuning["exploring"])
+    does = f"tries values of {trying}" if trying else "has the best it knows in force"
+    if not tuning["applied"]:
+        does = "chooses, and sets nothing (penstock mode enforce)"
+    return (
+        f"{tuning['policy']} {does}; {tuning['rounds']:,} choices, {tuning['explored']:,} to learn,"
+        f" {tuning['contexts']:,} contexts known"
+    )
 
 
 def _head(told: Mapping[str, Any]) -> str:

@@ -61,6 +61,11 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
 )
 @click.option("--allocation", metavar="NAME", help="How many I/O nodes jobs get; else where-known.")
 @click.option(
+    "--tune",
+    metavar="NAMES",
+    help="Tune these at I/O nodes while they serve: window, depth, aggregation, scheduler.",
+)
+@click.option(
     "--config",
     "config_file",
     metavar="FILE",
@@ -113,6 +118,7 @@ def up(
     policy: str | None,
     mode: str | None,
     allocation: str | None,
+    tune: str | None,
     config_file: Path | None,
     http: str | None,
     token_file: Path | None,
@@ -131,6 +137,7 @@ def up(
       penstock up --root /scratch --io-nodes 4 --state ./state --scheduler twins
       penstock up --root data --io-nodes 2 --emulate targets=4,rate=100MiB/s
       penstock up --root /scratch --io-nodes 2 --policy set-10 --mode enforce
+      penstock up --root /scratch --io-nodes 4 --scheduler twins --tune window --mode enforce
       penstock up --root /lustre --io-nodes 0 --remote-io-nodes 2 --listen 10.0.0.1:7000 \\
         --key-file site.key
     Then:
@@ -150,6 +157,9 @@ def up(
     flags = {"sharing.policy": policy, "live.mode": mode, "allocation.policy": allocation}
     of_io_nodes = [s for s in settings if s.startswith(_PREFIX) or "." not in s.partition("=")[0]]
     governed = tuple(text for text in settings if text not in of_io_nodes)
+    if tune is not None:
+        named = [name.strip() for name in tune.split(",")]
+        governed = (f"tuning.tune={msgspec.json.encode(named).decode()}", *governed)
     loaded = options.load(config_file, governed, flags, own={"allocation.policy": "where-known"})
     deployment = Deployment(
         state=str(state.folder),

@@ -117,11 +117,16 @@ def load(
         loaded.config.live.seconds()
     with loaded.blaming("live.dirty-window"):
         loaded.config.live.window()
+    with loaded.blaming("tuning.interval", "tuning.deadline"):
+        loaded.config.tuning.seconds()
+    with loaded.blaming("tuning.tune", "tuning.values"):
+        loaded.config.tuning.parameters({})
     makers: dict[str, Callable[[], object]] = {
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,
         "placement": loaded.config.placement.placer,
         "packing": loaded.config.packing.packer,
+        "tuning": loaded.config.tuning.tuner,
     }
     for section, make in makers.items():
         options = sorted(key for key in origins if key.startswith(f"{section}.options"))

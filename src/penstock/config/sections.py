@@ -7,11 +7,12 @@ from msgspec import Meta
 
 from penstock import registry, units
 from penstock.arbiter import Arbiter
+from penstock.config.tuning import TuningSection
 from penstock.errors import InputError
 from penstock.model import Site
 from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
-DECIDED = ("sharing", "allocation", "placement", "packing")
+DECIDED = ("sharing", "allocation", "placement", "packing", "tuning")
 """The sections that name a policy and its options."""
 OWN = "own"
 """Of allocation: jobs keep the resources they name; of placement: what the allocation brings."""
@@ -229,6 +230,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     packing: PackingSection = PackingSection()
     simulation: SimulationSection = SimulationSection()
     live: LiveSection = LiveSection()
+    tuning: TuningSection = TuningSection()
 
     def arbiter(self) -> Arbiter | None:
         """Return a new arbiter, or None if jobs keep the resources they name."""

@@ -38,6 +38,7 @@ from penstock.live.state import State, sign
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk, ToTheEnd
+from penstock.live.tuning import Tuning
 from penstock.live.users import uid_of
 from penstock.logbook import LogbookWriter
 from penstock.model import Assign
@@ -76,6 +77,7 @@ class Controller:
             is_direct=lambda job: not self.assignments.map(job).nodes,
             assign=self._assign,
         )
+        self.tuning = self._tuning()
         self.logbook = LogbookWriter(self.state.records, self.governor.header)
         self.governor.record(self.logbook)
         self._writers: dict[str, asyncio.StreamWriter] = {}
@@ -84,6 +86,18 @@ class Controller:
         self._counted = asyncio.Condition()
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
+
+    def _tuning(self) -> Tuning | None:
+        section = self.deployment.config.tuning
+        if not section.tune or not self.fleet.io_nodes:
+            return None
+        return Tuning(
+            section,
+            self.deployment.settings,
+            self.fleet,
+            self.state.tuning,
+            enforced=lambda: self.governor.modes.site == "enforce",
+        )
 
     async def start(self) -> asyncio.Server:
         """Return once all I/O nodes serve; StartError: one does not."""
@@ -98,13 +112,16 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        keepers = [
-            asyncio.create_task(kept) for kept in (self.governor.keep(), self.governor.slice())
-        ]
+        kept = [self.governor.keep(), self.governor.slice()]
+        if self.tuning is not None:
+            kept.append(self.tuning.run())
+        keepers = [asyncio.create_task(keeper) for keeper in kept]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
         for keeper in keepers:
             keeper.cancel()
+        if self.tuning is not None:
+            await self.tuning.save()
         self.governor.govern(wire.Govern(mode="off"))
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
@@ -133,8 +150,12 @@ class Controller:
             self._push(job, mapped)
         if self.governor.weighed:
             self._weigh(self.governor.weighed)
+        if self.tuning is not None:
+            self.tuning.up(node.number)
 
     def _node_down(self, number: int) -> None:
+        if self.tuning is not None:
+            self.tuning.down(number)
         for job, mapped in self.assignments.node_down(number).items():
             self._push(job, mapped)
 

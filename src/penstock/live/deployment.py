@@ -114,6 +114,7 @@ def located(config: Config) -> Config:
         if colon and file.endswith(".py"):
             policy = f"{Path(file).resolve()}:{made}"
             found[section] = msgspec.structs.replace(named, policy=policy)
+    found["tuning"] = found.get("tuning", config.tuning).located()
     return msgspec.structs.replace(config, **found)
 
 

@@ -35,6 +35,7 @@ async def overview(controller: "Controller") -> wire.Status:
         mode=governor.modes.site,
         modes=governor.modes.users,
         turns=governor.turns.turns,
+        tuning=None if controller.tuning is None else controller.tuning.told(),
     )
 
 
@@ -51,6 +52,8 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, objec
     if io_node.node is None:
         return told
     told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
+    if controller.tuning is not None:
+        told |= controller.tuning.node(io_node.number)
     try:
         measured = await controller.fleet.ask(io_node.number, wire.Measure(), wire.Measured)
     except TimeoutError:

@@ -40,6 +40,7 @@ class State:
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
+        self.tuning = self.folder / "tuning"  # what tuners have learnt
         self.http = self.folder / "http"  # the URL of the API, while it is served
         self.listen = self.folder / "listen"  # where other hosts find the controller
         longest = len(os.fsencode(self.control(999)))

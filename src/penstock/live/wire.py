@@ -296,6 +296,7 @@ class Status(Message, frozen=True, kw_only=True):
     mode: str = "observe"
     modes: dict[str, str] = {}  # of users whose mode is another
     turns: int = 0  # given so far
+    tuning: dict[str, object] | None = None  # what the Council does; None: there is none
 
 
 class Stop(Message, frozen=True, kw_only=True):

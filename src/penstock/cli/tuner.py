@@ -1,0 +1,114 @@
+"""penstock tuner: what was learnt about the I/O nodes' parameters."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import console, emit_json, table
+from penstock.errors import InputError
+from penstock.files import reason
+from penstock.live.state import State
+from penstock.units import show_bandwidth, show_seconds, show_volume
+
+_SHOWN = {"window": show_seconds, "aggregation": show_volume}
+
+
+def show_value(parameter: str, value: Any) -> str:
+    """Return a parameter's value in words."""
+    if value is None:
+        return "-"
+    show = _SHOWN.get(parameter)
+    return str(value) if show is None or isinstance(value, str) else show(value)
+
+
+@click.group(short_help="What was learnt about the I/O nodes' parameters.")
+def tuner() -> None:
+    """Look at what the Council of a deployment has learnt.
+
+    \b
+    Examples:
+      penstock tuner show
+      penstock tuner show --state ./state --json
+
+    'penstock up --tune window --scheduler twins --mode enforce' tunes; docs/tuning.md is the guide.
+    """
+
+
+@tuner.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@deployed.state
+@json_option
+def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
+    """Show what is known of each context and value: how often it was tried, what it was worth.
+
+    \b
+    Examples:
+      penstock tuner show
+      penstock tuner show state/tuning/discounted-ucb.json
+
+    A context is what the best value depends on: operation, access pattern, size of requests and
+    clients an I/O node. Worth is bandwidth while busy, on the mean; the best is marked. It is saved
+    every ten seconds while a deployment tunes, and when that ends.
+    """
+    found = [_read(path) for path in ([file] if file is not None else _files(State(folder)))]
+    if as_json:
+        emit_json({"learned": found})
+        return
+    out = console()
+    for learned in found:
+        out.print(f"{learned['policy']}  ({learned['file']})", highlight=False)
+        rows = list(_rows(learned["tuners"]))
+        if rows:
+            heads = ("parameter", "does", "pattern", "size", "clients", "value", "tried", "worth")
+            text = {"parameter", "does", "pattern", "value"}
+            out.print(table(heads, rows, text=text))
+        else:
+            out.print("nothing learnt yet")
+
+
+def _files(state: State) -> list[Path]:
+    found = sorted(state.tuning.glob("*.json")) if state.tuning.is_dir() else []
+    if not found:
+        raise InputError(
+            f"nothing was learnt in {state.folder} so far; 'penstock up --tune ...' begins"
+        )
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        told = msgspec.json.decode(path.read_bytes())
+        return {
+            "file": str(path),
+            "policy": str(told["policy"]),
+            "saved": float(told["saved"]),
+            "tuners": dict(told["learned"]["tuners"]),
+        }
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}") from error
+    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is nothing that a tuner has learnt: {reason(error)}") from error
+
+
+def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for parameter, learned in tuners.items():
+        for context in learned.get("contexts", []):
+            known = list(zip(context["values"], context["count"], context["mean"], strict=True))
+            best = max((k for k in known if k[1] > 0), key=lambda k: k[2], default=None)
+            for one in sorted(known, key=lambda k: (isinstance(k[0], str), k[0])):
+                value, count, mean = one
+                yield (
+                    parameter,
+                    context["operation"],
+                    context["pattern"],
+                    show_volume(context["size"]),
+                    str(context["load"]),
+                    show_value(parameter, value) + (" *" if one is best else ""),
+                    f"{count:,.1f}",
+                    show_bandwidth(mean) if count > 0 else "-",
+                )

@@ -1,0 +1,278 @@
+"""The Council of a running deployment: asks its I/O nodes, sets them, keeps what was learnt.
+
+Every interval all I/O nodes are asked what they saw; what the Councils choose is set where the
+site's mode is enforce. What was learnt is saved every few seconds, one file a policy, and the next
+controller goes on from there; a file that is damaged is put aside, never overwritten. The model of
+access patterns is read again when its file changes.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.config.tuning import TuningSection
+from penstock.council import Council, Experience
+from penstock.errors import InputError
+from penstock.files import reason, replacing
+from penstock.learn.detection import Model
+from penstock.live import wire
+from penstock.live.fleet import Fleet
+from penstock.model import Tune, Value
+
+FORMAT = 1
+SAVED_EVERY = 10.0
+"""Seconds between two checkpoints of what was learnt."""
+
+log = logging.getLogger("penstock.controller")
+
+
+class Checkpoint:
+    """What a policy has learnt, in a file of its own."""
+
+    def __init__(self, folder: Path, policy: str) -> None:
+        name = policy.rpartition(":")[2] or policy
+        self.path = folder / f"{name}.json"
+        self._policy = policy
+
+    def read(self, experience: Experience) -> None:
+        """Go on from the file if there is one; a damaged one is put aside, and said so."""
+        if not self.path.is_file():
+            return
+        try:
+            told = msgspec.json.decode(self.path.read_bytes())
+            if not isinstance(told, dict) or told.get("format") != FORMAT:
+                raise InputError("it is of another version")
+            experience.restore(told["learned"])
+        except (OSError, InputError, msgspec.DecodeError, KeyError, TypeError) as error:
+            aside = self._aside()
+            log.warning(
+                "%s cannot be read (%s): put aside as %s", self.path, reason(error), aside.name
+            )
+            self.path.rename(aside)
+
+    def write(self, learned: Mapping[str, Any]) -> None:
+        """Save it, whole or not at all."""
+        self.path.parent.mkdir(exist_ok=True)
+        told = {"format": FORMAT, "policy": self._policy, "saved": time.time(), "learned": learned}
+        with replacing(self.path) as unfinished:
+            unfinished.write_bytes(msgspec.json.encode(told))
+
+    def _aside(self) -> Path:
+        taken = (self.path.with_suffix(f".damaged-{k}") for k in range(1, 1000))
+        return next(path for path in taken if not path.exists())
+
+
+class Detector:
+    """The model in use: the shipped one, or a file that may be replaced while it is."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path) if path else None
+        self._changed = self._stamp()
+        self.model = Model.shipped() if self._path is None else Model.read(self._path)
+
+    def refresh(self) -> Model | None:
+        """Return the model if its file has changed and can be read, else None."""
+        if self._path is None or (stamp := self._stamp()) == self._changed:
+            return None
+        self._changed = stamp
+        try:
+            self.model = Model.read(self._path)
+        except InputError as error:
+            log.warning("the model in use stays: %s", error)
+            return None
+        log.info("patterns are detected by %s from now on", self._path)
+        return self.model
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            found = self._path.stat() if self._path is not None else None
+        except OSError:
+            found = None
+        return (0, 0) if found is None else (found.st_mtime_ns, found.st_ino)
+
+
+class Tuning:
+    """Tunes a fleet's I/O nodes; `enforced` says whether they are to be set at all."""
+
+    def __init__(
+        self,
+        section: TuningSection,
+        settings: wire.Settings,
+        fleet: Fleet,
+        folder: Path,
+        *,
+        enforced: Callable[[], bool],
+    ) -> None:
+        self.section = section
+        self.parameters = section.parameters(_given(settings))
+        _check(section, self.parameters, settings)
+        self._fleet = fleet
+        self._enforced = enforced
+        self._interval, deadline = section.seconds()
+        self._detector = Detector(section.model)
+        self.experience = Experience(
+            {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)}
+        )
+        self._checkpoint = Checkpoint(folder, section.policy)
+        self._checkpoint.read(self.experience)
+        size = section.group or len(fleet.io_nodes) or 1
+        self.councils = [
+            Council(
+                self.parameters,
+                self.experience,
+                self._detector.model.detect,
+                deadline=deadline,
+                guard=section.guard,
+            )
+            for _ in range(0, len(fleet.io_nodes), size)
+        ]
+        self._size = size
+        self._setting: set[asyncio.Task[None]] = set()
+
+    def up(self, number: int) -> None:
+        """An I/O node serves."""
+        self._set([self._of(number).joined(number)])
+
+    def down(self, number: int) -> None:
+        """An I/O node is gone."""
+        self._set(self._of(number).left(number, time.monotonic()))
+
+    async def run(self) -> None:
+        """Go on until cancelled; what was learnt by then is saved by `save`."""
+        saved = due = time.monotonic()
+        was_enforced = self._enforced()
+        while True:
+            due = max(due + self._interval, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())
+            try:
+                if was_enforced and not self._enforced():
+                    self._put_back()
+                was_enforced = self._enforced()
+                await self._round()
+                if (model := await asyncio.to_thread(self._detector.refresh)) is not None:
+                    for council in self.councils:
+                        council.detect = model.detect
+                if time.monotonic() - saved >= SAVED_EVERY:
+                    saved = time.monotonic()
+                    await self.save()
+            except Exception:
+                # Jobs do not depend on it: a fault costs a choice, not the controller.
+                log.exception("the Council passed over an interval")
+
+    async def save(self) -> None:
+        """Save what was learnt; a full disk costs the newest of it only."""
+        learned = self.experience.learned()
+        try:
+            await asyncio.to_thread(self._checkpoint.write, learned)
+        except (OSError, InputError) as error:
+            log.warning("what was learnt is not saved: %s", reason(error))
+
+    def told(self) -> dict[str, Any]:
+        """Return what is tuned, and how that goes."""
+        councils = self.councils
+        return {
+            "policy": self.section.policy,
+            "parameters": [p.name for p in self.parameters],
+            "applied": self._applied(),
+            "rounds": sum(c.rounds for c in councils),
+            "explored": sum(c.explored for c in councils),
+            "guarded": sum(c.guarded for c in councils),
+            "missed": sum(c.missed for c in councils),
+            "exploring": sorted({c.exploring for c in councils if c.exploring}),
+            "contexts": len(self.experience.accounts),
+        }
+
+    def node(self, number: int) -> dict[str, Any]:
+        """Return what was made of an I/O node's last report, and what it is to have."""
+        council = self._of(number)
+        seen = council.last.get(number)
+        told: dict[str, Any] = {"tuned": dict(council.values.get(number, {}))}
+        if seen is not None:
+            context = seen.context
+            told |= {"pattern": seen.pattern, "confidence": seen.confidence, "rate": seen.rate}
+            told["operation"] = None if context is None else context.operation
+        return told
+
+    def _of(self, number: int) -> Council:
+        return self.councils[number // self._size]
+
+    def _applied(self) -> bool:
+        return self._enforced() and not self.section.dry_run
+
+    async def _round(self) -> None:
+        """Ask all, and let those that do not answer in time be."""
+        asked = [
+            asyncio.create_task(self._report(io_node.number))
+            for io_node in self._fleet.io_nodes
+            if io_node.node is not None
+        ]
+        if not asked:
+            return
+        began = time.monotonic()
+        _, late = await asyncio.wait(asked, timeout=self.councils[0].deadline)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.gather(*late, return_exceptions=True)
+            for council in self.councils:
+                self._set(council.woke(max(time.monotonic(), began + council.deadline)))
+
+    async def _report(self, number: int) -> None:
+        try:
+            answer = await self._fleet.ask(number, wire.Observe(), wire.Observed)
+        except OSError:
+            return  # `penstock status` says so
+        if isinstance(answer, wire.Observed):
+            council = self._of(number)
+            now = time.monotonic()
+            self._set(council.observed(now, number, answer.observation, answer.settings))
+
+    def _set(self, tunes: Iterable[Tune]) -> None:
+        if self._applied():
+            for tune in tunes:
+                task = asyncio.get_running_loop().create_task(self._set_one(tune))
+                self._setting.add(task)
+                task.add_done_callback(self._setting.discard)
+
+    async def _set_one(self, tune: Tune) -> None:
+        settings = msgspec.convert(dict(tune.settings), wire.Settings)
+        try:
+            answer = await self._fleet.ask(tune.resource, settings, wire.Done)
+        except OSError as error:
+            log.warning("I/O node %d is not tuned: %s", tune.resource, reason(error))
+            return
+        if isinstance(answer, wire.Failed):
+            log.warning("I/O node %d is not tuned: %s", tune.resource, answer.error)
+
+    def _put_back(self) -> None:
+        """Nothing is enforced any more: I/O nodes have again what the site gave them."""
+        defaults = {p.name: p.default for p in self.parameters}
+        for io_node in self._fleet.io_nodes:
+            if io_node.node is not None:
+                tune = Tune(resource=io_node.number, settings=defaults)
+                task = asyncio.get_running_loop().create_task(self._set_one(tune))
+                self._setting.add(task)
+                task.add_done_callback(self._setting.discard)
+
+
+def _given(settings: wire.Settings) -> dict[str, Value]:
+    told = msgspec.structs.asdict(settings)
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _check(section: TuningSection, parameters: Iterable[Any], settings: wire.Settings) -> None:
+    """Refuse to tune what no I/O node would use."""
+    names = {p.name for p in parameters}
+    schedulers = [settings.scheduler or "fifo"]
+    if "scheduler" in names:
+        schedulers += section.values.get("scheduler", ["twins-busy"])
+    if "window" in names and not any(name.startswith("twins") for name in schedulers):
+        raise InputError(
+            f"the window is one of twins, and I/O nodes have {schedulers[0]}; "
+            "give --scheduler twins, or leave window out of tuning.tune"
+        )
