@@ -29,6 +29,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
     "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
+    "patterns": ("penstock.cli.patterns:patterns", "Learn and judge how access patterns are told."),
     "tuner": ("penstock.cli.tuner:tuner", "What was learnt about I/O nodes' parameters."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),

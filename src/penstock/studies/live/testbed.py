@@ -12,9 +12,8 @@ import os
 import selectors
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode, SharingSection
 from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment
-from penstock.live.explorer import interruptible, private_state
+from penstock.live.explorer import in_memory, interruptible, private_state
 from penstock.live.state import State
 from penstock.model import Site
 from penstock.sim.run import Run
@@ -79,7 +78,7 @@ def measured(
     with (
         interruptible(),
         private_state() as folder,
-        _memory() as root,
+        in_memory() as root,
         contextlib.ExitStack() as stack,
     ):
         state = State(folder)
@@ -112,14 +111,6 @@ def measured(
             direct_bytes=status.direct_bytes,
             forwarded_bytes=status.forwarded_bytes,
         )
-
-
-@contextlib.contextmanager
-def _memory() -> Iterator[Path]:
-    """Give a directory without a disk's own delays, where there is one."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="penstock-", dir=place) as directory:
-        yield Path(directory)
 
 
 def _plan(workload: Workload, j: int, root: Path, folder: Path, until: float) -> Path:

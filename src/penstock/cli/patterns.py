@@ -1,0 +1,169 @@
+"""penstock patterns: how access patterns are told from what I/O nodes see."""
+
+import hashlib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from penstock import units
+from penstock.cli import deployed
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json, emit_table, progress
+from penstock.errors import InputError
+from penstock.files import check_writable
+
+
+@click.group(no_args_is_help=False)
+def patterns() -> None:
+    """Access patterns, told from what I/O nodes see; docs/patterns.md is the guide.
+
+    \b
+    measure    takes observations of known patterns
+    train      makes a model of them
+    evaluate   holds a model against observations
+    show       what a model looks at, and what it was made of
+    """
+
+
+@patterns.command(short_help="Take observations of known patterns.")
+@click.option(
+    "--out",
+    metavar="FILE.csv",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Where observations go; FILE.csv.jsonl beside it is what an interruption leaves.",
+)
+@click.option("--sizes", metavar="SIZE,...", help="Of requests; else 32,256,64,128 KiB.")
+@click.option("--processes", metavar="N,...", help="Ranks; else 4,8,16.")
+@click.option("--io-nodes", metavar="N,...", help="Else 1,2,4.")
+@click.option("--interval", metavar="TIME", help="Of observations; else 100 ms.")
+@click.option("--seconds", metavar="TIME", help="That the ranks of a run play; else 1.5 s.")
+@click.option("--keep", metavar="N", type=click.IntRange(1, 1000), help="A run; else 10.")
+@click.option("--full", is_flag=True, help="128 to 512 ranks, 1 to 8 I/O nodes, 1 s: hours.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where the ranks write and read; else a directory in memory.",
+)
+@click.option("--emulate", metavar="SPEC", help="The file system; docs/patterns.md has ours.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
+@json_option
+def measure(
+    *,
+    out: Path,
+    sizes: str | None,
+    processes: str | None,
+    io_nodes: str | None,
+    interval: str | None,
+    seconds: str | None,
+    keep: int | None,
+    full: bool,
+    root: Path | None,
+    emulate: str | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Play every pattern through real I/O nodes, and keep what they saw amid each run.
+
+    \b
+    Examples:
+      penstock patterns measure --out seen.csv                         about ten minutes
+      penstock patterns measure --out few.csv --sizes 64KiB --processes 4 --io-nodes 1
+      penstock patterns train seen.csv --out model.json                what to do with it
+
+    The grid is pattern x operation x request size x ranks x I/O nodes, in random order, on an
+    emulated file system. Of each run the same number of observations is kept; those of its begin
+    and end are not. The I/O nodes are the command's own and end with it. After an interruption the
+    same command goes on where it stopped.
+    """
+    from penstock.learn.detection import samples  # noqa: PLC0415 - 'show' needs none of it
+    from penstock.live import explorer, observing  # noqa: PLC0415
+    from penstock.studies.journal import Entry, Journal  # noqa: PLC0415
+
+    check_writable(out)
+    told = {
+        "sizes": _sizes(sizes),
+        "processes": _counts(processes, "--processes", 4096),
+        "io_nodes": _counts(io_nodes, "--io-nodes", 64),
+        "interval": _time(interval, "--interval"),
+        "seconds": _time(seconds, "--seconds"),
+        "keep": keep,
+    }
+    grid = observing.grid(full=full, **{k: v for k, v in told.items() if v is not None})
+    emulate = emulate or observing.EMULATED
+    wanted = observing.cells(grid, seed)
+    header = {
+        "study": "patterns",
+        "grid": hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16],
+        "emulated": emulate,
+        "seed": seed,
+    }
+
+    def name(cell: explorer.Cell) -> tuple[str, float, int]:
+        return (cell.phase, float(cell.processes), cell.io_nodes)
+
+    with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
+        missing = [cell for cell in wanted if name(cell) not in journal.entries]
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(explorer.interruptible())
+                shown = stack.enter_context(progress("measuring", len(wanted)))
+                shown.advance(len(wanted) - len(missing))
+                if missing:
+                    stack.enter_context(deployed.telling())
+                    folder = root or stack.enter_context(explorer.in_memory())
+                    state = stack.enter_context(explorer.private_state())
+                    survey = stack.enter_context(
+                        observing.Survey(grid, root=folder, state=state, emulate=emulate, seed=seed)
+                    )
+                for cell in missing:
+                    rows: list[Any] = [one.row for one in survey.take(cell)]
+                    journal.add(Entry(cell=name(cell), seconds=grid.seconds, rows=rows))
+                    shown.advance()
+        except explorer.InterruptedRun as signalled:
+            kept = len(wanted) - sum(name(cell) not in journal.entries for cell in wanted)
+            click.echo(
+                f"penstock: interrupted; {kept} of {len(wanted)} runs are kept in {journal.path}, "
+                "the same command goes on from there",
+                err=True,
+            )
+            return 128 + signalled.number
+        entries = [journal.entries[name(cell)] for cell in sorted(wanted)]
+        found = [samples.sample(row) for entry in entries for row in entry.rows]
+    samples.write(out, found)
+    result = {"out": str(out), "observations": len(found), "runs": len(wanted), "emulated": emulate}
+    if as_json:
+        emit_json(result)
+    else:
+        click.echo(f"{len(found)} observations of {len(wanted)} runs, on an emulated file system")
+        click.echo(f"what to do with them: penstock patterns train {out} --out model.json")
+    return 0
+
+
+def _sizes(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    return tuple(dict.fromkeys(deployed.volume(part.strip(), "--sizes") for part in text.split(",")))
+
+
+def _counts(text: str | None, flag: str, most: int) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    found = tuple(dict.fromkeys(deployed.numbers(text, flag)))
+    for number in found:
+        if not 1 <= number <= most:
+            raise InputError(f"{flag} {number}: give 1 to {most}")
+    return found
+
+
+def _time(text: str | None, flag: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        return units.seconds(text)
+    except InputError as error:
+        raise InputError(f"{flag}: {error}") from error

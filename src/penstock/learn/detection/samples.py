@@ -1,0 +1,115 @@
+"""Observations whose access pattern is known: what models learn from and are judged by.
+
+One line of CSV each: what was run, then the observation field by field. docs/patterns.md has it.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.files import reason, replacing
+from penstock.model import Observation
+from penstock.model.observation import Pattern
+
+Operation = Literal["read", "write"]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+SHIPPED = "observations.csv"
+MOST = 64 * 2**20
+"""Bytes of a file of samples: more is not one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What one I/O node saw in one interval amid a run, and what was run."""
+
+    pattern: Pattern
+    operation: Operation
+    request: int
+    """Bytes of a request."""
+    processes: int
+    io_nodes: int
+    observation: Observation
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Return it flat, as a line of a table."""
+        told = {name: getattr(self, name) for name in RUN}
+        return told | asdict(self.observation)
+
+
+RUN = tuple(field.name for field in fields(Sample) if field.name != "observation")
+COLUMNS = (*RUN, *(field.name for field in fields(Observation)))
+
+
+def sample(row: Mapping[str, Any]) -> Sample:
+    """Return the sample of a row; msgspec.ValidationError where it is none."""
+    told: dict[str, Any] = {name: row.get(name) for name in RUN}
+    seen = {name: row.get(name) for name in COLUMNS[len(RUN) :]}
+    return msgspec.convert(told | {"observation": seen}, Sample, strict=False)
+
+
+def text(samples: Iterable[Sample]) -> str:
+    """Return samples as CSV; fractions to six digits, which is more than clocks are good for."""
+    out = io.StringIO()
+    table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    for one in samples:
+        row = one.row
+        table.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
+    return out.getvalue()
+
+
+def write(path: Path, samples: Iterable[Sample]) -> None:
+    """Write samples, whole or not at all."""
+    with replacing(path) as partial:
+        partial.write_text(text(samples), encoding="utf-8")
+
+
+def read(path: Path) -> tuple[Sample, ...]:
+    """Return the samples of a file."""
+    try:
+        if path.stat().st_size > MOST:
+            raise InputError(f"{path} is larger than any file of observations; give another")
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}") from error
+
+
+def parse(content: str, name: str) -> tuple[Sample, ...]:
+    """Return the samples in the text of a file of that name."""
+    table = csv.DictReader(io.StringIO(content))
+    missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
+    if missing:
+        raise InputError(
+            f"{name} has no column {missing[0]!r}; 'penstock patterns measure' writes such a file"
+        )
+    found = []
+    try:
+        found = [sample(row) for row in table]
+    except (msgspec.ValidationError, csv.Error) as error:
+        line = table.line_num
+        raise InputError(f"{name}, line {line}: {reason(error)}; measure anew") from error
+    if not found:
+        raise InputError(f"{name} has no observations; 'penstock patterns measure' takes some")
+    return tuple(found)
+
+
+@cache
+def shipped() -> tuple[Sample, ...]:
+    """Return what we measured: the explorer's grid on an emulated file system."""
+    content = files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8")
+    return parse(content, SHIPPED)
+
+
+def of_sizes(samples: Sequence[Sample], sizes: Iterable[int]) -> list[Sample]:
+    """Return the samples with requests of these sizes."""
+    wanted = set(sizes)
+    return [one for one in samples if one.request in wanted]
