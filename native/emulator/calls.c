@@ -25,7 +25,7 @@ static uint64_t began_at(int fd, ssize_t moved) {
 }
 
 // The real call's own time is part of the emulated one: it began when we were called.
-#define DATA(name, parameters, arguments, offset)                                \
+#define DATA(name, kind, parameters, arguments, offset)                          \
   EXPORT ssize_t name parameters {                                               \
     const struct penstock_real* real = penstock_real();                          \
     const struct penstock_file file = penstock_look_at(fd);                      \
@@ -36,27 +36,29 @@ static uint64_t began_at(int fd, ssize_t moved) {
     const int error = errno;                                                     \
     const int64_t given = offset;                                                \
     const uint64_t at = given < 0 ? began_at(fd, moved) : (uint64_t)given;       \
-    penstock_serve(file, arrival, at, (uint64_t)moved);                          \
+    penstock_serve(file, kind, arrival, at, (uint64_t)moved);                    \
     errno = error;                                                               \
     return moved;                                                                \
   }
 #define POSITION (-1)
-DATA(read, (int fd, void* data, size_t n), (fd, data, n), POSITION)
-DATA(pread, (int fd, void* data, size_t n, off_t from), (fd, data, n, from), from)
-DATA(pread64, (int fd, void* data, size_t n, off64_t from), (fd, data, n, from), from)
-DATA(readv, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
-DATA(preadv, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
-DATA(preadv64, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
-DATA(preadv2, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
-DATA(preadv64v2, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
-DATA(write, (int fd, const void* data, size_t n), (fd, data, n), POSITION)
-DATA(pwrite, (int fd, const void* data, size_t n, off_t from), (fd, data, n, from), from)
-DATA(pwrite64, (int fd, const void* data, size_t n, off64_t from), (fd, data, n, from), from)
-DATA(writev, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
-DATA(pwritev, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
-DATA(pwritev64, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
-DATA(pwritev2, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
-DATA(pwritev64v2, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+#define READ PENSTOCK_EMULATED_READ
+#define WRITE PENSTOCK_EMULATED_WRITE
+DATA(read, READ, (int fd, void* data, size_t n), (fd, data, n), POSITION)
+DATA(pread, READ, (int fd, void* data, size_t n, off_t from), (fd, data, n, from), from)
+DATA(pread64, READ, (int fd, void* data, size_t n, off64_t from), (fd, data, n, from), from)
+DATA(readv, READ, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
+DATA(preadv, READ, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
+DATA(preadv64, READ, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
+DATA(preadv2, READ, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
+DATA(preadv64v2, READ, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+DATA(write, WRITE, (int fd, const void* data, size_t n), (fd, data, n), POSITION)
+DATA(pwrite, WRITE, (int fd, const void* data, size_t n, off_t from), (fd, data, n, from), from)
+DATA(pwrite64, WRITE, (int fd, const void* data, size_t n, off64_t from), (fd, data, n, from), from)
+DATA(writev, WRITE, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
+DATA(pwritev, WRITE, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
+DATA(pwritev64, WRITE, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
+DATA(pwritev2, WRITE, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
+DATA(pwritev64v2, WRITE, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
 
 // The file system tells where a file lies, as Lustre does: request schedulers ask.
 EXPORT ssize_t fgetxattr(int fd, const char* name, void* value, size_t room) {
@@ -68,11 +70,11 @@ EXPORT ssize_t fgetxattr(int fd, const char* name, void* value, size_t room) {
 }
 
 // A copy inside the kernel reads one file, then writes the other; either may be ours.
-static uint64_t serve_side(struct penstock_file file, int fd, uint64_t arrival, const off64_t* end,
-                           ssize_t moved) {
+static uint64_t serve_side(struct penstock_file file, enum penstock_emulated kind, int fd,
+                           uint64_t arrival, const off64_t* end, ssize_t moved) {
   if (!file.charged) return arrival;
   const uint64_t at = end != NULL ? (uint64_t)(*end - moved) : began_at(fd, moved);
-  return penstock_serve(file, arrival, at, (uint64_t)moved);
+  return penstock_serve(file, kind, arrival, at, (uint64_t)moved);
 }
 
 #define COPY(name, parameters, arguments, from, to)                                \
@@ -85,7 +87,8 @@ static uint64_t serve_side(struct penstock_file file, int fd, uint64_t arrival, 
     const ssize_t moved = real->name arguments;                                    \
     if (moved <= 0) return moved;                                                  \
     const int error = errno;                                                       \
-    serve_side(sink, out, serve_side(source, in, arrival, from, moved), to, moved); \
+    const uint64_t read = serve_side(source, READ, in, arrival, from, moved);      \
+    serve_side(sink, WRITE, out, read, to, moved);                                 \
     errno = error;                                                                 \
     return moved;                                                                  \
   }

@@ -97,12 +97,13 @@ static uint64_t transfer(uint64_t bytes, uint64_t rate) {
   return (uint64_t)((double)bytes * 1e9 / (double)rate);
 }
 
-// For one target: [at, at + bytes) of its part of the file.
+// [at, at + bytes) of a file, or of the part of it that one target has.
 struct request {
   uint64_t inode;
   uint64_t at;
   uint64_t bytes;
   uint64_t latency;
+  uint64_t switch_cost;
 };
 
 // The target serves it after what it was asked for before.
@@ -118,7 +119,7 @@ static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t a
     const uint64_t last = before & ((1u << STREAM_BITS) - 1);
     const uint64_t busy = before >> STREAM_BITS;
     switched = last != 0 && last != continues;
-    until = (busy > arrival ? busy : arrival) + units(cost + (switched ? e->switch_cost : 0));
+    until = (busy > arrival ? busy : arrival) + units(cost + (switched ? r.switch_cost : 0));
   } while (!atomic_compare_exchange_weak_explicit(&target->busy, &before,
                                                   until << STREAM_BITS | next,
                                                   memory_order_relaxed, memory_order_relaxed));
@@ -215,17 +216,18 @@ static void wait_until(uint64_t finish) {
   lateness = late < MOST_LATENESS && (early || CHARGES_TARGETS) ? late : 0;
 }
 
-static uint64_t charge(penstock_emulation* e, uint64_t inode, uint64_t arrival, uint64_t latency,
-                       uint64_t at, uint64_t bytes) {
+static uint64_t charge(penstock_emulation* e, uint64_t arrival, struct request whole) {
   const uint64_t start = since(e, arrival);
   uint64_t latest = start;
-  if (link_word != NULL) latest = occupy(link_word, start, transfer(bytes, link_rate));
+  if (link_word != NULL) latest = occupy(link_word, start, transfer(whole.bytes, link_rate));
   for (uint32_t k = 0; CHARGES_TARGETS && k < e->count; ++k) {
-    const uint64_t from = part(e, at, k);
-    const uint64_t to = part(e, at + bytes, k);
+    const uint64_t from = part(e, whole.at, k);
+    const uint64_t to = part(e, whole.at + whole.bytes, k);
     if (from == to) continue;
-    const struct request request = {inode, from, to - from, latency};
-    const uint64_t until = serve(e, target_of(e, inode, k), start, request);
+    struct request request = whole;
+    request.at = from;
+    request.bytes = to - from;
+    const uint64_t until = serve(e, target_of(e, whole.inode, k), start, request);
     if (until > latest) latest = until;
   }
   return clock_of(e, latest);
@@ -233,15 +235,18 @@ static uint64_t charge(penstock_emulation* e, uint64_t inode, uint64_t arrival, 
 
 // A long request is charged piece by piece: others come in between, as on a real target, and one
 // whose process is killed keeps nobody waiting for all of it.
-uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes) {
+uint64_t penstock_serve(struct penstock_file file, enum penstock_emulated kind, uint64_t arrival,
+                        uint64_t at, uint64_t bytes) {
   penstock_emulation* e = active();
   const uint64_t quarter_second = e->rate / 4 * e->count;
   const uint64_t row = e->stripe * e->count;
   const uint64_t piece = quarter_second > row ? quarter_second / row * row : row;
+  const uint64_t switch_cost =
+      kind == PENSTOCK_EMULATED_READ ? e->read_switch_cost : e->switch_cost;
   uint64_t latency = e->latency;
   while (bytes > 0) {
     const uint64_t length = bytes < piece ? bytes : piece;
-    arrival = charge(e, file.inode, arrival, latency, at, length);
+    arrival = charge(e, arrival, (struct request){file.inode, at, length, latency, switch_cost});
     wait_until(arrival);
     latency = 0;
     at += length;

@@ -21,8 +21,11 @@ ssize_t penstock_layout(struct penstock_file file, uint8_t* value, size_t room);
 // The time from which a call that begins now is charged.
 uint64_t penstock_arrive(void);
 
+enum penstock_emulated { PENSTOCK_EMULATED_READ, PENSTOCK_EMULATED_WRITE };
+
 // Returns when the request has been served, which is also what it returns. It may change errno.
-uint64_t penstock_serve(struct penstock_file file, uint64_t arrival, uint64_t at, uint64_t bytes);
+uint64_t penstock_serve(struct penstock_file file, enum penstock_emulated kind, uint64_t arrival,
+                        uint64_t at, uint64_t bytes);
 
 // The same for an fsync.
 void penstock_flush(struct penstock_file file, uint64_t arrival);

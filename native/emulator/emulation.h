@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define PENSTOCK_EMULATION_VERSION 1u
+#define PENSTOCK_EMULATION_VERSION 2u
 #define PENSTOCK_EMULATION_MAGIC UINT64_C(0x4c554d4554534e50)  // "PNSTEMUL"
 #define PENSTOCK_EMULATION_ROOT_BYTES 1024
 #define PENSTOCK_TARGETS 256
@@ -47,7 +47,8 @@ typedef struct {
   uint32_t root_length;
   uint32_t reserved;
   char root[PENSTOCK_EMULATION_ROOT_BYTES];  // absolute, resolved, without a slash at its end
-  uint64_t padding[4];
+  uint64_t read_switch_cost;  // of a read, as switch_cost of a write
+  uint64_t padding[3];
   penstock_target target[PENSTOCK_TARGETS];
   penstock_busy io_node[PENSTOCK_IO_NODE_LINKS];
   penstock_busy client[PENSTOCK_CLIENT_LINKS];

@@ -10,29 +10,34 @@ parameter's values make sense only together, all I/O nodes get one: while explor
 common context, otherwise what is best for most. docs/tuning.md has the rules.
 """
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from penstock.errors import InputError
-from penstock.model import Context, Observation, Operation, Parameter, ResourceId, Tune, Value
+from penstock.model import Context, Observation, Parameter, ResourceId, Tune, Value
 from penstock.policies.base import Tuner
 
 _T = TypeVar("_T")
-Detect = Callable[[Observation], tuple[str, float]]
-"""Says which pattern an observation is of, and how sure that is."""
 
 VERSION = 1
-FEWEST = 8
-"""Requests in an interval without which it tells nothing."""
 IDLEST = 0.02
 """Part of an interval that an I/O node must have been busy: else it was the jobs that were slow."""
-ONE_SIDED = 0.9
-"""Part of the requests that makes an interval one of reads, or of writes."""
 REMEMBERED = 0.05
 """Weight of the newest round in what a context usually gets, and what exploring cost it."""
+
+
+class Detector(Protocol):
+    """Tells access patterns: a penstock.learn.detection.Model, or another."""
+
+    def detect(self, seen: Observation) -> tuple[str, float]:
+        """Return the pattern, or "unknown", and how sure that is."""
+        ...
+
+    def context(self, seen: Observation) -> Context | None:
+        """Return the situation of an I/O node; None: it cannot be told."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +71,7 @@ class Experience:
         """Return all that was learnt, as plain data."""
         return {
             "version": VERSION,
-            "tuners": self._others
-            | {name: tuner.learned() for name, tuner in self.tuners.items()},
+            "tuners": self._others | {name: tuner.learned() for name, tuner in self.tuners.items()},
             "accounts": [
                 [c.operation, c.pattern, c.size, c.load, a.usual, a.cost, a.rounds]
                 for c, a in sorted(self.accounts.items())
@@ -120,14 +124,14 @@ class Council:
         self,
         parameters: Sequence[Parameter],
         experience: Experience,
-        detect: Detect,
+        detector: Detector,
         *,
         deadline: float = 0.5,
         guard: float = 0.05,
     ) -> None:
         self.parameters = tuple(parameters)
         self.experience = experience
-        self.detect = detect  # may be exchanged for a better one at any time
+        self.detector = detector  # may be exchanged for a better one at any time
         self.deadline = deadline
         self.guard = guard
         self.rounds = 0
@@ -207,17 +211,15 @@ class Council:
         return self._choose(contexts) if contexts else []
 
     def _judge(self, observation: Observation) -> Seen:
-        rate = observation.moved / observation.busy if observation.busy > 0 else 0.0
-        if not _tells(observation) or not math.isfinite(rate):
+        context = self.detector.context(observation)
+        if context is None or observation.busy < IDLEST * observation.seconds:
             return Seen(pattern="unknown", confidence=0.0, context=None, rate=0.0)
-        pattern, confidence = self.detect(observation)
-        context = Context(
-            operation=_operation(observation),
-            pattern=pattern,
-            size=_power_of_two(observation.asked // observation.requests),
-            load=_power_of_two(observation.clients),
+        return Seen(
+            pattern=context.pattern,
+            confidence=self.detector.detect(observation)[1],
+            context=context,
+            rate=observation.moved / observation.busy,
         )
-        return Seen(pattern=pattern, confidence=confidence, context=context, rate=rate)
 
     def _reward(self, seen: Seen, settings: Mapping[str, Value]) -> None:
         """Tell the tuner of the parameter that has the floor what its value was worth."""
@@ -316,29 +318,6 @@ class Council:
             for p in self.parameters
             if (have := [v[p.name] for v in self.values.values() if p.name in v])
         }
-
-
-def _tells(observation: Observation) -> bool:
-    """Say whether an interval can be learnt from: absurd numbers and idle I/O nodes cannot."""
-    numbers = (observation.seconds, observation.busy, observation.distance, observation.asked)
-    return (
-        all(math.isfinite(number) and number >= 0 for number in numbers)
-        and observation.requests >= FEWEST
-        and observation.clients > 0
-        and observation.asked >= observation.requests
-        and IDLEST * observation.seconds < observation.busy <= 1.5 * observation.seconds
-    )
-
-
-def _operation(observation: Observation) -> Operation:
-    reads = observation.reads / observation.requests
-    if reads >= ONE_SIDED:
-        return "read"
-    return "write" if 1 - reads >= ONE_SIDED else "mixed"
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << (max(number, 1).bit_length() - 1)
 
 
 def _most_common(items: Iterable[_T]) -> _T:

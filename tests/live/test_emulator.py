@@ -113,6 +113,22 @@ def test_a_link_does_not_make_up_for_time_spent_elsewhere(memory: Path) -> None:
     assert float(took) >= 0.2
 
 
+def test_reads_may_lose_more_by_a_switch_than_writes(memory: Path) -> None:
+    """Every second request elsewhere: writes 1 ms each, reads 1 ms and a switch of 4 ms."""
+    emulation = Emulation(targets=1, rate=1e12, latency=1e-3, switch=0.0, read_switch=4e-3)
+    machine = Machine(memory, emulation)
+    program = (
+        "import os, time; fd = os.open('f', os.O_RDWR | os.O_CREAT)\n"
+        "def each(call):\n"
+        "    began = time.monotonic()\n"
+        "    for k in range(50): call(4096 * (k % 2))\n"
+        "    return (time.monotonic() - began) / 50\n"
+        "write = each(lambda at: os.pwrite(fd, bytes(4096), at))\n"
+        "print(each(lambda at: os.pread(fd, 4096, at)) / write)"
+    )
+    assert float(machine.run(program)) == pytest.approx(5.0, rel=0.15)
+
+
 @pytest.mark.parametrize("percent", [2, 16, 11])
 def test_the_degradations_of_paper_packs_are_calibrated(memory: Path, percent: int) -> None:
     """d = 1 - bandwidth of several jobs together / bandwidth of one (section 2), to 3 points."""

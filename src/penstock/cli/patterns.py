@@ -147,7 +147,9 @@ def measure(
 def _sizes(text: str | None) -> tuple[int, ...] | None:
     if text is None:
         return None
-    return tuple(dict.fromkeys(deployed.volume(part.strip(), "--sizes") for part in text.split(",")))
+    return tuple(
+        dict.fromkeys(deployed.volume(part.strip(), "--sizes") for part in text.split(","))
+    )
 
 
 def _counts(text: str | None, flag: str, most: int) -> tuple[int, ...] | None:

@@ -20,10 +20,10 @@ from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
 from penstock.live.libraries import library
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"PNSTEMUL"
 ROOT_BYTES, TARGETS, IO_NODE_LINKS, CLIENT_LINKS = 1024, 256, 256, 4096
-_HEAD = struct.Struct(f"<8sIIQIIQQQQQQQII{ROOT_BYTES}s32x")
+_HEAD = struct.Struct(f"<8sIIQIIQQQQQQQII{ROOT_BYTES}sQ24x")
 _TARGET = struct.Struct("<4Q32x")
 FILE_BYTES = _HEAD.size + TARGETS * _TARGET.size + 8 * (IO_NODE_LINKS + CLIENT_LINKS)
 
@@ -67,6 +67,7 @@ class Emulation:
     rate: float = 200 * 2**20
     latency: float = 500e-6
     switch: float = 2e-3
+    read_switch: float | None = None  # of reads; None: as of writes
     stripe: int = 2**20
     count: int = 1
     sync: float = 0.0
@@ -87,10 +88,11 @@ class Emulation:
                 raise InputError(f"emulated {_kebab(name)} of {value:g}; give one byte or more")
         if self.stripe > LARGEST_STRIPE:
             raise InputError(f"emulated stripe of {self.stripe:g}; give at most {LARGEST_STRIPE:g}")
-        for name in ("latency", "switch", "sync"):
-            if not 0 <= getattr(self, name) <= LONGEST:
+        for name in ("latency", "switch", "read_switch", "sync"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= LONGEST:
                 raise InputError(
-                    f"emulated {name} of {getattr(self, name):g} s; give 0 to {LONGEST:g} s"
+                    f"emulated {_kebab(name)} of {value:g} s; give 0 to {LONGEST:g} s"
                 )
 
     @staticmethod
@@ -173,6 +175,7 @@ class Emulation:
             len(name),
             0,
             name,
+            round((self.switch if self.read_switch is None else self.read_switch) * 1e9),
         )
         with replacing(path) as partial:
             partial.write_bytes(head.ljust(FILE_BYTES, b"\0"))
@@ -237,6 +240,7 @@ _PARSERS: Mapping[str, Callable[[float | str], float]] = {
     "rate": units.bandwidth,
     "latency": units.seconds,
     "switch": units.seconds,
+    "read-switch": units.seconds,
     "stripe": _bytes,
     "count": _whole,
     "sync": units.seconds,

@@ -55,9 +55,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
     def phases(self) -> list[Phase]:
         """Return what ranks play."""
-        return [
-            _phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)
-        ]
+        return [_phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)]
 
     def told(self, cell: Cell) -> tuple[Pattern, Operation, int]:
         """Return what a cell's phase was."""

@@ -19,7 +19,7 @@ from penstock.config.tuning import TuningSection
 from penstock.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.learn.detection import Model
+from penstock.learn.detection import model as patterns
 from penstock.live import wire
 from penstock.live.fleet import Fleet
 from penstock.model import Tune, Value
@@ -67,21 +67,21 @@ class Checkpoint:
         return next(path for path in taken if not path.exists())
 
 
-class Detector:
+class ModelFile:
     """The model in use: the shipped one, or a file that may be replaced while it is."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._changed = self._stamp()
-        self.model = Model.shipped() if self._path is None else Model.read(self._path)
+        self.model = patterns.shipped() if self._path is None else patterns.load(self._path)
 
-    def refresh(self) -> Model | None:
+    def refresh(self) -> patterns.Model | None:
         """Return the model if its file has changed and can be read, else None."""
         if self._path is None or (stamp := self._stamp()) == self._changed:
             return None
         self._changed = stamp
         try:
-            self.model = Model.read(self._path)
+            self.model = patterns.load(self._path)
         except InputError as error:
             log.warning("the model in use stays: %s", error)
             return None
@@ -114,7 +114,7 @@ class Tuning:
         self._fleet = fleet
         self._enforced = enforced
         self._interval, deadline = section.seconds()
-        self._detector = Detector(section.model)
+        self._model = ModelFile(section.model)
         self.experience = Experience(
             {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)}
         )
@@ -125,7 +125,7 @@ class Tuning:
             Council(
                 self.parameters,
                 self.experience,
-                self._detector.model.detect,
+                self._model.model,
                 deadline=deadline,
                 guard=section.guard,
             )
@@ -154,9 +154,9 @@ class Tuning:
                     self._put_back()
                 was_enforced = self._enforced()
                 await self._round()
-                if (model := await asyncio.to_thread(self._detector.refresh)) is not None:
+                if (model := await asyncio.to_thread(self._model.refresh)) is not None:
                     for council in self.councils:
-                        council.detect = model.detect
+                        council.detector = model
                 if time.monotonic() - saved >= SAVED_EVERY:
                     saved = time.monotonic()
                     await self.save()
