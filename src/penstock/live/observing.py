@@ -19,7 +19,13 @@ import msgspec
 from msgspec import Meta
 
 from penstock.errors import InputError
-from penstock.learn.detection.samples import OPERATIONS, Operation, Sample
+from penstock.learn.detection.samples import (
+    JUDGED_BY,
+    OPERATIONS,
+    TRAINED_ON,
+    Operation,
+    Sample,
+)
 from penstock.live import explorer, launcher, patterns, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment, emulated, managed
@@ -30,9 +36,6 @@ from penstock.model import Observation
 from penstock.model.observation import PATTERNS, Pattern
 
 KIB = 2**10
-TRAINED_ON = (32 * KIB, 256 * KIB)
-JUDGED_BY = (64 * KIB, 128 * KIB)
-"""Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
 EMULATED = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
 BEGIN, END = 1, 2
 """Intervals in which ranks begin and end; they end less together than they begin."""
@@ -50,12 +53,14 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = OPERATIONS
     interval: Annotated[float, Meta(ge=0.01, le=60)] = 0.1
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 1.5  # that the ranks of a run play
-    volume: int = 320 * 2**20  # bytes of a run's files together; it is over sooner
+    volume: Annotated[int, Meta(ge=1, le=1 << 50)] = 320 * 2**20  # bytes of a run's files together; it is over sooner
     keep: Annotated[int, Meta(ge=1, le=1000)] = 10  # observations of a run
 
     def phases(self) -> list[Phase]:
         """Return what ranks play."""
-        return [_phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)]
+        return [
+            _phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)
+        ]
 
     def told(self, cell: Cell) -> tuple[Pattern, Operation, int]:
         """Return what a cell's phase was."""

@@ -21,6 +21,9 @@ from penstock.model.observation import Pattern
 
 Operation = Literal["read", "write"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+TRAINED_ON = (32 * 2**10, 256 * 2**10)
+JUDGED_BY = (64 * 2**10, 128 * 2**10)
+"""Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
 SHIPPED = "observations.csv"
 MOST = 64 * 2**20
 """Bytes of a file of samples: more is not one."""

@@ -1,9 +1,9 @@
-"""penstock patterns: how access patterns are told from what I/O nodes see."""
+"""penstock patterns measure: observations of known patterns, taken."""
 
 import hashlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -11,24 +11,15 @@ import msgspec
 from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import emit_json, emit_table, progress
+from penstock.cli.output import emit_json, progress
 from penstock.errors import InputError
 from penstock.files import check_writable
 
-
-@click.group(no_args_is_help=False)
-def patterns() -> None:
-    """Access patterns, told from what I/O nodes see; docs/patterns.md is the guide.
-
-    \b
-    measure    takes observations of known patterns
-    train      makes a model of them
-    evaluate   holds a model against observations
-    show       what a model looks at, and what it was made of
-    """
+if TYPE_CHECKING:
+    from penstock.live.explorer import Cell
 
 
-@patterns.command(short_help="Take observations of known patterns.")
+@click.command(short_help="Take observations of known patterns.")
 @click.option(
     "--out",
     metavar="FILE.csv",
@@ -41,6 +32,7 @@ def patterns() -> None:
 @click.option("--io-nodes", metavar="N,...", help="Else 1,2,4.")
 @click.option("--interval", metavar="TIME", help="Of observations; else 100 ms.")
 @click.option("--seconds", metavar="TIME", help="That the ranks of a run play; else 1.5 s.")
+@click.option("--volume", metavar="SIZE", help="Of a run's files together; else 320 MiB.")
 @click.option("--keep", metavar="N", type=click.IntRange(1, 1000), help="A run; else 10.")
 @click.option("--full", is_flag=True, help="128 to 512 ranks, 1 to 8 I/O nodes, 1 s: hours.")
 @click.option(
@@ -60,6 +52,7 @@ def measure(
     io_nodes: str | None,
     interval: str | None,
     seconds: str | None,
+    volume: str | None,
     keep: int | None,
     full: bool,
     root: Path | None,
@@ -86,11 +79,12 @@ def measure(
 
     check_writable(out)
     told = {
-        "sizes": _sizes(sizes),
+        "sizes": sizes_of(sizes),
         "processes": _counts(processes, "--processes", 4096),
         "io_nodes": _counts(io_nodes, "--io-nodes", 64),
         "interval": _time(interval, "--interval"),
         "seconds": _time(seconds, "--seconds"),
+        "volume": deployed.volume(volume, "--volume") or None,
         "keep": keep,
     }
     grid = observing.grid(full=full, **{k: v for k, v in told.items() if v is not None})
@@ -103,11 +97,8 @@ def measure(
         "seed": seed,
     }
 
-    def name(cell: explorer.Cell) -> tuple[str, float, int]:
-        return (cell.phase, float(cell.processes), cell.io_nodes)
-
     with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
-        missing = [cell for cell in wanted if name(cell) not in journal.entries]
+        missing = [cell for cell in wanted if _name(cell) not in journal.entries]
         try:
             with ExitStack() as stack:
                 stack.enter_context(explorer.interruptible())
@@ -122,17 +113,17 @@ def measure(
                     )
                 for cell in missing:
                     rows: list[Any] = [one.row for one in survey.take(cell)]
-                    journal.add(Entry(cell=name(cell), seconds=grid.seconds, rows=rows))
+                    journal.add(Entry(cell=_name(cell), seconds=grid.seconds, rows=rows))
                     shown.advance()
         except explorer.InterruptedRun as signalled:
-            kept = len(wanted) - sum(name(cell) not in journal.entries for cell in wanted)
+            kept = len(wanted) - sum(_name(cell) not in journal.entries for cell in wanted)
             click.echo(
                 f"penstock: interrupted; {kept} of {len(wanted)} runs are kept in {journal.path}, "
                 "the same command goes on from there",
                 err=True,
             )
             return 128 + signalled.number
-        entries = [journal.entries[name(cell)] for cell in sorted(wanted)]
+        entries = [journal.entries[_name(cell)] for cell in sorted(wanted)]
         found = [samples.sample(row) for entry in entries for row in entry.rows]
     samples.write(out, found)
     result = {"out": str(out), "observations": len(found), "runs": len(wanted), "emulated": emulate}
@@ -144,12 +135,18 @@ def measure(
     return 0
 
 
-def _sizes(text: str | None) -> tuple[int, ...] | None:
+def _name(cell: "Cell") -> tuple[str, float, int]:
+    return (cell.phase, float(cell.processes), cell.io_nodes)
+
+
+def sizes_of(text: str | None) -> tuple[int, ...] | None:
+    """Return request sizes as they are listed; None: nothing is said."""
     if text is None:
         return None
-    return tuple(
-        dict.fromkeys(deployed.volume(part.strip(), "--sizes") for part in text.split(","))
-    )
+    found = [deployed.volume(part.strip(), "--sizes") for part in text.split(",")]
+    if min(found) < 1:
+        raise InputError(f"--sizes {text}: a request has a byte at least")
+    return tuple(dict.fromkeys(found))
 
 
 def _counts(text: str | None, flag: str, most: int) -> tuple[int, ...] | None:

@@ -1,0 +1,257 @@
+"""Models that tell access patterns: plain arrays, read from a file and evaluated as they are.
+
+What serves needs nothing but this module and `features`: scikit-learn makes models (`training`),
+and nothing of it is left in them. docs/patterns.md has the file field by field.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from penstock.errors import InputError, unknown
+from penstock.files import reason, replacing
+from penstock.learn.detection.features import FEATURES, doubt, operation
+from penstock.model import Context, Observation
+from penstock.model.observation import PATTERNS
+
+FORMAT, VERSION = "penstock-patterns", 1
+SHIPPED = "patterns.json"
+UNKNOWN = "unknown"
+LEAF = -1
+MOST = 64 * 2**20
+"""Bytes of a model's file: more is not one."""
+Floats = list[float]
+
+
+class Detected(NamedTuple):
+    """A pattern, or "unknown", and how sure that is: the share of a class, 0 where none is said."""
+
+    pattern: str
+    confidence: float
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision tree: node 0 is its root, and children come after their parents."""
+
+    feature: list[int]
+    """Of each node, as a place in the model's features; -1: it is a leaf."""
+    threshold: Floats
+    """At or below it the left child follows."""
+    left: list[int]
+    right: list[int]
+    shares: list[Floats]
+    """Of the classes, at each node."""
+
+    def evaluate(self, values: Sequence[float]) -> Sequence[float]:
+        """Return the shares of the classes."""
+        node, feature = 0, self.feature
+        while (at := feature[node]) >= 0:
+            node = (self.left if values[at] <= self.threshold[node] else self.right)[node]
+        return self.shares[node]
+
+    def check(self, features: int, classes: int) -> None:
+        """Raise InputError unless every walk through it ends."""
+        count = len(self.feature)
+        arrays = (self.threshold, self.left, self.right, self.shares)
+        if not count or any(len(array) != count for array in arrays):
+            raise InputError("a tree's arrays are not of one length")
+        for node, at in enumerate(self.feature):
+            children = (self.left[node], self.right[node])
+            if at != LEAF and not (
+                0 <= at < features and all(node < child < count for child in children)
+            ):
+                raise InputError(f"node {node} of a tree leads nowhere")
+        _check_finite([self.threshold, *self.shares])
+        if any(len(shares) != classes for shares in self.shares):
+            raise InputError("a node of a tree does not have a share for every class")
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a network: a row of weights and a bias for each of its units."""
+
+    weights: list[Floats]
+    bias: Floats
+
+
+class Network(msgspec.Struct, frozen=True, kw_only=True):
+    """Yeo-Johnson, centre and scale for each feature; then layers, with ReLU between them."""
+
+    power: Floats
+    mean: Floats
+    scale: Floats
+    layers: Annotated[list[Layer], Meta(min_length=1)]
+
+    def evaluate(self, values: Sequence[float]) -> Sequence[float]:
+        """Return the shares of the classes: softmax."""
+        told = [
+            (yeo_johnson(value, power) - mean) / scale
+            for value, power, mean, scale in zip(
+                values, self.power, self.mean, self.scale, strict=True
+            )
+        ]
+        for k, layer in enumerate(self.layers):
+            if k:
+                told = [x if x > 0 else 0.0 for x in told]
+            told = [
+                math.fsum(w * x for w, x in zip(row, told, strict=True)) + bias
+                for row, bias in zip(layer.weights, layer.bias, strict=True)
+            ]
+        top = max(told)
+        raised = [math.exp(x - top) for x in told]
+        whole = sum(raised)
+        return [x / whole for x in raised]
+
+    def check(self, features: int, classes: int) -> None:
+        """Raise InputError unless its arrays fit each other."""
+        if any(len(array) != features for array in (self.power, self.mean, self.scale)):
+            raise InputError("the network does not have power, mean and scale for every feature")
+        width = features
+        for layer in self.layers:
+            if len(layer.weights) != len(layer.bias) or any(
+                len(row) != width for row in layer.weights
+            ):
+                raise InputError("a layer of the network does not fit the one before")
+            width = len(layer.bias)
+            _check_finite([*layer.weights, layer.bias])
+        if width != classes:
+            raise InputError("the network does not have an output for every class")
+        _check_finite([self.power, self.mean, self.scale])
+        if any(scale <= 0 for scale in self.scale):
+            raise InputError("a scale of the network is not above zero")
+
+
+def yeo_johnson(value: float, power: float) -> float:
+    """Return a value (0 or more, as all features are) transformed."""
+    if abs(power) < 1e-12:
+        return math.log1p(value)
+    return math.expm1(power * math.log1p(value)) / power
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How patterns are told from observations."""
+
+    format: str
+    version: int
+    kind: Literal["tree", "forest", "network"]
+    features: Annotated[list[str], Meta(min_length=1, max_length=64)]
+    classes: Annotated[list[str], Meta(min_length=2, max_length=16)]
+    least_requests: Annotated[int, Meta(ge=1)] = 4
+    """Fewer in an interval say nothing."""
+    least_confidence: Annotated[float, Meta(ge=0, le=1)] = 0.75
+    """Below it the pattern is unknown."""
+    trees: list[Tree] = []
+    network: Network | None = None
+    made: dict[str, Any] = {}
+    """Of what and how, and what it reached; for people."""
+
+    longest: ClassVar[int] = MOST
+
+    def shares(self, seen: Observation) -> Sequence[float]:
+        """Return the share of each class; of an observation that can be right."""
+        values = [FEATURES[name](seen) for name in self.features]
+        if self.network is not None:
+            return self.network.evaluate(values)
+        if len(self.trees) == 1:
+            return self.trees[0].evaluate(values)
+        told = [tree.evaluate(values) for tree in self.trees]
+        return [sum(share) / len(told) for share in zip(*told, strict=True)]
+
+    def detect(self, seen: Observation) -> Detected:
+        """Return the pattern that an observation shows, and how sure that is."""
+        if seen.requests < self.least_requests or doubt(seen):
+            return Detected(UNKNOWN, 0.0)
+        shares = self.shares(seen)
+        confidence = max(shares)
+        if not confidence >= self.least_confidence:
+            return Detected(UNKNOWN, confidence)
+        return Detected(self.classes[list(shares).index(confidence)], confidence)
+
+    def context(self, seen: Observation) -> Context | None:
+        """Return the situation of an I/O node, for tuners; None: there was no traffic to speak of."""
+        if seen.requests < self.least_requests or doubt(seen):
+            return None
+        return Context(
+            operation=operation(seen),
+            pattern=self.detect(seen).pattern,
+            size=_power_of_two(seen.asked // seen.requests),
+            load=_power_of_two(seen.clients),
+        )
+
+    def check(self) -> None:
+        """Raise InputError unless it can be evaluated."""
+        for name in self.features:
+            if name not in FEATURES:
+                raise unknown("feature", name, FEATURES)
+        for name in self.classes:
+            if name not in PATTERNS:
+                raise unknown("pattern", name, PATTERNS)
+        if self.kind == "network":
+            parts: Sequence[Tree | Network] = [] if self.network is None else [self.network]
+        else:
+            parts = self.trees if self.network is None else []
+        if not parts or (self.kind == "tree" and len(parts) > 1):
+            raise InputError(f"it has not what a {self.kind} is made of")
+        for part in parts:
+            part.check(len(self.features), len(self.classes))
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (max(number, 1).bit_length() - 1)
+
+
+def _check_finite(rows: Sequence[Floats]) -> None:
+    if not all(math.isfinite(value) for row in rows for value in row):
+        raise InputError("a number of it is none")
+
+
+class _Head(msgspec.Struct):
+    format: str = ""
+    version: int = 0
+
+
+def decode(content: bytes, name: str) -> Model:
+    """Return the model in the content of a file of that name."""
+    try:
+        head = msgspec.json.decode(content, type=_Head)
+        if head.format != FORMAT:
+            raise InputError(f"it is no model of access patterns (its format is not {FORMAT!r})")
+        if head.version != VERSION:
+            raise InputError(f"it has version {head.version}, and only {VERSION} is understood")
+        model = msgspec.json.decode(content, type=Model)
+        model.check()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        why = f"it is damaged: {reason(error)}"
+        raise InputError(f"{name}: {why}; 'penstock patterns train' makes another") from error
+    except InputError as error:
+        raise InputError(f"{name}: {error}; 'penstock patterns train' makes another") from error
+    return model
+
+
+def load(path: Path) -> Model:
+    """Return the model of a file; InputError says why there is none."""
+    try:
+        if path.stat().st_size > MOST:
+            raise InputError(f"{path} is larger than any model of access patterns; give another")
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}") from error
+    return decode(content, str(path))
+
+
+@cache
+def shipped() -> Model:
+    """Return the model that comes with the package: the default wherever none is given."""
+    return decode(files("penstock.data").joinpath(SHIPPED).read_bytes(), SHIPPED)
+
+
+def save(model: Model, path: Path) -> None:
+    """Write a model, whole or not at all."""
+    model.check()
+    with replacing(path) as partial:
+        partial.write_bytes(msgspec.json.encode(model) + b"\n")
