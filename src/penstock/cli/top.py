@@ -201,9 +201,9 @@ def _drawn(told: Mapping[str, Any]) -> "Group":
         parts.append(Text("no job runs"))
     if told["io_nodes"]:
         nodes = [_node(node, told["tuning"]) for node in told["io_nodes"]]
-        rows = [tuple(node.values()) for node in nodes]
         text = {"state", "does", "pattern", "scheduler"}
-        parts += [Text(""), table(tuple(nodes[0]), rows, text=text)]
+        told_nodes = [tuple(node.values()) for node in nodes]
+        parts += [Text(""), table(tuple(nodes[0]), told_nodes, text=text)]
     if told["tuning"]:
         parts += [Text(""), Text(_tuning(told["tuning"]))]
     return Group(*parts)

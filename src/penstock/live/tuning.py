@@ -19,7 +19,7 @@ from penstock.config.tuning import TuningSection
 from penstock.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.learn.detection import model as patterns
+import penstock.learn.detection.model as patterns
 from penstock.live import wire
 from penstock.live.fleet import Fleet
 from penstock.model import Tune, Value

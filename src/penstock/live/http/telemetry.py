@@ -65,6 +65,7 @@ class Telemetry(Collector):
         yield from self._totals(scrape)
         yield from _turns(scrape)
         yield from _io_nodes(scrape.status.io_nodes)
+        yield from _tuning(scrape.status.tuning or {})
         yield from self._top_jobs(scrape.status.jobs)
         yield _counted(
             "http_answers", "Answers of the HTTP API, by status code.", "code", scrape.answers
@@ -150,6 +151,17 @@ def _io_nodes(io_nodes: list[dict[str, Any]]) -> Iterator[Metric]:
             if f"{direction}_bytes" in node:
                 moved.add_metric([str(node["number"]), direction], node[f"{direction}_bytes"])
     yield moved
+
+
+def _tuning(tuning: dict[str, Any]) -> Iterator[Metric]:
+    texts = {
+        "rounds": "Choices of the Council for the I/O nodes' parameters.",
+        "explored": "Choices that were made to learn.",
+        "guarded": "Choices for which learning would have cost too much.",
+        "missed": "Reports of I/O nodes that a choice did not wait for.",
+    }
+    for name in texts if tuning else ():
+        yield _total(f"tuning_{name}", texts[name], tuning[name])
 
 
 def _moved(job: dict[str, Any], counter: str) -> int:
