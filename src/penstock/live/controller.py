@@ -30,10 +30,10 @@ from penstock.live.explain import advised
 from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.link import Link
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
 from penstock.live.peer import Peer, Refusals, RefusedError
-from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, sign
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
@@ -227,7 +227,7 @@ class Controller:
             talk.over()
             writer.close()
 
-    def joined(self, link: RemoteLink) -> RemoteLink:
+    def joined(self, link: Link) -> Link:
         """Take an I/O node of another host in."""
         self.fleet.join(link)
         self._do_soon(self.fleet.welcome(link))

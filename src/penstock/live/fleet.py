@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
-from penstock.live.remote_node import RemoteLink
+from penstock.live.link import Link
 from penstock.live.state import State, is_stopped, sign
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
@@ -38,7 +38,7 @@ class IoNode:
     def __init__(self, number: int, *, remote: bool = False) -> None:
         self.number = number
         self.remote = remote  # on another host: it comes and goes by itself
-        self.link: RemoteLink | None = None
+        self.link: Link | None = None
         self.node: wire.Node | None = None  # while it serves
         self.process: asyncio.subprocess.Process | None = None
         self.deaths = 0
@@ -79,6 +79,7 @@ class Fleet:
         self._environment = environment
         self._up, self._down = up, down
         self._keepers: list[asyncio.Task[None]] = []
+        self._listeners: set[asyncio.Task[None]] = set()
         self._ending = False
 
     async def start(self) -> None:
@@ -98,16 +99,65 @@ class Fleet:
     async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
         """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
         io_node = self.io_nodes[number]
-        if not io_node.remote:
-            told = await self._ask(number, message, answer, ANSWERS_WITHIN)
-        elif io_node.link is not None:
+        if io_node.link is not None:
             told = await io_node.link.ask(message, answer)
+        elif not io_node.remote:
+            told = await self._ask(number, message, answer, ANSWERS_WITHIN)
         else:
             raise ConnectionError(f"I/O node {number} is away")
         io_node.answered = time.monotonic()
         return told
 
-    def join(self, link: RemoteLink) -> None:
+    async def ask_each(
+        self, messages: Mapping[int, wire.Message], answer: Any, within: float = ANSWERS_WITHIN
+    ) -> dict[int, Any]:
+        """Return I/O nodes' answers, or the OSErrors of those that do not answer in time."""
+        told: dict[int, Any] = {}
+        sent: dict[int, asyncio.Future[bytes]] = {}
+        # All are on their way before the first answer is waited for.
+        for number, message in messages.items():
+            link = self.io_nodes[number].link
+            try:
+                if link is None:
+                    raise ConnectionError(f"I/O node {number} is not connected")
+                sent[number] = link.send(message)
+            except OSError as error:
+                told[number] = error
+        if sent:
+            await asyncio.wait(sent.values(), timeout=within)
+        for number, text in sent.items():
+            try:
+                if not text.done():
+                    raise TimeoutError(f"no answer came within {within:g} s")
+                told[number] = channel.parse(text.result(), wire.Failed | answer)
+                self.io_nodes[number].answered = time.monotonic()
+            except OSError as error:
+                told[number] = error
+        return told
+
+    async def _link(self, io_node: IoNode) -> None:
+        """Keep a connection to an I/O node of this host; without one it is asked all the same."""
+        assert io_node.node is not None
+        try:
+            reader, writer = await asyncio.open_unix_connection(
+                self.state.control(io_node.number), limit=channel.LONGEST_LINE
+            )
+        except OSError as error:
+            log.warning("I/O node %d: %s", io_node.number, error)
+            return
+        io_node.link = link = Link(io_node.node, writer)
+        listening = asyncio.create_task(_listen(reader, link))
+        self._listeners.add(listening)
+
+        def over(task: asyncio.Task[None]) -> None:
+            self._listeners.discard(task)
+            link.over()
+            if io_node.link is link:
+                io_node.link = None
+
+        listening.add_done_callback(over)
+
+    def join(self, link: Link) -> None:
         """Let an I/O node of another host in; InputError: its number is not free."""
         number, first = link.node.number, self._deployment.io_nodes
         if not first <= number < len(self.io_nodes):
@@ -126,7 +176,7 @@ class Fleet:
         self.leave(before)
         self.io_nodes[number].link = link
 
-    async def welcome(self, link: RemoteLink) -> None:
+    async def welcome(self, link: Link) -> None:
         """Set an I/O node that joined, and tell that it is up."""
         number = link.node.number
         try:
@@ -140,7 +190,7 @@ class Fleet:
             log.info("I/O node %d serves at %s", number, link.node.address)
             self._up(link.node)
 
-    def leave(self, link: RemoteLink | None) -> None:
+    def leave(self, link: Link | None) -> None:
         """An I/O node of another host, or the way to it, is gone."""
         if link is None:
             return
@@ -161,6 +211,8 @@ class Fleet:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
         await asyncio.gather(*map(self._drain, self._own()))
+        for listener in self._listeners:
+            listener.cancel()
 
     async def _start(self, io_node: IoNode) -> None:
         number, identity = io_node.number, secrets.randbits(63) | 1
@@ -192,6 +244,7 @@ class Fleet:
         await self._configure(number)
         io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
         log.info("I/O node %d serves, process %d", number, process.pid)
+        await self._link(io_node)
         self._up(io_node.node)
 
     async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
@@ -271,6 +324,12 @@ class Fleet:
                 return channel.parse(text, wire.Failed | kind)
             finally:
                 writer.close()
+
+
+async def _listen(reader: asyncio.StreamReader, link: Link) -> None:
+    with suppress(OSError, ValueError):
+        while text := await reader.readline():
+            link.heard(text)
 
 
 def _locked(state: State, number: int) -> int:

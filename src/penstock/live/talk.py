@@ -11,8 +11,8 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.jobs import Job
+from penstock.live.link import Link
 from penstock.live.peer import Peer, RefusedError
-from penstock.live.remote_node import RemoteLink
 from penstock.live.store import EndedJob
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Talk:
         self._writer = writer
         self._peer = peer
         self._job: Job | None = None
-        self._link: RemoteLink | None = None
+        self._link: Link | None = None
 
     async def heard(self, text: bytes) -> wire.Message | None:
         """Return the answer to a line; None: there is none."""
@@ -110,7 +110,7 @@ class Talk:
                     return wire.Done(advice=self._controller.advice(job))
             case wire.Serving(node=node):
                 self._peer.check_node()
-                self._link = self._controller.joined(RemoteLink(node, self._writer))
+                self._link = self._controller.joined(Link(node, self._writer))
             case wire.Govern():
                 self._peer.check_rule("change a mode")
                 self._controller.governor.govern(message)

@@ -19,7 +19,7 @@ from penstock.config.tuning import TuningSection
 from penstock.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-import penstock.learn.detection.model as patterns
+from penstock.learn.detection.model import Model, load, shipped
 from penstock.live import wire
 from penstock.live.fleet import Fleet
 from penstock.model import Tune, Value
@@ -73,15 +73,15 @@ class ModelFile:
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self._changed = self._stamp()
-        self.model = patterns.shipped() if self._path is None else patterns.load(self._path)
+        self.model = shipped() if self._path is None else load(self._path)
 
-    def refresh(self) -> patterns.Model | None:
+    def refresh(self) -> Model | None:
         """Return the model if its file has changed and can be read, else None."""
         if self._path is None or (stamp := self._stamp()) == self._changed:
             return None
         self._changed = stamp
         try:
-            self.model = patterns.load(self._path)
+            self.model = load(self._path)
         except InputError as error:
             log.warning("the model in use stays: %s", error)
             return None
@@ -206,58 +206,43 @@ class Tuning:
 
     async def _round(self) -> None:
         """Ask all, and let those that do not answer in time be."""
-        asked = [
-            asyncio.create_task(self._report(io_node.number))
-            for io_node in self._fleet.io_nodes
-            if io_node.node is not None
-        ]
-        if not asked:
-            return
-        began = time.monotonic()
-        _, late = await asyncio.wait(asked, timeout=self.councils[0].deadline)
-        for task in late:
-            task.cancel()
-        if late:
-            await asyncio.gather(*late, return_exceptions=True)
-            for council in self.councils:
-                self._set(council.woke(max(time.monotonic(), began + council.deadline)))
-
-    async def _report(self, number: int) -> None:
-        try:
-            answer = await self._fleet.ask(number, wire.Observe(), wire.Observed)
-        except OSError:
-            return  # `penstock status` says so
-        if isinstance(answer, wire.Observed):
-            council = self._of(number)
-            now = time.monotonic()
-            self._set(council.observed(now, number, answer.observation, answer.settings))
+        deadline = self.councils[0].deadline
+        serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
+        asked = dict.fromkeys(serving, wire.Observe())
+        answers = await self._fleet.ask_each(asked, wire.Observed, deadline)
+        now = time.monotonic()
+        for number, told in answers.items():
+            if isinstance(told, wire.Observed):
+                council = self._of(number)
+                self._set(council.observed(now, number, told.observation, told.settings))
+        for council in self.councils:
+            self._set(council.woke(now + deadline))
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
-            for tune in tunes:
-                task = asyncio.get_running_loop().create_task(self._set_one(tune))
-                self._setting.add(task)
-                task.add_done_callback(self._setting.discard)
+            self._send(tunes)
 
-    async def _set_one(self, tune: Tune) -> None:
-        settings = msgspec.convert(dict(tune.settings), wire.Settings)
-        try:
-            answer = await self._fleet.ask(tune.resource, settings, wire.Done)
-        except OSError as error:
-            log.warning("I/O node %d is not tuned: %s", tune.resource, reason(error))
-            return
-        if isinstance(answer, wire.Failed):
-            log.warning("I/O node %d is not tuned: %s", tune.resource, answer.error)
+    def _send(self, tunes: Iterable[Tune]) -> None:
+        messages = {
+            tune.resource: msgspec.convert(dict(tune.settings), wire.Settings) for tune in tunes
+        }
+        if messages:
+            task = asyncio.get_running_loop().create_task(self._set_all(messages))
+            self._setting.add(task)
+            task.add_done_callback(self._setting.discard)
+
+    async def _set_all(self, messages: Mapping[int, wire.Message]) -> None:
+        answers = await self._fleet.ask_each(messages, wire.Done)
+        for number, told in answers.items():
+            if not isinstance(told, wire.Done):
+                why = told.error if isinstance(told, wire.Failed) else reason(told)
+                log.warning("I/O node %d is not tuned: %s", number, why)
 
     def _put_back(self) -> None:
         """Nothing is enforced any more: I/O nodes have again what the site gave them."""
         defaults = {p.name: p.default for p in self.parameters}
-        for io_node in self._fleet.io_nodes:
-            if io_node.node is not None:
-                tune = Tune(resource=io_node.number, settings=defaults)
-                task = asyncio.get_running_loop().create_task(self._set_one(tune))
-                self._setting.add(task)
-                task.add_done_callback(self._setting.discard)
+        serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
+        self._send(Tune(resource=number, settings=defaults) for number in serving)
 
 
 def _given(settings: wire.Settings) -> dict[str, Value]:
