@@ -113,10 +113,16 @@ class Folded:
     kappa: float
 
 
+def spatiality(samples: Sequence[Sample]) -> NDArray[np.int64]:
+    """Return the two classes that are left where files are not looked at: strided, or not."""
+    return np.array([one.pattern == "shared-strided" for one in samples], dtype=np.int64)
+
+
 def cross_validated(
     samples: Sequence[Sample],
     features: Sequence[str],
     *,
+    classes: NDArray[np.int64],
     seed: int,
     folds: int = FOLDS,
     trees: int = TREES,
@@ -125,7 +131,7 @@ def cross_validated(
     from sklearn.metrics import cohen_kappa_score, make_scorer  # noqa: PLC0415
     from sklearn.model_selection import StratifiedKFold, cross_validate  # noqa: PLC0415
 
-    values, classes = table(samples, features), labels(samples)
+    values = table(samples, features)
     parts = StratifiedKFold(folds, shuffle=True, random_state=seed)
     judged = {"accuracy": "accuracy", "kappa": make_scorer(cohen_kappa_score)}
     found = []
