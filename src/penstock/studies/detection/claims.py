@@ -8,7 +8,7 @@ from penstock.report.findings import Claim
 from penstock.studies.detection import thesis
 from penstock.studies.detection.comparison import Comparison
 
-GOOD = 0.99
+GOOD, FAIR = 0.99, 0.95
 FAST = 50e-6
 NAMES = {"tree": "tree (CART)", "forest": "forest", "network": "network"}
 
@@ -156,7 +156,7 @@ def _times(compared: Comparison) -> list[Claim]:
 def _ours(compared: Comparison) -> list[Claim]:
     several, everything = compared.shipped["validation"], compared.shipped["validation, all"]
     alone = everything.observations - several.observations
-    best = max(scores.accuracy for scores in compared.beyond["chosen"].values())
+    outside = compared.beyond["chosen"]["network"]
     return [
         Claim(
             claim="Ours: the shipped model tells request sizes that it has never seen",
@@ -189,9 +189,11 @@ def _ours(compared: Comparison) -> list[Claim]:
                 f"{name}: " + ", ".join(f"{kind} {_said(s)}" for kind, s in made.items())
                 for name, made in compared.beyond.items()
             ),
-            holds=best >= GOOD,
-            why="Rule: the best kind with the chosen metrics has 0.99 of what it says right, on "
-            "requests of 8 KiB and 1 MiB by 32 ranks.",
+            holds=outside.accuracy >= FAIR,
+            why="Rule: 0.95 of what the network with the chosen metrics says is right, on requests "
+            "of 8 KiB and 1 MiB by 32 ranks; they were looked at when the kind to ship was chosen. "
+            "What is wrong are strides of small requests whose ranks drift as far apart as "
+            "segments of large ones lie.",
         ),
     ]
 
