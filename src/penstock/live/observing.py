@@ -53,14 +53,14 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = OPERATIONS
     interval: Annotated[float, Meta(ge=0.01, le=60)] = 0.1
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 1.5  # that the ranks of a run play
-    volume: Annotated[int, Meta(ge=1, le=1 << 50)] = 320 * 2**20  # bytes of a run's files together; it is over sooner
+    volume: Annotated[int, Meta(ge=1, le=1 << 50)] = (
+        320 * 2**20
+    )  # bytes of a run's files together; it is over sooner
     keep: Annotated[int, Meta(ge=1, le=1000)] = 10  # observations of a run
 
     def phases(self) -> list[Phase]:
         """Return what ranks play."""
-        return [
-            _phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)
-        ]
+        return [_phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)]
 
     def told(self, cell: Cell) -> tuple[Pattern, Operation, int]:
         """Return what a cell's phase was."""

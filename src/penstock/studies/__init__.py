@@ -8,6 +8,7 @@ from penstock.studies.campaign import Study
 
 STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",
+    "detection": "penstock.studies.detection:STUDY",
     "forwarding-policies": "penstock.studies.forwarding_policies:STUDY",
     "io-resources": "penstock.studies.io_resources:STUDY",
     "io-sets": "penstock.studies.io_sets:STUDY",

@@ -1,5 +1,6 @@
 """penstock patterns evaluate: how good a model is."""
 
+import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json, emit_table
 from penstock.cli.patterns import options
 from penstock.cli.patterns.measure import sizes_of
+from penstock.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.learn.detection.evaluation import Scores
@@ -24,9 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sizes", metavar="SIZE,...", help="Of requests; else all that the model has never seen."
 )
-@click.option(
-    "--several-clients", is_flag=True, help="Only runs with several clients an I/O node."
-)
+@click.option("--several-clients", is_flag=True, help="Only runs with several clients an I/O node.")
 @json_option
 def evaluate(
     *,
@@ -55,6 +55,8 @@ def evaluate(
     chosen = options.of_sizes(found, wanted, "--sizes")
     if several_clients:
         chosen = evaluation.several_clients(chosen)
+        if not chosen:
+            raise InputError("no run has several clients an I/O node; leave --several-clients out")
     scores = evaluation.of_model(model, chosen)
     seconds = _seconds(model, chosen)
     if as_json:
@@ -65,11 +67,13 @@ def evaluate(
 
 
 def _seconds(model: "Model", chosen: "Sequence[Sample]") -> float:
-    """Return what one observation takes, on the mean."""
-    began = time.perf_counter()
+    """Return what one observation takes: the median, which a busy machine moves least."""
+    taken = []
     for one in chosen:
+        began = time.perf_counter()
         model.detect(one.observation)
-    return (time.perf_counter() - began) / max(len(chosen), 1)
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
 
 
 def _show(model: "Model", scores: "Scores", sizes: Sequence[int], seconds: float) -> None:

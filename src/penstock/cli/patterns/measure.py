@@ -90,7 +90,7 @@ def measure(
     grid = observing.grid(full=full, **{k: v for k, v in told.items() if v is not None})
     emulate = emulate or observing.EMULATED
     wanted = observing.cells(grid, seed)
-    header = {
+    header: dict[str, str | int | float | None] = {
         "study": "patterns",
         "grid": hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16],
         "emulated": emulate,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     type=click.Choice(["tree", "forest", "network"]),
-    default="tree",
+    default="network",
     show_default=True,
     help="CART, a random forest, or a perceptron with one hidden layer.",
 )
@@ -61,7 +61,7 @@ def train(
     \b
     Examples:
       penstock patterns train --out model.json
-      penstock patterns train seen.csv --out model.json --kind forest
+      penstock patterns train seen.csv --out model.json --kind tree
       penstock patterns train --out thesis.json --features thesis
 
     It learns from 70% of the observations with requests of --sizes and is tested with the others.

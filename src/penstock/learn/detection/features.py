@@ -4,7 +4,6 @@ The first five are the thesis' own (forwarding, 3.2). Most of the others are fre
 the same of small requests as of large ones, and of few clients as of many.
 """
 
-import math
 from collections.abc import Callable, Mapping
 
 from penstock.model import Observation
@@ -12,6 +11,7 @@ from penstock.model.tuning import Operation
 
 Feature = Callable[[Observation], float]
 THESIS = ("handles", "smallest", "largest", "size", "distance")
+_LIMIT = 2.0**63
 ONE_SIDED = 0.9
 """Where so large a part of requests is of one operation, that is the operation."""
 
@@ -50,10 +50,8 @@ def doubt(seen: Observation) -> str:
         *(seen.handles, seen.clients, seen.smallest, seen.largest, seen.asked),
     )
     measured = (seen.seconds, seen.busy, seen.distance, seen.forward, seen.queued)
-    if not all(math.isfinite(value) for value in measured):
-        return "a metric is no number"
-    if min(counts) < 0 or min(measured) < 0 or max(counts) >= 2**63 or seen.distance >= 2**63:
-        return "a metric is out of range"
+    if not all(0 <= value < _LIMIT for value in (*counts, *measured)):
+        return "a metric is no number, or out of range"
     requests = seen.requests
     if not requests or not seen.asked or not seen.seconds:
         return "nothing was asked for"

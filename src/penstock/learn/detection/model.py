@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from operator import mul
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -99,7 +100,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
             if k:
                 told = [x if x > 0 else 0.0 for x in told]
             told = [
-                math.fsum(w * x for w, x in zip(row, told, strict=True)) + bias
+                sum(map(mul, row, told), bias)
                 for row, bias in zip(layer.weights, layer.bias, strict=True)
             ]
         top = max(told)
@@ -173,7 +174,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Detected(self.classes[list(shares).index(confidence)], confidence)
 
     def context(self, seen: Observation) -> Context | None:
-        """Return the situation of an I/O node, for tuners; None: there was no traffic to speak of."""
+        """Return an I/O node's situation, for tuners; None: there was no traffic to speak of."""
         if seen.requests < self.least_requests or doubt(seen):
             return None
         return Context(

@@ -24,7 +24,7 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 TRAINED_ON = (32 * 2**10, 256 * 2**10)
 JUDGED_BY = (64 * 2**10, 128 * 2**10)
 """Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
-SHIPPED = "observations.csv"
+SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
 MOST = 64 * 2**20
 """Bytes of a file of samples: more is not one."""
 
@@ -108,8 +108,17 @@ def parse(content: str, name: str) -> tuple[Sample, ...]:
 @cache
 def shipped() -> tuple[Sample, ...]:
     """Return what we measured: the explorer's grid on an emulated file system."""
-    content = files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8")
-    return parse(content, SHIPPED)
+    return _packaged(SHIPPED)
+
+
+@cache
+def beyond() -> tuple[Sample, ...]:
+    """Return some outside that grid: other sizes of requests, more ranks."""
+    return _packaged(BEYOND)
+
+
+def _packaged(name: str) -> tuple[Sample, ...]:
+    return parse(files("penstock.data").joinpath(name).read_text(encoding="utf-8"), name)
 
 
 def of_sizes(samples: Sequence[Sample], sizes: Iterable[int]) -> list[Sample]:

@@ -1,0 +1,96 @@
+"""Chapter 3 of J. L. Bez's thesis: access patterns told at run time from I/O nodes' metrics.
+
+The observations are ours: real I/O nodes, real processes, on an emulated file system. In small the
+study learns from those that come with the package; --full takes them anew, on the thesis' grid.
+"""
+
+from functools import partial
+
+from penstock.learn.detection import samples
+from penstock.live import observing
+from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.report.findings import Findings
+from penstock.studies.campaign import Campaign, Cell, Results
+from penstock.studies.detection import claims, figures
+from penstock.studies.detection.comparison import Comparison
+from penstock.studies.journal import Value
+
+VERSION = 1
+SHIPPED = "shipped"
+
+
+class Detection:
+    """Tables 3.2 to 3.5 and Figures 3.2 to 3.7."""
+
+    name = "detection"
+    title = "Access pattern detection at run time (Bez, thesis, Ch. 3): Tables 3.2-3.5, measured"
+
+    def campaign(self, *, full: bool, seed: int) -> Campaign:
+        """Return what is to be measured; in small nothing is."""
+        cells = [Cell(scenario=SHIPPED, x=0, workload=0)]
+        if full:
+            cells = [
+                Cell(scenario=phase.name, x=float(ranks), workload=0)
+                for phase in observing.FULL.phases()
+                for ranks in observing.FULL.processes
+            ]
+        return Campaign(
+            study=self.name,
+            version=VERSION,
+            size="full" if full else "fast",
+            seed=seed,
+            cells=cells,
+            work=partial(observe, grid=observing.FULL, seed=seed),
+            alone=True,
+        )
+
+    def findings(self, results: Results) -> Findings:
+        """Return the claims and figures; models are made here, of the rows."""
+        full = results.campaign.size == "full"
+        seen = [samples.sample(row) for row in results.rows]
+        compared = Comparison.of(seen, full=full, seed=results.campaign.seed)
+        return Findings(
+            title="Access patterns, told at run time",
+            summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
+            "network tell three access patterns from what I/O nodes see. Observations were taken "
+            "by our own I/O nodes, of real processes, on an emulated file system; the thesis' on "
+            "Grid'5000. CART stands in for C5.0 and scikit-learn's perceptron (Adam) for Keras "
+            "(RMSProp). Figures held against the thesis' are of runs with several clients an I/O "
+            "node, as all of its own were; with one client, a file of its own and a part of a "
+            "shared one are the same requests, and the model says so.",
+            claims=claims.claims(compared),
+            figures=figures.figures(compared),
+            made=(
+                (
+                    "observations",
+                    f"{len(seen)}, of {compared.runs} runs on an emulated file system",
+                ),
+                ("training", "70% of those with requests of 32 and 256 KiB; 30% to test"),
+                ("validation", "requests of 64 and 128 KiB, never seen in training"),
+                ("cross-validation", f"{compared.folds} folds, forests of {compared.trees} trees"),
+                ("Tables 3.6 and 3.7", "are of windows chosen by pattern: the study of tuning"),
+            ),
+        )
+
+
+def observe(cell: Cell, *, grid: observing.Grid, seed: int) -> list[dict[str, Value]]:
+    """Return the observations of a cell: those that are shipped, or taken now."""
+    if cell.scenario == SHIPPED:
+        return [one.row for one in samples.shipped()]
+    wanted = [
+        one
+        for one in observing.cells(grid, seed)
+        if (one.phase, one.processes) == (cell.scenario, int(cell.x))
+    ]
+    with (
+        interruptible(),
+        in_memory() as root,
+        private_state() as state,
+        observing.Survey(
+            grid, root=root, state=state, emulate=observing.EMULATED, seed=seed
+        ) as survey,
+    ):
+        return [sample.row for one in wanted for sample in survey.take(one)]
+
+
+STUDY = Detection()
