@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +13,8 @@ from penstock.policies.tuning.arms import EMPTY, Arms
 
 FORMAT = 1
 """Changes when the fields do."""
+LONGEST = 2**53
+"""No bandit saw more: counts are exact up to here."""
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
@@ -29,6 +31,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     count: list[float]
     mean: list[float]
     scatter: list[float]
+    last: list[int]
     recent: list[tuple[int, float]] = []
 
     @classmethod
@@ -48,6 +51,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             count=arms.count[0].tolist(),
             mean=arms.mean[0].tolist(),
             scatter=arms.scatter[0].tolist(),
+            last=arms.last[0].astype(int).tolist(),
             recent=[
                 (int(arms.which[0, s]), float(arms.recent[0, s]))
                 for s in slots
@@ -59,6 +63,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
         """Make `arms`, of one row and as many columns as values, know it."""
         arms.seen[0], arms.low[0], arms.high[0] = self.seen, self.low, self.high
         arms.count[0], arms.mean[0], arms.scatter[0] = self.count, self.mean, self.scatter
+        arms.last[0] = self.last
         memory = arms.recent.shape[1]
         if not memory:
             return
@@ -75,8 +80,10 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
         """Return what is wrong with it, if anything is."""
         numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter]
         numbers += [reward for _, reward in self.recent]
-        if not {len(self.count), len(self.mean), len(self.scatter)} == {len(self.values)}:
-            return "it has not one count, mean and scatter a value"
+        if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
+            len(self.values)
+        }:
+            return "it has not one count, mean, scatter and last a value"
         if not self.values or len(set(self.values)) < len(self.values):
             return "its values are none, or some twice"
         if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:

@@ -63,7 +63,9 @@ def _shape(kind: int, k: int, chance: np.random.Generator) -> NDArray[np.float64
         slope = np.linspace(0.0, 1.0, k)
         return slope if chance.random() < 0.5 else slope[::-1].copy()
     if kind == 1:
-        away = np.abs(np.arange(k) - chance.integers(k)).astype(np.float64)
-        return away / max(away.max(), 1.0)
-    gaps = chance.random(k)
-    return (gaps - gaps.min()) / max(float(np.ptp(gaps)), 1e-9)
+        gaps = np.abs(np.arange(k) - chance.integers(k)).astype(np.float64)
+    else:
+        gaps = chance.random(k)
+        gaps -= gaps.min()
+    shares: NDArray[np.float64] = gaps / max(float(gaps.max()), 1e-9)
+    return shares
