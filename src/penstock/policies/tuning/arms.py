@@ -8,6 +8,7 @@ drawn next follows from what was learnt, so that nothing but that has to be save
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class Arms:
 
     def draw(self, stream: int) -> Floats:
         """Return a number in (0, 1) an arm, another for every observation and stream."""
-        columns = np.arange(1, self.count.shape[1] + 1, dtype=np.uint64) * _GOLDEN
+        columns = _columns(self.count.shape[1])
         step = (self.seen.astype(np.uint64) + np.uint64(1)) * _STEP
         shift = np.array([stream], dtype=np.uint64) * _MIX[0]
         z = mixed((self.key ^ (step + shift))[:, None] + columns)
@@ -174,6 +175,11 @@ class Arms:
         more = ((0, 0), (0, columns - self.count.shape[1]))
         for name in _OF_AN_ARM:
             setattr(self, name, np.pad(getattr(self, name), more))
+
+
+@cache
+def _columns(number: int) -> NDArray[np.uint64]:
+    return np.arange(1, number + 1, dtype=np.uint64) * _GOLDEN
 
 
 def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

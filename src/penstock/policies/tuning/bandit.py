@@ -51,6 +51,7 @@ class Bandit:
             raise InputError(f"{self.name()}: seed is {seed}; give zero or more")
         self.seed = seed
         self._contexts: dict[Context, tuple[list[Value], Arms]] = {}
+        self._offered: list[Value] = []
 
     @classmethod
     def name(cls) -> str:
@@ -108,7 +109,9 @@ class Bandit:
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{self.name()}: {value} is no value of a parameter")
         if context not in self._contexts:
-            self._contexts[context] = ([], self.arms([context], [self.seed], 0))
+            # Columns in the order in which values are asked for: arms need not be sorted then.
+            known = list(self._offered)
+            self._contexts[context] = (known, self.arms([context], [self.seed], len(known)))
         values, arms = self._contexts[context]
         if value not in values:
             values.append(value)
@@ -129,10 +132,11 @@ class Bandit:
         self._contexts = restored
 
     def _known(self, context: Context, values: Sequence[Value]) -> Arms:
+        self._offered = list(values)
         if context not in self._contexts:
             return self.arms([context], [self.seed], len(values))
         columns, arms = self._contexts[context]
-        if columns == list(values):
+        if columns == self._offered:
             return arms
         return arms.of_columns([columns.index(v) if v in columns else EMPTY for v in values])
 

@@ -32,13 +32,15 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     mean: list[float]
     scatter: list[float]
     last: list[int]
-    recent: list[tuple[int, float]] = []
+    recent: list[float] = []
+    which: list[int] = []
 
     @classmethod
     def of(cls, context: Context, values: list[Value], arms: Arms) -> "State":
         """Return what is known of a context."""
         memory = arms.recent.shape[1]
-        slots = [(int(arms.seen[0]) + k) % memory for k in range(memory)]
+        slots = (arms.seen[0] + np.arange(memory)) % max(memory, 1)
+        slots = slots[arms.which[0, slots] != EMPTY]
         return cls(
             operation=context.operation,
             pattern=context.pattern,
@@ -52,11 +54,8 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             mean=arms.mean[0].tolist(),
             scatter=arms.scatter[0].tolist(),
             last=arms.last[0].astype(int).tolist(),
-            recent=[
-                (int(arms.which[0, s]), float(arms.recent[0, s]))
-                for s in slots
-                if arms.which[0, s] != EMPTY
-            ],
+            recent=arms.recent[0, slots].tolist(),
+            which=arms.which[0, slots].tolist(),
         )
 
     def fill(self, arms: Arms) -> None:
@@ -69,17 +68,15 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             return
         # A shorter memory than the one it was learnt with: the oldest go.
         gone = max(len(self.recent) - memory, 0)
-        for column, reward in self.recent[:gone]:
+        for column, reward in zip(self.which[:gone], self.recent[:gone], strict=True):
             arms.forget(np.array([column]), np.array([reward]))
-        kept = self.recent[gone:]
-        for age, (column, reward) in enumerate(reversed(kept), start=1):
-            slot = (self.seen - age) % memory
-            arms.which[0, slot], arms.recent[0, slot] = column, reward
+        kept = len(self.recent) - gone
+        slots = (self.seen - kept + np.arange(kept)) % memory
+        arms.which[0, slots], arms.recent[0, slots] = self.which[gone:], self.recent[gone:]
 
     def fault(self) -> str | None:
         """Return what is wrong with it, if anything is."""
-        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter]
-        numbers += [reward for _, reward in self.recent]
+        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter, *self.recent]
         if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
             len(self.values)
         }:
@@ -88,13 +85,12 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             return "its values are none, or some twice"
         if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
             return "a number in it is negative, infinite or none"
-        if (
-            self.seen < 1
-            or len(self.recent) > self.seen
-            or sum(self.count) > self.seen * (1 + 1e-9)
-        ):
+        counted = max(len(self.recent), *self.last, math.floor(sum(self.count)))
+        if not 1 <= self.seen < LONGEST or min(self.last) < 0 or counted > self.seen:
             return "it counts more observations than were seen"
-        if not all(0 <= column < len(self.values) for column, _ in self.recent):
+        if len(self.which) != len(self.recent) or not set(self.which) <= set(
+            range(len(self.values))
+        ):
             return "it remembers a value that is not there"
         return None
 
