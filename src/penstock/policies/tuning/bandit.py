@@ -24,9 +24,8 @@ from penstock.policies.tuning.learned import read, written
 
 GREATEST = 1e30
 """No reward is greater: its square must be a number, too."""
-_SHAPE = 4
-_TIES, _REVISITS = 0, 1
-"""Streams of draws; policies use those from 2 on."""
+_TIES = 0
+"""The stream of draws that breaks ties; policies use the others."""
 
 
 class Bandit:
@@ -38,13 +37,6 @@ class Bandit:
     """What an observation is still worth after another one of its context."""
     memory: int = 0
     """How many observations of a context count, the last ones; 0: all."""
-
-    revisit: float = 0.0
-    """A value that is not chosen is tried again after so many observations on average; 0: never.
-
-    The chance grows with the time since the last try, so that neglected values come one by one and
-    none is forgotten for much longer than this.
-    """
 
     def __init__(self, *, seed: int = 0) -> None:
         if seed < 0:
@@ -69,12 +61,6 @@ class Bandit:
     def pick(self, arms: Arms) -> Columns:
         """Return the column of the arm to try, a row."""
         score = self.score(arms)
-        if self.revisit:
-            # The hazard of Weibull's distribution with this mean: regular enough to promise
-            # something, irregular enough that values neglected together do not come together.
-            scale = self.revisit / math.gamma(1 + 1 / _SHAPE)
-            due = arms.draw(_REVISITS) < _SHAPE / scale * (arms.age / scale) ** (_SHAPE - 1)
-            score = np.where(due, np.inf, score)
         if self.sweep:
             score = np.where(arms.count > 0, score, np.inf)
         return _highest(score, arms)

@@ -6,7 +6,8 @@ all values, where the authors take the range. Our answer to paper forwarding, 4.
 value that changes.
 
 Options `discount`: what an observation is worth after another one of its context; `revisit`: a
-neglected value is tried again after so many on average, 0 for never; `width`: of the bound;
+neglected value is tried again after so many on average, 0 for never, or later if that would take
+more than the share `cost` of the performance; `width`: of the bound;
 `noise`: that of one reward relative to the mean, believed until some are seen; `seed`: of its
 draws.
 """
@@ -22,14 +23,15 @@ class DiscountedUcb(Forgetting):
         self,
         *,
         discount: float = 0.99,
-        revisit: float = 80.0,
+        revisit: float = 110.0,
+        cost: float = 0.0125,
         width: float = 0.3,
         noise: float = 0.05,
         seed: int = 0,
     ) -> None:
-        super().__init__(revisit=revisit, width=width, noise=noise, seed=seed)
+        super().__init__(revisit=revisit, cost=cost, width=width, noise=noise, seed=seed)
         self.discount = self.checked("discount", discount, 0.5, 1)
 
-    def score(self, arms: Arms) -> Floats:
+    def upper(self, arms: Arms) -> Floats:
         """Return the upper bounds."""
         return self.bound(arms)

@@ -6,7 +6,8 @@ window and n the value's own; the noise is estimated from the rewards of all val
 authors take the range. Our answer to paper forwarding, 4.2.3, for a best value that changes.
 
 Options `window`; `revisit`: a neglected value is tried again after so many observations on average,
-0 for only when it fell out; `width`: of the bound; `noise`: that of one reward relative to the
+0 for only when it fell out, or later if that would take more than the share `cost` of the
+performance; `width`: of the bound; `noise`: that of one reward relative to the
 mean, believed until some are seen; `seed`: of its draws.
 """
 
@@ -20,15 +21,16 @@ class SlidingUcb(Forgetting):
     def __init__(
         self,
         *,
-        window: int = 200,
-        revisit: float = 80.0,
+        window: int = 150,
+        revisit: float = 110.0,
+        cost: float = 0.0125,
         width: float = 0.3,
         noise: float = 0.05,
         seed: int = 0,
     ) -> None:
-        super().__init__(revisit=revisit, width=width, noise=noise, seed=seed)
+        super().__init__(revisit=revisit, cost=cost, width=width, noise=noise, seed=seed)
         self.memory = self.window = int(self.checked("window", window, 2, 1_000_000))
 
-    def score(self, arms: Arms) -> Floats:
+    def upper(self, arms: Arms) -> Floats:
         """Return the upper bounds."""
         return self.bound(arms)

@@ -9,7 +9,8 @@ does. Our answer to paper forwarding, 4.2.3, where a change of the best value is
 at a constant rate.
 
 Options `discount`: what an observation is worth after another one of its context; `revisit`: a
-neglected value is tried again after so many on average, 0 for never; `width`: of the draws, 1 is
+neglected value is tried again after so many on average, 0 for never, or later if that would take
+more than the share `cost` of the performance; `width`: of the draws, 1 is
 what is believed; `noise`: that of one reward relative to the mean, believed until some are seen;
 `seed`: of its draws.
 """
@@ -27,15 +28,16 @@ class Thompson(Forgetting):
         self,
         *,
         discount: float = 0.99,
-        revisit: float = 80.0,
+        revisit: float = 110.0,
+        cost: float = 0.0125,
         width: float = 0.5,
         noise: float = 0.05,
         seed: int = 0,
     ) -> None:
-        super().__init__(revisit=revisit, width=width, noise=noise, seed=seed)
+        super().__init__(revisit=revisit, cost=cost, width=width, noise=noise, seed=seed)
         self.discount = self.checked("discount", discount, 0.5, 1)
 
-    def score(self, arms: Arms) -> Floats:
+    def upper(self, arms: Arms) -> Floats:
         """Return a draw from what is believed of each arm."""
         spread = self.width * self.deviation(arms) / np.sqrt(np.maximum(arms.count, 1e-9))
         drawn: Floats = arms.mean + spread * arms.normal(2)

@@ -57,6 +57,20 @@ def turned(before: Rewards) -> Rewards:
     return after
 
 
+def overtaken(before: Rewards, *, by: float = 0.3) -> Rewards:
+    """Return a world in which the worst value has become better than the best, which stayed.
+
+    Nothing that a tuner does then looks wrong: it must try what it has no reason to try.
+    """
+    after: Rewards = {}
+    for name, recorded in before.items():
+        means = {value: float(series.mean()) for value, series in recorded.items()}
+        worst = min(means, key=lambda value: means[value])
+        factor = (1 + by) * max(means.values()) / means[worst]
+        after[name] = recorded | {worst: recorded[worst] * factor}
+    return after
+
+
 def _shape(kind: int, k: int, chance: np.random.Generator) -> NDArray[np.float64]:
     """Return how far each value is behind the best, as a share of the worst."""
     if kind == 0:
