@@ -14,7 +14,9 @@ from penstock.cli.output import emit_json, emit_table
 @click.command(short_help="List the policies, or explain one.")
 @click.argument("name", required=False)
 @click.option(
-    "--kind", metavar="KIND", help="Of this kind alone: sharing, allocation, placement, packing."
+    "--kind",
+    metavar="KIND",
+    help="Of this kind alone: sharing, allocation, placement, packing, tuning.",
 )
 @options.as_json
 def policies(*, name: str | None, kind: str | None, as_json: bool) -> None:

@@ -33,18 +33,23 @@ class Rewards:
         if not self.scenarios:
             raise InputError("there are no recorded rewards to evaluate tuning on")
         self.values = tuple(recorded[self.scenarios[0]])
-        table = [
-            [_series(name, value, recorded[name]) for value in self.values]
-            for name in self.scenarios
-        ]
+        if not self.values:
+            raise InputError(f"scenario {self.scenarios[0]!r} has rewards of no value")
         for name in self.scenarios:
             if set(recorded[name]) != set(self.values):
                 raise InputError(
                     f"scenario {name!r} has rewards of {list(recorded[name])}, "
                     f"{self.scenarios[0]!r} of {list(self.values)}; give all of them the same"
                 )
+        table = [
+            [_series(name, value, recorded[name][value]) for value in self.values]
+            for name in self.scenarios
+        ]
         self.length = np.array([[len(series) for series in row] for row in table])
         self.mean = np.array([[series.mean() for series in row] for row in table])
+        for name, best in zip(self.scenarios, self.mean.max(axis=1), strict=True):
+            if not best > 0:
+                raise InputError(f"scenario {name!r}: no value has rewards above zero")
         self.best = self.mean.argmax(axis=1)
         """The column of the best fixed value, a scenario."""
         self._drawn = np.zeros((*self.length.shape, int(self.length.max())))
@@ -229,10 +234,10 @@ def _binned(worlds: Sequence[Rewards], chosen: NDArray[np.int8], bin: int) -> Le
     )
 
 
-def _series(scenario: str, value: Value, recorded: Mapping[Value, ArrayLike]) -> Floats:
+def _series(scenario: str, value: Value, recorded: ArrayLike) -> Floats:
     try:
-        series = np.asarray(recorded[value], dtype=np.float64)
-    except (KeyError, TypeError, ValueError):
+        series = np.asarray(recorded, dtype=np.float64)
+    except (TypeError, ValueError):
         series = np.array([])
     if series.ndim != 1 or not len(series) or not np.isfinite(series).all() or series.min() < 0:
         raise InputError(

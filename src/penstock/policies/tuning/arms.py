@@ -8,6 +8,7 @@ drawn next follows from what was learnt, so that nothing but that has to be save
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xD1B54A32D192ED03)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
+_OF_AN_ARM = ("count", "mean", "scatter", "last")
 EMPTY = -1
 """A slot of the window that holds no reward."""
 
@@ -26,7 +28,18 @@ EMPTY = -1
 class Arms:
     """The arms of bandits of one kind, in arrays of a row a bandit."""
 
-    __slots__ = ("count", "high", "key", "low", "mean", "recent", "scatter", "seen", "which")
+    __slots__ = (
+        "count",
+        "high",
+        "key",
+        "last",
+        "low",
+        "mean",
+        "recent",
+        "scatter",
+        "seen",
+        "which",
+    )
 
     def __init__(self, key: NDArray[np.uint64], columns: int, *, memory: int = 0) -> None:
         rows = len(key)
@@ -38,6 +51,8 @@ class Arms:
         self.mean: Floats = np.zeros((rows, columns))
         self.scatter: Floats = np.zeros((rows, columns))
         """Sum of the squared distances from the mean, discounted as the counts."""
+        self.last: Floats = np.zeros((rows, columns))
+        """Which observation was the arm's last: 1 is the first."""
         self.low: Floats = np.full(rows, np.inf)
         self.high: Floats = np.zeros(rows)
         """Least and greatest reward so far."""
@@ -51,6 +66,12 @@ class Arms:
         """Observations that still count, of all arms: a column."""
         total: Floats = self.count.sum(axis=1, keepdims=True)
         return total
+
+    @property
+    def age(self) -> Floats:
+        """Observations since an arm's last."""
+        age: Floats = self.seen[:, None] - self.last
+        return age
 
     @property
     def scaled(self) -> Floats:
@@ -74,7 +95,7 @@ class Arms:
 
     def draw(self, stream: int) -> Floats:
         """Return a number in (0, 1) an arm, another for every observation and stream."""
-        columns = np.arange(1, self.count.shape[1] + 1, dtype=np.uint64) * _GOLDEN
+        columns = _columns(self.count.shape[1])
         step = (self.seen.astype(np.uint64) + np.uint64(1)) * _STEP
         shift = np.array([stream], dtype=np.uint64) * _MIX[0]
         z = mixed((self.key ^ (step + shift))[:, None] + columns)
@@ -113,6 +134,7 @@ class Arms:
         np.minimum(self.low, rewards, out=self.low)
         np.maximum(self.high, rewards, out=self.high)
         self.seen += 1
+        self.last[rows, columns] = self.seen
 
     def forget(self, columns: Columns, rewards: Floats) -> None:
         """Take one reward a row out again, where the column is not EMPTY."""
@@ -132,7 +154,7 @@ class Arms:
         chosen = np.array(columns, dtype=np.int64)
         part = Arms(self.key, len(columns))
         part.seen, part.low, part.high = self.seen, self.low, self.high
-        for name in ("count", "mean", "scatter"):
+        for name in _OF_AN_ARM:
             setattr(part, name, np.where(chosen == EMPTY, 0.0, getattr(self, name)[:, chosen]))
         return part
 
@@ -151,8 +173,13 @@ class Arms:
     def widen(self, columns: int) -> None:
         """Add arms that were never tried, up to `columns`."""
         more = ((0, 0), (0, columns - self.count.shape[1]))
-        for name in ("count", "mean", "scatter"):
+        for name in _OF_AN_ARM:
             setattr(self, name, np.pad(getattr(self, name), more))
+
+
+@cache
+def _columns(number: int) -> NDArray[np.uint64]:
+    return np.arange(1, number + 1, dtype=np.uint64) * _GOLDEN
 
 
 def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

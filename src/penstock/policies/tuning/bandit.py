@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.model import Context, Value
-from penstock.policies.tuning.arms import EMPTY, Arms, Columns, Floats, mixed
+from penstock.policies.tuning.arms import EMPTY, Arms, Columns, Floats
 from penstock.policies.tuning.learned import read, written
 
 GREATEST = 1e30
@@ -44,6 +43,7 @@ class Bandit:
             raise InputError(f"{self.name()}: seed is {seed}; give zero or more")
         self.seed = seed
         self._contexts: dict[Context, tuple[list[Value], Arms]] = {}
+        self._offered: list[Value] = []
 
     @classmethod
     def name(cls) -> str:
@@ -95,7 +95,9 @@ class Bandit:
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{self.name()}: {value} is no value of a parameter")
         if context not in self._contexts:
-            self._contexts[context] = ([], self.arms([context], [self.seed], 0))
+            # Columns in the order in which values are asked for: arms need not be sorted then.
+            known = list(self._offered)
+            self._contexts[context] = (known, self.arms([context], [self.seed], len(known)))
         values, arms = self._contexts[context]
         if value not in values:
             values.append(value)
@@ -116,10 +118,11 @@ class Bandit:
         self._contexts = restored
 
     def _known(self, context: Context, values: Sequence[Value]) -> Arms:
+        self._offered = list(values)
         if context not in self._contexts:
             return self.arms([context], [self.seed], len(values))
         columns, arms = self._contexts[context]
-        if columns == list(values):
+        if columns == self._offered:
             return arms
         return arms.of_columns([columns.index(v) if v in columns else EMPTY for v in values])
 
@@ -128,9 +131,10 @@ def _highest(score: Floats, arms: Arms) -> Columns:
     """Return the column of the highest score, a row, ties broken at random."""
     top = np.fmax.reduce(score, axis=1, keepdims=True)
     tied = score == top
-    if tied.sum() == len(tied):
-        return np.argmax(tied, axis=1)
-    return np.argmax(np.where(tied, arms.draw(_TIES), 0.0), axis=1)
+    if tied.sum() > len(tied):
+        tied = np.where(tied, arms.draw(_TIES), 0.0)
+    column: Columns = np.argmax(tied, axis=1)
+    return column
 
 
 def _key(context: Context, seed: int) -> int:

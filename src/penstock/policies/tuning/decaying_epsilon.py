@@ -29,4 +29,4 @@ class DecayingEpsilon(Bandit):
         """Return the means, or chance."""
         k = arms.mean.shape[1]
         epsilon = np.maximum(self.rate * k / np.maximum(arms.seen, 1), self.floor)[:, None]
-        return np.where(arms.coin(1) < epsilon, arms.draw(2), arms.mean)
+        return np.where(arms.coin(2) < epsilon, arms.draw(3), arms.mean)

@@ -1,48 +1,37 @@
 """discounted-ucb: ucb1 on counts that fade (Kocsis and Szepesvari 2006; Garivier and Moulines).
 
 Every observation of a context discounts the earlier ones. The bound is mean + width noise
-sqrt(2 ln t / n) on discounted counts, with the noise estimated from the rewards as in sliding-ucb.
-A value whose count has faded below `least` is tried again, however far behind it was. Our answer to
-paper forwarding, 4.2.3, for a best value that changes.
+sqrt(2 ln t / n) on discounted counts, t being their sum; the noise is estimated from the rewards of
+all values, where the authors take the range. Our answer to paper forwarding, 4.2.3, for a best
+value that changes.
 
-Options `discount`: what an observation is worth after another one; `width`: of the bound; `least`;
-`noise`: that of one reward relative to the mean, believed until some are seen; `seed`: ties are
-broken by it.
+Options `discount`: what an observation is worth after another one of its context; `revisit`: a
+neglected value is tried again after so many on average, 0 for never, or later if that would take
+more than the share `cost` of the performance; `width`: of the bound;
+`noise`: that of one reward relative to the mean, believed until some are seen; `seed`: of its
+draws.
 """
 
-import numpy as np
-
-from penstock.errors import InputError
 from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.bandit import Bandit
-
-TRUST = 2.0
-"""Observations that the believed noise is worth."""
+from penstock.policies.tuning.forgetting import Forgetting
 
 
-class DiscountedUcb(Bandit):
+class DiscountedUcb(Forgetting):
     """An upper confidence bound that forgets by and by."""
 
     def __init__(
         self,
         *,
-        discount: float = 0.985,
-        width: float = 0.7,
-        least: float = 0.2,
+        discount: float = 0.99,
+        revisit: float = 110.0,
+        cost: float = 0.0125,
+        width: float = 0.3,
         noise: float = 0.05,
         seed: int = 0,
     ) -> None:
-        super().__init__(seed=seed)
-        if not 0 < discount <= 1 or not width >= 0 or not 0 <= least < 1 or not noise > 0:
-            raise InputError(
-                f"discounted-ucb: discount is {discount}, width {width}, least {least}, noise "
-                f"{noise}; give above 0 to 1, 0 or more, 0 to below 1, above 0"
-            )
-        self.discount, self.width, self.least, self.noise = discount, width, least, noise
+        super().__init__(revisit=revisit, cost=cost, width=width, noise=noise, seed=seed)
+        self.discount = self.checked("discount", discount, 0.5, 1)
 
-    def score(self, arms: Arms) -> Floats:
+    def upper(self, arms: Arms) -> Floats:
         """Return the upper bounds."""
-        n = np.maximum(arms.count, 1e-9)
-        width = 2.0 * np.log(np.maximum(arms.total, 1.0)) / n
-        bound: Floats = arms.mean + self.width * arms.noise(self.noise, TRUST) * np.sqrt(width)
-        return np.where(arms.count < self.least, np.inf, bound)
+        return self.bound(arms)

@@ -29,4 +29,4 @@ class EpsilonGreedy(Bandit):
 
     def score(self, arms: Arms) -> Floats:
         """Return the means, or chance."""
-        return np.where(arms.coin(1) < self.epsilon, arms.draw(2), arms.mean)
+        return np.where(arms.coin(2) < self.epsilon, arms.draw(3), arms.mean)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +13,8 @@ from penstock.policies.tuning.arms import EMPTY, Arms
 
 FORMAT = 1
 """Changes when the fields do."""
+LONGEST = 2**53
+"""No bandit saw more: counts are exact up to here."""
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
@@ -29,13 +31,16 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     count: list[float]
     mean: list[float]
     scatter: list[float]
-    recent: list[tuple[int, float]] = []
+    last: list[int]
+    recent: list[float] = []
+    which: list[int] = []
 
     @classmethod
     def of(cls, context: Context, values: list[Value], arms: Arms) -> "State":
         """Return what is known of a context."""
         memory = arms.recent.shape[1]
-        slots = [(int(arms.seen[0]) + k) % memory for k in range(memory)]
+        slots = (arms.seen[0] + np.arange(memory)) % max(memory, 1)
+        slots = slots[arms.which[0, slots] != EMPTY]
         return cls(
             operation=context.operation,
             pattern=context.pattern,
@@ -48,46 +53,44 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             count=arms.count[0].tolist(),
             mean=arms.mean[0].tolist(),
             scatter=arms.scatter[0].tolist(),
-            recent=[
-                (int(arms.which[0, s]), float(arms.recent[0, s]))
-                for s in slots
-                if arms.which[0, s] != EMPTY
-            ],
+            last=arms.last[0].astype(int).tolist(),
+            recent=arms.recent[0, slots].tolist(),
+            which=arms.which[0, slots].tolist(),
         )
 
     def fill(self, arms: Arms) -> None:
         """Make `arms`, of one row and as many columns as values, know it."""
         arms.seen[0], arms.low[0], arms.high[0] = self.seen, self.low, self.high
         arms.count[0], arms.mean[0], arms.scatter[0] = self.count, self.mean, self.scatter
+        arms.last[0] = self.last
         memory = arms.recent.shape[1]
         if not memory:
             return
         # A shorter memory than the one it was learnt with: the oldest go.
         gone = max(len(self.recent) - memory, 0)
-        for column, reward in self.recent[:gone]:
+        for column, reward in zip(self.which[:gone], self.recent[:gone], strict=True):
             arms.forget(np.array([column]), np.array([reward]))
-        kept = self.recent[gone:]
-        for age, (column, reward) in enumerate(reversed(kept), start=1):
-            slot = (self.seen - age) % memory
-            arms.which[0, slot], arms.recent[0, slot] = column, reward
+        kept = len(self.recent) - gone
+        slots = (self.seen - kept + np.arange(kept)) % memory
+        arms.which[0, slots], arms.recent[0, slots] = self.which[gone:], self.recent[gone:]
 
     def fault(self) -> str | None:
         """Return what is wrong with it, if anything is."""
-        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter]
-        numbers += [reward for _, reward in self.recent]
-        if not {len(self.count), len(self.mean), len(self.scatter)} == {len(self.values)}:
-            return "it has not one count, mean and scatter a value"
+        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter, *self.recent]
+        if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
+            len(self.values)
+        }:
+            return "it has not one count, mean, scatter and last a value"
         if not self.values or len(set(self.values)) < len(self.values):
             return "its values are none, or some twice"
         if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
             return "a number in it is negative, infinite or none"
-        if (
-            self.seen < 1
-            or len(self.recent) > self.seen
-            or sum(self.count) > self.seen * (1 + 1e-9)
-        ):
+        counted = max(len(self.recent), *self.last, math.floor(sum(self.count)))
+        if not 1 <= self.seen < LONGEST or min(self.last) < 0 or counted > self.seen:
             return "it counts more observations than were seen"
-        if not all(0 <= column < len(self.values) for column, _ in self.recent):
+        if len(self.which) != len(self.recent) or not set(self.which) <= set(
+            range(len(self.values))
+        ):
             return "it remembers a value that is not there"
         return None
 

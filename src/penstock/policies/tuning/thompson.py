@@ -1,55 +1,44 @@
 """thompson: a value is tried as often as it is likely to be the best, in a world that changes.
 
 For every value a mean is drawn from what is believed of it, and the highest draw is tried (Thompson
-1933). Believed is a normal distribution around the observed mean, of the noise of one reward over
-the root of the count. Counts are discounted at every observation of the context (Raj and Kalyani
-2017), so that a value not tried for long becomes uncertain again; and as its count falls below
-`prior` its mean moves to that of the best: what is long unknown may be as good as any. That is what
-brings back a value that was far behind, however small the noise. Our answer to paper forwarding,
-4.2.3, where a change of the best value is left to exploration at a constant rate.
+1933). Believed is a normal distribution around the observed mean; its deviation is the noise of one
+reward, estimated from all values of the context, over the root of the count. Counts are discounted
+at every observation of the context (Raj and Kalyani 2017), so that what is long past weighs little.
+Where the noise is small that alone would not bring back a value that was far behind: `revisit`
+does. Our answer to paper forwarding, 4.2.3, where a change of the best value is left to exploration
+at a constant rate.
 
-Options `discount`: what an observation is worth after another one; `prior`: observations that the
-belief in an unknown value is worth; `noise`: that of one reward relative to the mean, believed
-until some are seen; `seed`: of its draws.
+Options `discount`: what an observation is worth after another one of its context; `revisit`: a
+neglected value is tried again after so many on average, 0 for never, or later if that would take
+more than the share `cost` of the performance; `width`: of the draws, 1 is
+what is believed; `noise`: that of one reward relative to the mean, believed until some are seen;
+`seed`: of its draws.
 """
 
 import numpy as np
 
-from penstock.errors import InputError
 from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.bandit import Bandit
-
-TRUST = 2.0
-"""Observations that the believed noise is worth."""
+from penstock.policies.tuning.forgetting import Forgetting
 
 
-class Thompson(Bandit):
+class Thompson(Forgetting):
     """Gaussian Thompson sampling with discount."""
 
     def __init__(
         self,
         *,
-        discount: float = 0.985,
-        prior: float = 0.1,
+        discount: float = 0.99,
+        revisit: float = 110.0,
+        cost: float = 0.0125,
+        width: float = 0.5,
         noise: float = 0.05,
         seed: int = 0,
     ) -> None:
-        super().__init__(seed=seed)
-        if not 0 < discount <= 1 or not prior > 0 or not noise > 0:
-            raise InputError(
-                f"thompson: discount is {discount}, prior {prior}, noise {noise}; "
-                f"give above 0 to 1, and the others above 0"
-            )
-        self.discount, self.prior, self.noise = discount, prior, noise
+        super().__init__(revisit=revisit, cost=cost, width=width, noise=noise, seed=seed)
+        self.discount = self.checked("discount", discount, 0.5, 1)
 
-    def score(self, arms: Arms) -> Floats:
+    def upper(self, arms: Arms) -> Floats:
         """Return a draw from what is believed of each arm."""
-        spread = arms.noise(self.noise, TRUST) / np.sqrt(arms.count + self.prior)
-        drawn: Floats = self.worth(arms) + spread * arms.normal(1)
+        spread = self.width * self.deviation(arms) / np.sqrt(np.maximum(arms.count, 1e-9))
+        drawn: Floats = arms.mean + spread * arms.normal(2)
         return drawn
-
-    def worth(self, arms: Arms) -> Floats:
-        """Return the mean that is believed of each arm."""
-        best = arms.mean.max(axis=1, keepdims=True)
-        believed: Floats = (arms.count * arms.mean + self.prior * best) / (arms.count + self.prior)
-        return believed

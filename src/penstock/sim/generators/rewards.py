@@ -57,13 +57,29 @@ def turned(before: Rewards) -> Rewards:
     return after
 
 
+def overtaken(before: Rewards, *, by: float = 0.3) -> Rewards:
+    """Return a world in which the worst value has become better than the best, which stayed.
+
+    Nothing that a tuner does then looks wrong: it must try what it has no reason to try.
+    """
+    after: Rewards = {}
+    for name, recorded in before.items():
+        means = {value: float(series.mean()) for value, series in recorded.items()}
+        worst = min(means, key=lambda value: means[value])
+        factor = (1 + by) * max(means.values()) / means[worst]
+        after[name] = recorded | {worst: recorded[worst] * factor}
+    return after
+
+
 def _shape(kind: int, k: int, chance: np.random.Generator) -> NDArray[np.float64]:
     """Return how far each value is behind the best, as a share of the worst."""
     if kind == 0:
         slope = np.linspace(0.0, 1.0, k)
         return slope if chance.random() < 0.5 else slope[::-1].copy()
     if kind == 1:
-        away = np.abs(np.arange(k) - chance.integers(k)).astype(np.float64)
-        return away / max(away.max(), 1.0)
-    gaps = chance.random(k)
-    return (gaps - gaps.min()) / max(float(np.ptp(gaps)), 1e-9)
+        gaps = np.abs(np.arange(k) - chance.integers(k)).astype(np.float64)
+    else:
+        gaps = chance.random(k)
+        gaps -= gaps.min()
+    shares: NDArray[np.float64] = gaps / max(float(gaps.max()), 1e-9)
+    return shares
