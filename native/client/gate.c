@@ -89,7 +89,8 @@ static bool is_closed(const penstock_control* page) {
 // Whoever holds a file lock goes on: the job whose turn it is may wait for that lock.
 static void come_to_the_gate(const penstock_control* page) {
   const int error = errno;
-  if (penstock_holds_lock()) penstock_add(&penstock_my_slot()->locked, 1);
+  const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_relaxed);
+  if (until > penstock_now() && penstock_holds_lock()) penstock_add(&penstock_my_slot()->locked, 1);
   else wait_at_the_gate(page);
   errno = error;
 }
