@@ -2,8 +2,10 @@
 #include "gate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,36 +25,56 @@ static __thread uint64_t refilled;       // when the allowance last was
 static __thread uint32_t gate_seen;
 static _Atomic bool choosy;  // a signal has ended a wait of this process: from now on it matters which
 
-static bool is_asking_handled(void) {
-  for (size_t k = 0; k < sizeof asking / sizeof *asking; ++k) {
+#define EACH_ASKING(k) size_t k = 0; k < sizeof asking / sizeof *asking; ++k
+
+static uint64_t all_asking(void) {
+  uint64_t all = 0;
+  for (EACH_ASKING(k)) all |= PENSTOCK_BIT(asking[k]);
+  return all;
+}
+
+// Does the program handle any of those that ask, out of a set?
+static bool is_handled(uint64_t of) {
+  for (EACH_ASKING(k)) {
     struct sigaction action;
-    if (sigaction(asking[k], NULL, &action) == 0 && action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
+    if ((of & PENSTOCK_BIT(asking[k])) != 0 && sigaction(asking[k], NULL, &action) == 0 &&
+        action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN) {
       return true;
     }
   }
   return false;
 }
 
-// Others than those that ask wait until the sleep is over, so that a handler that ran was one of these.
-static uint64_t put_others_off(void) {
-  uint64_t others = ~PENSTOCK_FAULTS, before = 0;
-  for (size_t k = 0; k < sizeof asking / sizeof *asking; ++k) others &= ~PENSTOCK_BIT(asking[k]);
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &others, &before, sizeof others);
-  return before;
+// Another thread would take what this one puts off.
+static bool is_alone(void) {
+  struct stat threads;
+  return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
+}
+
+// True: a handler ran meanwhile.
+static bool sleep_for(const penstock_control* page, uint32_t changes, uint64_t time) {
+  const struct timespec timeout = {(time_t)(time / SECOND), (long)(time % SECOND)};
+  return syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 && errno == EINTR;
+}
+
+// Signals that ask are put off and looked for; where another thread would take them, all others are
+// put off instead, and a handler that ran was one of those that ask.
+static bool sleep_choosily(const penstock_control* page, uint32_t changes, uint64_t time) {
+  const bool alone = is_alone();
+  const uint64_t put_off = alone ? all_asking() : ~(PENSTOCK_FAULTS | all_asking());
+  uint64_t before = 0, pending = 0;
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &put_off, &before, sizeof put_off);
+  bool asked = sleep_for(page, changes, time < SLICE ? time : SLICE) && !alone;
+  if (alone && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0) asked = is_handled(pending & ~before);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+  return asked;
 }
 
 // Sleep until the gate is moved, or for so long. True: a signal wants the wait to end. The kernel does
 // not say which one it was that ran a handler: the first in a process has the benefit of the doubt.
 static bool sleep_at_the_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
-  const bool chooses = atomic_load_explicit(&choosy, memory_order_relaxed);
-  const uint64_t before = chooses ? put_others_off() : 0;
-  if (chooses && time > SLICE) time = SLICE;
-  const struct timespec timeout = {(time_t)(time / SECOND), (long)(time % SECOND)};
-  const bool handled =
-      syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 && errno == EINTR;
-  if (chooses) syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
-  if (!handled || chooses) return handled;
-  return is_asking_handled() && !atomic_exchange(&choosy, true);
+  if (atomic_load_explicit(&choosy, memory_order_relaxed)) return sleep_choosily(page, changes, time);
+  return sleep_for(page, changes, time) && is_handled(all_asking()) && !atomic_exchange(&choosy, true);
 }
 
 static void knock(void) {

@@ -185,12 +185,22 @@ def waits_on_while_it_ticks(job: Closed, pid: int, ticks: int) -> None:
 
 
 @pytest.mark.timed
-def test_a_timer_is_no_interrupt(job: Closed, ticks: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_timer_is_no_interrupt(job: Closed, ticks: int, threads: int) -> None:
     """100 signals a second: of the first nobody knows what it is, the others end no wait."""
-    process = job.python(f"{TICKS}{OPEN}os.write(f, MIB)\n{CATCHES}os._exit(0)")
+    # A daemon thread that takes no signal: those of the timer are the waiting one's.
+    other = (
+        "import signal, threading\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
+        "threading.Thread(target=os.read, args=(os.pipe()[0], 1), daemon=True).start()\n"
+        "signal.pthread_sigmask(signal.SIG_SETMASK, [])\n"
+    )
+    program = f"{TICKS}{OPEN}os.write(f, MIB)\n{CATCHES}os._exit(0)"
+    process = job.python((other if threads > 1 else "") + program)
     until(lambda: job.pages.total("interrupted") == 1, "the first signal did not end a wait")
     job.until_it_waits(process)
     waits_on_while_it_ticks(job, process.pid, ticks)
+    job.until_it_waits(process)
     process.send_signal(signal.SIGINT)
     assert said(process, 2.0) == "interrupted"
     assert process.wait(WAIT) == 0
