@@ -18,8 +18,8 @@ def phase() -> Iterator[None]:
     if begin is None or end is None:
         yield
         return
-    begin()
     try:
+        begin()  # an interrupt that ends its wait is raised here, and the phase has begun
         yield
     finally:
         end()
