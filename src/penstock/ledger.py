@@ -1,10 +1,10 @@
 """What a live controller knows of its jobs, from events and actions alone.
 
-A replay of the same events has the same knowledge, so it comes to the same decisions. Nobody tells
-a controller how long a phase will be: until it has ended, its length is taken to be what it was
-announced to be, else the mean of the job's earlier phases, else the mean of all phases so far, and
-what is done of it to be the time since its turn began, up to that length. Time spent in waiting for
-a turn is neither computing nor I/O.
+A replay of the same events has the same knowledge, so it comes to the same decisions. Until a phase
+has ended, its length is taken to be what it was announced to be, else the mean of the job's earlier
+phases, else the mean of all phases so far, and what is done of it to be the time since its turn
+began, up to that length. Time spent in waiting for a turn is neither computing nor I/O. A job's
+work is what its hint `work` says, in isolated seconds, else its volume and compute time.
 """
 
 import math
@@ -31,22 +31,15 @@ from penstock.model import (
 )
 from penstock.model.load import isolated_time
 
-KNOWN = frozenset({"w_iter", "remaining", "progress"})
-"""Of what policies may need, what the events of a live system tell, if only as an estimate."""
-UNKNOWN: Mapping[str, str] = {
-    "io": "how long a phase will be before it begins",
-    "work": "how much work a job has in all",
-    "profile": "which class a generator drew a job from",
-}
+KNOWN = frozenset({"w_iter", "remaining", "progress", "io", "work"})
+"""Of what policies may need, what the events of a live system tell, if only as an estimate, or of
+those jobs that say it."""
+UNKNOWN: Mapping[str, str] = {"profile": "which class a generator drew a job from"}
 
 
-def knows(needs: frozenset[str], *, told: frozenset[str] = frozenset()) -> None:
-    """Raise InputError unless a live controller can know what a policy needs.
-
-    `told` is what all its jobs announce themselves: "io" with every phase, "work" (a volume and a
-    compute time) when they start.
-    """
-    for need in sorted(needs - KNOWN - told):
+def knows(needs: frozenset[str]) -> None:
+    """Raise InputError unless a live controller can know what a policy needs."""
+    for need in sorted(needs - KNOWN):
         raise InputError(
             f"a live controller cannot know {UNKNOWN.get(need, repr(need))} ({need!r}), which the "
             f"policy needs; choose one that needs nothing but {', '.join(sorted(KNOWN))}, see "
@@ -171,10 +164,13 @@ class Ledger:
 
     def work_left(self, job: Job) -> float:
         """What is left of the work that the job announced; NaN if it announced none."""
+        work = job.hints.get("work")
         try:
-            return max(0.0, isolated_time(job, self.site) - self.progress(job))
+            if not isinstance(work, int | float) or not 0 < work < math.inf:
+                work = isolated_time(job, self.site)
         except InputError:
             return math.nan
+        return max(0.0, work - self.progress(job))
 
     def remaining(self, request: Request) -> float:
         """The request's expected length less what is done of it; zero once it is overdue."""

@@ -62,6 +62,17 @@ def header(config: Config, io_nodes: int) -> Header:
     )
 
 
+def _hints(told: wire.Hints, known: Knowledge) -> dict[str, float | str]:
+    """Return what an event tells of a job beside what policies know of any."""
+    hints: dict[str, float | str] = {}
+    if known.w_iter:
+        hints["observations"] = known.observations
+    period = told.period or known.w_iter
+    if told.phases and period:
+        hints["work"] = told.phases * period
+    return hints
+
+
 class Governor:
     """Hears what jobs do; tells those whose mode is enforce when they may."""
 
@@ -124,10 +135,11 @@ class Governor:
             executable=job.begin.executable,
             w_iter=known.w_iter,
             curve=Curve.of(dict(known.curve)) if known.curve else None,
-            hints={"observations": known.observations} if known.w_iter else {},
+            hints=_hints(job.begin.hints, known),
         )
+        volume = job.begin.hints.volume or known.phase_bytes
         now = time.monotonic()
-        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0))
+        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0, volume))
 
     def ended(self, job: Job) -> None:
         """A job, or a member of it, is gone; it keeps how it stood."""
@@ -162,7 +174,8 @@ class Governor:
             self._joins(job.id, told.phase, team)
             return
         try:
-            orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
+            now = time.monotonic()
+            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
             self._failed(f"job {job.id} goes on without a turn")
             if phase := self.turns.standings[team.id].phase:

@@ -106,6 +106,7 @@ def run(
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
+    hints: wire.Hints | None = None,
 ) -> Outcome:
     """Run a command as a job, of another host's controller or this one's.
 
@@ -120,6 +121,7 @@ def run(
         io_nodes=io_nodes,
         protocol=wire.PROTOCOL,
         executable=Path(command[0]).name,
+        hints=hints or wire.Hints(),
     )
     where = controller or state.controller
     try:

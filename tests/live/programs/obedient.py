@@ -20,7 +20,7 @@ for line in sys.stdin:
     elif what == "small":
         os.write(file, bytes(4096))
     elif what == "begin":
-        phase.enter_context(penstock.phase())
+        phase.enter_context(penstock.phase(bytes=int(size) * MIB if size else None))
     elif what == "end":
         phase.close()
     elif what == "lock":
