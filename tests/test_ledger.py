@@ -192,7 +192,7 @@ def test_what_cannot_be_known_is_refused(name: str) -> None:
     if "profile" not in needs:
         knows(needs)
         return
-    with pytest.raises(InputError, match="'profile'.*penstock policies"):
+    with pytest.raises(InputError, match=r"'profile'.*penstock policies"):
         knows(needs)
 
 

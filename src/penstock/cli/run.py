@@ -1,6 +1,8 @@
 """penstock run: an unmodified command as a job."""
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,10 +13,13 @@ from penstock.cli import deployed
 from penstock.errors import InputError, unknown
 from penstock.live import runner, wire
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 
-_HINTS = {"volume": units.volume, "period": units.seconds, "phases": float}
+_HINTS: Mapping[str, Callable[[str], float]] = {
+    "volume": units.volume,
+    "period": units.seconds,
+    "phases": float,
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
@@ -76,7 +81,10 @@ def run(
     hints = _hints(hint)
     try:
         runner.check(command)
-        outcome = _run(state, where, command, name, io_nodes, hints, require=require)
+        job = partial(
+            runner.run, state, command, name=name, io_nodes=io_nodes, controller=where, hints=hints
+        )
+        outcome = _run(job, command, state if where is None else None, require=require)
     except runner.CannotRunError as error:
         click.echo(f"penstock: {error}", err=True)
         return error.status
@@ -99,21 +107,17 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
 
 
 def _run(
-    state: State,
-    controller: RemoteController | None,
+    job: Callable[[], runner.Outcome],
     command: tuple[str, ...],
-    name: str,
-    io_nodes: int | None,
-    hints: wire.Hints,
+    local: State | None,
     *,
     require: bool,
 ) -> runner.Outcome:
+    """Run a job, or its command plainly; `local` is the state of a controller of this host."""
     try:
-        if controller is None:
-            _check_up(state)
-        return runner.run(
-            state, command, name=name, io_nodes=io_nodes, controller=controller, hints=hints
-        )
+        if local is not None:
+            _check_up(local)
+        return job()
     except runner.NoJobError as error:
         if require:
             raise InputError(f"{error}; 'penstock up' brings a deployment up") from error

@@ -59,6 +59,7 @@ def header(config: Config, io_nodes: int) -> Header:
         placement=Chosen(policy=placer, options=config.placement.options) if allocated else None,
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
+        fair_users=config.live.fair_users,
     )
 
 
@@ -159,6 +160,11 @@ class Governor:
         """Return how a job stands in its turns."""
         team = self._teams.of(job.id)
         return None if team is None else self.turns.standings.get(team.id)
+
+    def mate(self, job: Job) -> JobId | None:
+        """Return another member of the job, which has its I/O nodes; None: there is none."""
+        team = self._teams.of(job.id)
+        return None if team is None else min(team.members - {job.id}, default=None)
 
     def known(self, job: Job) -> Known | None:
         """Return a job as policies know it."""

@@ -21,6 +21,7 @@ from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.member import Member
 from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.places import FullError
 from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 from penstock.live.users import name_of
@@ -42,7 +43,7 @@ _SHELL = "/bin/sh"
 
 
 class NoJobError(Exception):
-    """A command cannot be a job, and why: nothing was run."""
+    """A command cannot be a job now, and why: nothing was run."""
 
 
 class CannotRunError(Exception):
@@ -134,6 +135,8 @@ def run(
     with channel, ExitStack() as stack:
         try:
             begun = channel.ask(begin, wire.Begun)
+        except FullError as error:
+            raise NoJobError(str(error)) from error
         except OSError as error:
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))

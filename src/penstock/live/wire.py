@@ -28,10 +28,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What one process tells another."""
 
 
-class Failed(Message, frozen=True, kw_only=True):
+class Failed(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to what could not be done."""
 
     error: str
+    full: bool = False  # for want of room: a job runs all the same, but not as one
 
 
 class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
@@ -293,6 +294,7 @@ class Status(Message, frozen=True, kw_only=True):
     mode: str = "observe"
     modes: dict[str, str] = {}  # of users whose mode is another
     turns: int = 0  # given so far
+    refused: int = 0  # connections, jobs and wishes, since the controller began
 
 
 class Stop(Message, frozen=True, kw_only=True):
