@@ -22,7 +22,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.admission import HostsPort
+from penstock.live.admission import HostsPort, LocalPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
@@ -38,7 +38,7 @@ from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, sign
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
-from penstock.live.talk import Talk, ToTheEnd
+from penstock.live.talk import Talk
 from penstock.live.users import uid_of
 from penstock.logbook import LogbookWriter
 from penstock.model import Assign
@@ -87,16 +87,12 @@ class Controller:
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
 
-    async def start(self) -> asyncio.Server:
+    async def start(self) -> LocalPort:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
-        server = await asyncio.get_running_loop().create_unix_server(
-            lambda: ToTheEnd(self._accept_local), self.state.controller, backlog=4096
-        )
-        self.state.controller.chmod(0o600)
-        return server
+        return LocalPort(self.state.controller, self._accept_local)
 
-    async def serve(self, server: asyncio.Server) -> None:
+    async def serve(self, server: LocalPort) -> None:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
