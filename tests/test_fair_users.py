@@ -5,11 +5,14 @@ A site of unit phases, in which whoever ends a phase asks for the next at once.
 
 import random
 from collections import deque
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from penstock import registry
 from penstock.ledger import Ledger, decide
+from penstock.logbook import Chosen, Header, Logbook, LogbookWriter, replay
 from penstock.manager import Manager
 from penstock.model import Action, Admit, Event, Hold, Job, JobStarted, PhaseBegan, PhaseEnded, Site
 
@@ -131,6 +134,26 @@ def test_a_user_keeps_a_preemptive_policys_place_until_a_phase_ends() -> None:
     assert list(site.transferring) == ["b0"]
 
 
+@pytest.mark.parametrize("fair_users", [True, False])
+def test_a_record_says_whether_and_replays_so(tmp_path: Path, fair_users: bool) -> None:
+    """One of before there was a choice has none, and is replayed without."""
+    header = Header(run="r", epoch=0.0, site=Site(), sharing=Chosen(policy="exclusive-fcfs"))
+    told = msgspec.structs.replace(header, fair_users=fair_users)
+    assert not header.fair_users
+    with LogbookWriter(tmp_path, told) as logbook:
+        site = Busy("exclusive-fcfs", fair_users=fair_users)
+        for event in [
+            *(JobStarted(time=0.0, job=Job(id=f"a{k}", serial=k, user="a")) for k in range(3)),
+            JobStarted(time=0.0, job=Job(id="b", serial=3, user="b")),
+            *(PhaseBegan(time=1.0, job=job, resources=(0,)) for job in ("a0", "a1", "a2", "b")),
+            PhaseEnded(time=2.0, job="a0", resource=0, io=1.0),
+        ]:
+            logbook.write(event, site.hear(event))
+    [path] = tmp_path.iterdir()
+    assert site.transferring[-1] == ("b" if fair_users else "a1")
+    assert replay(Logbook(path)).first_difference is None
+
+
 @pytest.mark.parametrize("policy", sorted(registry.table("sharing")))
 def test_where_all_jobs_are_one_users_nothing_is_another(policy: str) -> None:
     """Also with caps, under which several of a group transfer at once."""
@@ -141,7 +164,7 @@ def test_where_all_jobs_are_one_users_nothing_is_another(policy: str) -> None:
             user="ann",
             w_iter=10.0 ** (k % 3),
             max_share=0.4 if k % 4 == 0 else 1.0,
-            hints={"profile": 10.0 ** (k % 3), "work": 100.0 + k},
+            hints={"profile": 10.0 ** (k % 3), "phases": 100.0 + k, "period": 1.0},
         )
         for k in range(12)
     ]

@@ -9,8 +9,6 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.errors import InputError
-
 MOST_BYTES = 2**63 - 1
 
 
@@ -21,7 +19,7 @@ def phase(*, bytes: int | None = None) -> Iterator[None]:
     `bytes` is what the job will move in it on this host: one of its processes says it for all.
     """
     if bytes is not None and not 0 <= bytes <= MOST_BYTES:
-        raise InputError(f"a phase of {bytes} bytes; give 0 or more, or leave it out")
+        raise ValueError(f"a phase of {bytes} bytes; give 0 or more, or leave it out")
     library = ctypes.CDLL(None)
     begin = getattr(library, "penstock_phase_begin", None)
     end = getattr(library, "penstock_phase_end", None)

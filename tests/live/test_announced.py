@@ -7,10 +7,12 @@ import pytest
 from live.taking_turns import WAIT, Deployed, deployed
 
 from penstock import registry
-from penstock.cli.run import _hints
+from penstock.cli.run import _hints as parsed
 from penstock.errors import InputError
 from penstock.ledger import Ledger
 from penstock.live import wire
+from penstock.live.governor import _hints
+from penstock.live.store import Knowledge
 from penstock.live.turns import Turns
 from penstock.logbook import Logbook, replay
 from penstock.manager import Manager
@@ -36,7 +38,7 @@ def turns(policy: str, *jobs: Job, bandwidth: float | None = None) -> Turns:
 
 
 def jobs(*names: str, work: dict[str, float] | None = None) -> list[Job]:
-    told = {name: {"work": seconds} for name, seconds in (work or {}).items()}
+    told = {n: {"phases": seconds / 10, "period": 10.0} for n, seconds in (work or {}).items()}
     return [Job(id=n, serial=k, hints=told.get(n, {})) for k, n in enumerate(names)]
 
 
@@ -84,11 +86,18 @@ def test_jobs_are_served_by_the_work_they_said_and_silent_ones_last(
 
 
 def test_work_that_is_done_is_left_no_more() -> None:
-    """30 s of work less 10 s of computing and a phase of 4 s."""
-    made = turns("shortest-remaining", *jobs("a", work={"a": 30.0}))
-    made.phase_began(10.0, "a", 1)
-    made.phase_ended(14.0, "a", ended(1, moved=400, seconds=4.0))
-    assert made.ledger.work_left(made.manager.jobs["a"]) == 16.0
+    """Three phases of 4 s, each after 6 s of computing, however long the job took to start."""
+    made = turns("shortest-remaining", *jobs("a", work={"a": 30.0}), bandwidth=100.0)
+    job = made.manager.jobs["a"]
+    made.phase_began(106.0, "a", 1, 400)
+    assert made.ledger.work_left(job) == 24.0
+    made.phase_ended(110.0, "a", ended(1, moved=400, seconds=4.0))
+    assert made.ledger.work_left(job) == 20.0
+    made.woke(113.0)
+    assert made.ledger.work_left(job) == 17.0
+    made.phase_began(116.0, "a", 2, 400)
+    made.woke(117.0)
+    assert made.ledger.work_left(job) == 13.0
 
 
 def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family() -> None:
@@ -105,6 +114,14 @@ def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family()
     assert made._length("new", 50) == 0.5
 
 
+def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
+    known = Knowledge(w_iter=50.0, observations=7)
+    told = _hints(wire.Hints(phases=4), known)
+    assert told == {"phases": 4, "period": 50.0, "observations": 7}
+    assert _hints(wire.Hints(phases=4, period=2.0), known)["period"] == 2.0
+    assert _hints(wire.Hints(phases=4), Knowledge()) == {}
+
+
 def test_a_phase_that_announces_nothing_waits_as_long_as_others_are_known() -> None:
     made = turns("shortest-io", *jobs("first", "a", "b"), bandwidth=1.0)
     made.phase_began(1.0, "first", 1, 10)
@@ -114,7 +131,7 @@ def test_a_phase_that_announces_nothing_waits_as_long_as_others_are_known() -> N
 
 
 def test_a_length_that_is_none_is_refused_where_it_is_said() -> None:
-    with pytest.raises(InputError, match="-1 bytes"), phase(bytes=-1):
+    with pytest.raises(ValueError, match="-1 bytes"), phase(bytes=-1):
         pass
 
 
@@ -168,4 +185,4 @@ def test_hints_of_penstock_run_order_its_phases(site: Deployed) -> None:
 )
 def test_a_hint_that_is_none_is_refused(hint: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        _hints(hint)
+        parsed(hint)

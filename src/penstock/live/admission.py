@@ -1,7 +1,7 @@
 """Where a controller listens: to its own host, and to others, once they have proven the site key.
 
-Connections are taken one at a time, and not, as an asyncio server does, as many as there are: who is
-one too many is refused before the next is taken, and descriptors do not run out.
+Connections are taken one at a time, and not, as an asyncio server does, as many as there are: who
+is one too many is refused before the next is taken, and descriptors do not run out.
 """
 
 import asyncio

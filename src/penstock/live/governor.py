@@ -70,7 +70,7 @@ def _hints(told: wire.Hints, known: Knowledge) -> dict[str, float | str]:
         hints["observations"] = known.observations
     period = told.period or known.w_iter
     if told.phases and period:
-        hints["work"] = told.phases * period
+        hints |= {"phases": told.phases, "period": period}
     return hints
 
 
