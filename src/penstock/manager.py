@@ -16,6 +16,7 @@ import math
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from penstock.arbiter import Arbitrate
 from penstock.learn.periods import Period
@@ -69,10 +70,7 @@ class _Group:
 
     def next(self, holding: list[str]) -> _Turn:
         """Take whose turn it is: of those who hold a place, else of who was served longest ago."""
-        of = min(
-            self.waiting,
-            key=lambda of: (of not in holding, self.served.get(of, 0), self.waiting[of][0]),
-        )
+        of = min(self.waiting, key=lambda of: (of not in holding, *self._key(of)))
         turn = self.waiting[of].pop(0)
         if not self.waiting[of]:
             del self.waiting[of]
@@ -85,12 +83,12 @@ class _Group:
 
     def queue(self) -> list[JobId]:
         """Return who waits, in the order in which turns would come if nobody else did."""
-        rounds = [
-            (k, self.served.get(of, 0), turn)
-            for of, queue in self.waiting.items()
-            for k, turn in enumerate(queue)
-        ]
-        return [turn.request.job.id for *_, turn in sorted(rounds)]
+        users = sorted(self.waiting, key=self._key)
+        rounds = zip_longest(*(self.waiting[of] for of in users))
+        return [turn.request.job.id for turns in rounds for turn in turns if turn is not None]
+
+    def _key(self, of: str) -> tuple[int, _Turn]:
+        return self.served.get(of, 0), self.waiting[of][0]
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from penstock.studies.packs.scenarios import ORDERS
 
 SCENARIO = "table-1-live"
 TIME = 100.0
-SHORT = 0.12
+SHORT = 0.1
 """The part of Table 1's iterations that the quick form has."""
 APART = 0.01
 """Seconds between the starts of two jobs. With all at once, who of two that are alike comes first
