@@ -177,6 +177,11 @@ void penstock_gate_forked(void) { past_the_gate = 0; }
 // For programs that say themselves where their phases are (penstock.h).
 #define EXPORT __attribute__((visibility("default")))
 
+EXPORT void penstock_phase_announce(uint64_t bytes) {
+  if (penstock_active() == NULL || penstock_is_stranger()) return;
+  atomic_fetch_add_explicit(&penstock_counted->announced, bytes, memory_order_relaxed);
+}
+
 EXPORT void penstock_phase_begin(void) {
   const penstock_control* page = penstock_active();
   if (page == NULL || penstock_is_stranger()) return;

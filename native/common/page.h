@@ -113,7 +113,8 @@ typedef struct {
   _Atomic uint32_t knocks;   // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
   uint32_t reserved_half;
   _Atomic uint64_t phases_begun, phases_ended;  // that processes of the job said themselves
-  uint64_t reserved[17];
+  uint64_t reserved[16];
+  _Atomic uint64_t announced;  // bytes that they said their phases would move, before those began
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 

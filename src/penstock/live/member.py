@@ -27,6 +27,7 @@ LOOKS_EVERY = 0.05
 RECONNECTS_EVERY = 0.5
 LONG_AGO = 1e6
 """Seconds after which any phase is over."""
+MOST_BYTES = 2**63 - 1
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
 _FROM_CONTROLLER = (
@@ -74,6 +75,7 @@ class Member:
         self._phase: _Asked | None = None
         self._finder = PhaseFinder()
         self._said = (0, 0)
+        self._announced = 0
         self._take(begun)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
@@ -200,7 +202,13 @@ class Member:
     def _began(self, now: float) -> None:
         self._phases += 1
         self._phase = _Asked(self._phases, now)
-        self._tell(wire.PhaseBegan(phase=self._phases))
+        self._tell(wire.PhaseBegan(phase=self._phases, bytes=self._length()))
+
+    def _length(self) -> int | None:
+        """Return the bytes that the job's processes announced since the last phase; None: none."""
+        had, self._announced = self._announced, self._pages.announced
+        told = self._announced - had
+        return told if 0 < told <= MOST_BYTES else None
 
     def _ended(self, now: float, found: Ended) -> None:
         phase, self._phase = self._phase, None

@@ -34,6 +34,7 @@ _FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
 CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
 SLOT_BYTES = 192
 _TAKEN, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
+_ANNOUNCED = 184
 _FIRST_SLOT = 192
 COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
 _SEAL_FUTURE_WRITE = 0x10
@@ -238,6 +239,11 @@ class Pages:
 
     def _taken(self) -> "np.ndarray[tuple[int, int], np.dtype[np.uint64]]":
         return self._slots[: min(self._counted[_TAKEN // 8], SLOTS)]
+
+    @property
+    def announced(self) -> int:
+        """The bytes of all phases whose length the job's processes said before they began."""
+        return self._counted[_ANNOUNCED // 8]
 
     def threads(self) -> Iterator[Counters]:
         """Yield the counters of every slot that a thread has, or had."""

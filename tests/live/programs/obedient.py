@@ -28,7 +28,7 @@ for line in sys.stdin:
         for _ in range(256):
             os.write(file, bytes(4096))
     elif what == "begin":
-        phase.enter_context(penstock.phase())
+        phase.enter_context(penstock.phase(bytes=int(size) * MIB if size else None))
     elif what == "end":
         phase.close()
     elif what in ("lock", "unlock"):
