@@ -190,6 +190,13 @@ class LiveSection(
         str | float, Meta(description="no phase waits longer than this for its turn")
     ] = 30.0
 
+    fair_users: Annotated[
+        bool, Meta(description="true or false: do turns alternate between users?")
+    ] = True
+    user_jobs: Annotated[
+        int, Meta(description="jobs of one user that are managed at a time; 0: half of all", ge=0)
+    ] = 0
+
     dirty_window: Annotated[
         str | int,
         Meta(description="bytes of a file that a job that is enforced may be ahead of the storage"),

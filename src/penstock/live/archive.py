@@ -41,6 +41,7 @@ class Archive:
 
     def resumed(self, job: Job, earlier: RunningJob | EndedJob) -> None:
         """Go on with a job that comes back: what it did before is told once, not twice."""
+        job.since -= max(job.began - earlier.began, 0.0)
         job.began = earlier.began
         if isinstance(earlier, EndedJob):
             self.keeper.resumed(earlier)

@@ -22,7 +22,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.admission import HostsPort
+from penstock.live.admission import HostsPort, LocalPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
@@ -34,10 +34,11 @@ from penstock.live.link import Link
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
 from penstock.live.peer import Peer, Refusals, RefusedError
+from penstock.live.places import Places, take_all_descriptors
 from penstock.live.state import State, sign
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
-from penstock.live.talk import Talk, ToTheEnd
+from penstock.live.talk import Talk
 from penstock.live.tuning import Tuning
 from penstock.live.users import uid_of
 from penstock.logbook import LogbookWriter
@@ -60,6 +61,7 @@ class Controller:
         self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.checked_key()
         self.refusals = Refusals()
+        self.places = Places(deployment.config.live.user_jobs)
         self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
         totals = self.archive.keeper.totals
         self.jobs = Jobs(
@@ -99,16 +101,12 @@ class Controller:
             enforced=lambda: self.governor.modes.site == "enforce",
         )
 
-    async def start(self) -> asyncio.Server:
+    async def start(self) -> LocalPort:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
-        server = await asyncio.get_running_loop().create_unix_server(
-            lambda: ToTheEnd(self._accept_local), self.state.controller, backlog=4096
-        )
-        self.state.controller.chmod(0o600)
-        return server
+        return LocalPort(self.state.controller, self._accept_local)
 
-    async def serve(self, server: asyncio.Server) -> None:
+    async def serve(self, server: LocalPort) -> None:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
@@ -215,6 +213,9 @@ class Controller:
         self._connections.add(task)
         talk = Talk(self, writer, peer)
         try:
+            if (full := talk.entered()) is not None:
+                writer.write(channel.line(full))
+                return
             while not self._stopped.is_set() and (text := await reader.readline()):
                 answer = await talk.heard(text)
                 if answer is not None:
@@ -276,6 +277,9 @@ class Controller:
             self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
         self.governor.started(job, self.archive.knowledge(job))
+        if (mate := self.governor.mate(job)) is not None:
+            self.assignments.follow(job.id, mate)
+            job.pinned = self.jobs.running[mate].pinned
         self.archive.began(job)
         mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
@@ -314,7 +318,7 @@ class Controller:
         """Return what a job that ended is told in advise mode: what turns would have meant."""
         if self.governor.modes.of(job.begin.user) != "advise":
             return ""
-        return advised(job.told(time.time()), self.governor.policy)
+        return advised(job.told(time.monotonic()), self.governor.policy)
 
     async def remap(self, remap: wire.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""
@@ -398,6 +402,7 @@ def main() -> None:
     os.chdir("/")
     os.umask(0o077)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    take_all_descriptors()
     state = State(Path(deployment.state))
     if left := state.clean():
         log.warning("ended %d I/O nodes that an earlier controller left behind", left)

@@ -59,7 +59,19 @@ def header(config: Config, io_nodes: int) -> Header:
         placement=Chosen(policy=placer, options=config.placement.options) if allocated else None,
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
+        fair_users=config.live.fair_users,
     )
+
+
+def _hints(told: wire.Hints, known: Knowledge) -> dict[str, float | str]:
+    """Return what an event tells of a job beside what policies know of any."""
+    hints: dict[str, float | str] = {}
+    if known.w_iter:
+        hints["observations"] = known.observations
+    period = told.period or known.w_iter
+    if told.phases and period:
+        hints |= {"phases": told.phases, "period": period}
+    return hints
 
 
 class Governor:
@@ -124,10 +136,11 @@ class Governor:
             executable=job.begin.executable,
             w_iter=known.w_iter,
             curve=Curve.of(dict(known.curve)) if known.curve else None,
-            hints={"observations": known.observations} if known.w_iter else {},
+            hints=_hints(job.begin.hints, known),
         )
+        volume = job.begin.hints.volume or known.phase_bytes
         now = time.monotonic()
-        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0))
+        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0, volume))
 
     def ended(self, job: Job) -> None:
         """A job, or a member of it, is gone; it keeps how it stood."""
@@ -148,6 +161,11 @@ class Governor:
         team = self._teams.of(job.id)
         return None if team is None else self.turns.standings.get(team.id)
 
+    def mate(self, job: Job) -> JobId | None:
+        """Return another member of the job, which has its I/O nodes; None: there is none."""
+        team = self._teams.of(job.id)
+        return None if team is None else min(team.members - {job.id}, default=None)
+
     def known(self, job: Job) -> Known | None:
         """Return a job as policies know it."""
         team = self._teams.of(job.id)
@@ -162,7 +180,8 @@ class Governor:
             self._joins(job.id, told.phase, team)
             return
         try:
-            orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
+            now = time.monotonic()
+            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
             self._failed(f"job {job.id} goes on without a turn")
             if phase := self.turns.standings[team.id].phase:

@@ -1,5 +1,6 @@
 """The jobs that a controller has seen: who they are, and what they say they did."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ class Job:
     id: str
     serial: int
     begin: Begin
-    began: float  # seconds since the epoch
+    began: float  # seconds since the epoch, as all dates: how long something took they do not tell
+    since: float = field(default_factory=time.monotonic)  # the same, monotonic
+    lasted: float | None = None  # seconds, once it ended
     agent: int = 0  # its `penstock run`, as the kernel says; 0: another's word
     host: str = ""  # the address of another host; "": the controller's own
     ended: float | None = None
@@ -55,7 +58,7 @@ class Job:
     standing: Mapping[str, object] = field(default_factory=dict)  # how it stood at its end
 
     def told(self, now: float) -> dict[str, object]:
-        """Return the job as `penstock status` lists it."""
+        """Return the job as `penstock status` lists it; `now` is monotonic."""
         counters = self.counters
         return {
             "id": self.id,
@@ -67,7 +70,7 @@ class Job:
             "state": self.state,
             "status": self.status,
             "began": self.began,
-            "seconds": max((now if self.ended is None else self.ended) - self.began, 0.0),
+            "seconds": now - self.since if self.lasted is None else self.lasted,
             "io_nodes": list(self.io_nodes),
             "forwarded_bytes": forwarded_bytes(counters),
             "direct_bytes": direct_bytes(counters),
@@ -118,7 +121,8 @@ class Jobs:
 
     def end(self, job: Job, status: int | None, now: float) -> None:
         """Take note that a job ended; with no status it was lost."""
-        job.state, job.status, job.ended = ("lost" if status is None else "ended"), status, now
+        job.state, job.status = ("lost" if status is None else "ended"), status
+        job.ended, job.lasted = max(now, job.began), time.monotonic() - job.since
         del self.running[job.id]
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters

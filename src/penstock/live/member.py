@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import msgspec
 
@@ -18,7 +18,7 @@ from penstock.errors import InputError
 from penstock.learn.phases import Began, Ended, PhaseFinder
 from penstock.live import wire
 from penstock.live.channel import Channel
-from penstock.live.page import Counters, Pages
+from penstock.live.page import Pages
 
 COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
@@ -27,13 +27,9 @@ LOOKS_EVERY = 0.05
 RECONNECTS_EVERY = 0.5
 LONG_AGO = 1e6
 """Seconds after which any phase is over."""
+MOST_BYTES = 2**63 - 1
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
-_SUMMED = tuple(
-    field.name
-    for field in fields(Counters)
-    if field.name not in {"pid", "last_call", "in_flight", "waiting"}
-)
 _FROM_CONTROLLER = (
     wire.Mapped | wire.Turn | wire.Hold | wire.Slice | wire.Beat | wire.Done | wire.Failed
 )
@@ -79,6 +75,7 @@ class Member:
         self._phase: _Asked | None = None
         self._finder = PhaseFinder()
         self._said = (0, 0)
+        self._announced = 0
         self._take(begun)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
@@ -109,12 +106,8 @@ class Member:
 
     def counters(self) -> dict[str, int]:
         """Return the job's counters, summed over threads, and what this half of it counted."""
-        total = dict.fromkeys(_SUMMED, 0)
-        for thread in self._pages.threads():
-            for name in _SUMMED:
-                total[name] += getattr(thread, name)
         own = {"maps": self._maps, "lapses": self._lapses, "overdue": self._overdue}
-        return total | own | {"phases": self._phases}
+        return self._pages.totals() | own | {"phases": self._phases}
 
     def _take(self, begun: wire.Begun) -> None:
         """Be a job as the controller says, the first one or one that came after it."""
@@ -172,28 +165,23 @@ class Member:
             self._overdue += not lapsed
             self._gate(open_=True)
 
-    def _calling(self) -> Iterator[Counters]:
-        """Yield the threads that are amid a data call, or wait for it at the gate."""
-        for thread in self._pages.threads():
-            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
-                yield thread
+    def _calling(self) -> list[bool]:
+        """Return, for each process amid data calls, whether it waits for one at the gate."""
+        return [waits for pid, waits in self._pages.calling().items() if _lives(pid)]
 
     def _found(self, now: float) -> Iterator[Began | Ended | None]:
         # Marks before counters: bytes that were counted after their phase ended would be another
         # phase, which nobody said.
         said = self._pages.said()
-        last_call, moved = 0, 0
-        for thread in self._pages.threads():
-            moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
-            last_call = max(last_call, thread.last_call)
-        calling = list(self._calling())
+        last_call, moved = self._pages.last_call(), self._pages.moved()
+        calling = self._calling()
         yield from self._marked(now, said, moved)
         yield self._finder.sample(
             now,
             busy=bool(calling),
             last_call=last_call / 1e9,
             moved=moved,
-            waiting=any(thread.waiting for thread in calling),
+            waiting=any(calling),
         )
 
     def _marked(
@@ -214,7 +202,13 @@ class Member:
     def _began(self, now: float) -> None:
         self._phases += 1
         self._phase = _Asked(self._phases, now)
-        self._tell(wire.PhaseBegan(phase=self._phases))
+        self._tell(wire.PhaseBegan(phase=self._phases, bytes=self._length()))
+
+    def _length(self) -> int | None:
+        """Return the bytes that the job's processes announced since the last phase; None: none."""
+        had, self._announced = self._announced, self._pages.announced
+        told = self._announced - had
+        return told if 0 < told <= MOST_BYTES else None
 
     def _ended(self, now: float, found: Ended) -> None:
         phase, self._phase = self._phase, None
@@ -260,7 +254,7 @@ class Member:
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
-                        if message.open and not any(self._calling()):
+                        if message.open and not self._calling():
                             self._tell(wire.Idle(phase=number))
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)

@@ -26,7 +26,7 @@ async def overview(controller: "Controller") -> wire.Status:
         site=socket.gethostname(),
         roots=controller.deployment.roots,
         emulated=controller.deployment.emulate,
-        jobs=[job.told(time.time()) | governor.told(job.id) for job in jobs.all()],
+        jobs=[job.told(time.monotonic()) | governor.told(job.id) for job in jobs.all()],
         io_nodes=list(io_nodes),
         forwarded_bytes=forwarded,
         direct_bytes=direct,
@@ -36,6 +36,7 @@ async def overview(controller: "Controller") -> wire.Status:
         modes=governor.modes.users,
         turns=governor.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.told(),
+        refused=controller.refusals.total,
     )
 
 

@@ -21,6 +21,7 @@ from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.member import Member
 from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.places import FullError
 from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 from penstock.live.users import name_of
@@ -42,7 +43,7 @@ _SHELL = "/bin/sh"
 
 
 class NoJobError(Exception):
-    """A command cannot be a job, and why: nothing was run."""
+    """A command cannot be a job now, and why: nothing was run."""
 
 
 class CannotRunError(Exception):
@@ -106,6 +107,7 @@ def run(
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
+    hints: wire.Hints | None = None,
 ) -> Outcome:
     """Run a command as a job, of another host's controller or this one's.
 
@@ -120,6 +122,7 @@ def run(
         io_nodes=io_nodes,
         protocol=wire.PROTOCOL,
         executable=Path(command[0]).name,
+        hints=hints or wire.Hints(),
     )
     where = controller or state.controller
     try:
@@ -132,6 +135,8 @@ def run(
     with channel, ExitStack() as stack:
         try:
             begun = channel.ask(begin, wire.Begun)
+        except FullError as error:
+            raise NoJobError(str(error)) from error
         except OSError as error:
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))

@@ -13,6 +13,7 @@ from penstock.live import channel, wire
 from penstock.live.jobs import Job
 from penstock.live.link import Link
 from penstock.live.peer import Peer, RefusedError
+from penstock.live.places import FullError
 from penstock.live.store import EndedJob
 
 if TYPE_CHECKING:
@@ -69,6 +70,18 @@ class Talk:
         self._peer = peer
         self._job: Job | None = None
         self._link: Link | None = None
+        self._inside = False
+        self._user: str | None = None  # whose place its job has
+
+    def entered(self) -> wire.Failed | None:
+        """Take a place among the connections; return what is said where there is none."""
+        try:
+            self._controller.places.enter(self._peer)
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return wire.Failed(error=str(error), full=True)
+        self._inside = True
+        return None
 
     async def heard(self, text: bytes) -> wire.Message | None:
         """Return the answer to a line; None: there is none."""
@@ -77,6 +90,9 @@ class Talk:
             return None
         try:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return wire.Failed(error=str(error), full=True)
         except RefusedError as error:
             self._controller.refusals.note(str(error))
             return wire.Failed(error=str(error))
@@ -88,6 +104,8 @@ class Talk:
         if self._job is not None:
             self._controller.end(self._job, None)
             self._job = None
+        if self._inside:
+            self._controller.places.leave(self._peer, self._user)
         self._controller.fleet.leave(self._link)
 
     async def _do(self, message: Any) -> wire.Message | None:
@@ -95,6 +113,10 @@ class Talk:
             case wire.Begin():
                 if self._job is not None:
                     raise InputError("this connection has its job; one a connection")
+                self._peer.check_user(message.user)
+                if self._user is None:
+                    self._controller.places.begin(message.user)
+                    self._user = message.user
                 self._job, begun = await self._begin(message)
                 return begun
             case wire.PhaseBegan() | wire.PhaseEnded() | wire.Idle() | wire.Counted():
@@ -125,7 +147,6 @@ class Talk:
         return wire.Done()
 
     async def _begin(self, begin: wire.Begin) -> tuple[Job, wire.Begun]:
-        self._peer.check_user(begin.user)
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 
 import penstock
@@ -19,12 +20,19 @@ for line in sys.stdin:
             os.write(file, bytes(MIB))
     elif what == "small":
         os.write(file, bytes(4096))
+    elif what == "log":
+        for _ in range(100):
+            os.write(file, bytes(1024))
+            time.sleep(0.016)
+    elif what == "stream":
+        for _ in range(256):
+            os.write(file, bytes(4096))
     elif what == "begin":
-        phase.enter_context(penstock.phase())
+        phase.enter_context(penstock.phase(bytes=int(size) * MIB if size else None))
     elif what == "end":
         phase.close()
-    elif what == "lock":
-        fcntl.lockf(file, fcntl.LOCK_EX)
+    elif what in ("lock", "unlock"):
+        fcntl.lockf(file, fcntl.LOCK_EX if what == "lock" else fcntl.LOCK_UN)
     elif what == "spawn":
         copy = ["dd", "if=/dev/zero", f"of={sys.argv[1]}.child", "bs=1M", f"count={size}"]
         subprocess.run(copy, check=True, stderr=subprocess.DEVNULL)

@@ -31,7 +31,7 @@ class Governed:
         """Return one job of the status, by its id."""
         for known in self._jobs.all():
             if known.id == job:
-                return known.told(time.time()) | self._governor.told(job)
+                return known.told(time.monotonic()) | self._governor.told(job)
         raise NotFoundError(f"there is no job {job[:80]!r}; /v1/jobs lists those that are known")
 
     async def explain(self, job: str) -> dict[str, Any]:
