@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Context, Operation, Value
-from penstock.policies.tuning.arms import EMPTY, Arms
+from penstock.policies.tuning.arms import EMPTY, GREATEST, Arms
 
 FORMAT = 1
 """Changes when the fields do."""
@@ -66,17 +66,18 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
         memory = arms.recent.shape[1]
         if not memory:
             return
-        # A shorter memory than the one it was learnt with: the oldest go.
-        gone = max(len(self.recent) - memory, 0)
-        for column, reward in zip(self.which[:gone], self.recent[:gone], strict=True):
-            arms.forget(np.array([column]), np.array([reward]))
-        kept = len(self.recent) - gone
+        kept = min(len(self.recent), memory)
         slots = (self.seen - kept + np.arange(kept)) % memory
-        arms.which[0, slots], arms.recent[0, slots] = self.which[gone:], self.recent[gone:]
+        first = len(self.recent) - kept
+        arms.which[0, slots], arms.recent[0, slots] = self.which[first:], self.recent[first:]
+        if first:  # learnt with a longer memory: the oldest went
+            for column in range(len(self.values)):
+                arms.recount(np.array([column]))
 
     def fault(self) -> str | None:
         """Return what is wrong with it, if anything is."""
-        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter, *self.recent]
+        rewards = [self.low, self.high, *self.mean, *self.recent]
+        numbers = [*rewards, *self.count, *self.scatter]
         if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
             len(self.values)
         }:
@@ -85,6 +86,8 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
             return "its values are none, or some twice"
         if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
             return "a number in it is negative, infinite or none"
+        if max(rewards) > GREATEST:
+            return f"a reward in it is above {GREATEST}"
         counted = max(len(self.recent), *self.last, math.floor(sum(self.count)))
         if not 1 <= self.seen < LONGEST or min(self.last) < 0 or counted > self.seen:
             return "it counts more observations than were seen"
