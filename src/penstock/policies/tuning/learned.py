@@ -76,26 +76,28 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
     def fault(self) -> str | None:
         """Return what is wrong with it, if anything is."""
+        k = len(self.values)
+        lengths = {len(self.count), len(self.mean), len(self.scatter), len(self.last)}
         rewards = [self.low, self.high, *self.mean, *self.recent]
-        numbers = [*rewards, *self.count, *self.scatter]
-        if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
-            len(self.values)
-        }:
-            return "it has not one count, mean, scatter and last a value"
-        if not self.values or len(set(self.values)) < len(self.values):
-            return "its values are none, or some twice"
-        if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
-            return "a number in it is negative, infinite or none"
-        if max(rewards) > GREATEST:
-            return f"a reward in it is above {GREATEST}"
-        counted = max(len(self.recent), *self.last, math.floor(sum(self.count)))
-        if not 1 <= self.seen < LONGEST or min(self.last) < 0 or counted > self.seen:
-            return "it counts more observations than were seen"
-        if len(self.which) != len(self.recent) or not set(self.which) <= set(
-            range(len(self.values))
-        ):
-            return "it remembers a value that is not there"
-        return None
+        counted = max([len(self.recent), *self.last])
+        faults = {
+            "its values are none, or some twice": not 0 < k == len(set(self.values)),
+            "it has not one count, mean, scatter and last a value": lengths != {k},
+            "a reward in it is negative, absurd or no number": not all(
+                0 <= reward <= GREATEST for reward in rewards
+            ),
+            "its least reward is above its greatest": self.low > self.high,
+            "a count or scatter in it is negative, endless or no number": not all(
+                0 <= number < math.inf for number in (*self.count, *self.scatter)
+            ),
+            "it was seen never, or for ever": not 1 <= self.seen < LONGEST,
+            "it counts more observations than were seen": counted > self.seen
+            or sum(self.count) >= self.seen + 1,
+            "it remembers a value that is not there": len(self.which) != len(self.recent)
+            or not set(self.which) <= set(range(k)),
+            "a value was last tried before the first": min(self.last, default=0) < 0,
+        }
+        return next((fault for fault, found in faults.items() if found), None)
 
 
 class _Learned(msgspec.Struct, forbid_unknown_fields=True):
