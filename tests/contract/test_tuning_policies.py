@@ -119,6 +119,13 @@ def test_values_come_and_go(name: str) -> None:
         tuner.choose(WRITE, ())
 
 
+def test_a_value_offered_twice_does_no_harm(name: str) -> None:
+    tuner: Tuner = registry.policy("tuning", name)
+    for _ in range(10):
+        tuner.learn(WRITE, tuner.choose(WRITE, (1, 2, 1)), 5.0)
+    registry.policy("tuning", name).restore(tuner.learned())
+
+
 DAMAGE = {
     "of another policy": lambda d: d.update(policy="somebody-elses"),
     "of another format": lambda d: d.update(format=99),
@@ -130,8 +137,12 @@ DAMAGE = {
     "with a negative count": lambda d: d["contexts"][0]["count"].__setitem__(0, -1.0),
     "with a mean that is none": lambda d: d["contexts"][0]["mean"].__setitem__(0, math.nan),
     "with an endless mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, math.inf),
+    "with an absurd mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, 1e300),
     "with text for a mean": lambda d: d["contexts"][0]["mean"].__setitem__(0, "much"),
     "with more counted than seen": lambda d: d["contexts"][0].update(seen=1),
+    "tried before the first": lambda d: d["contexts"][0]["last"].__setitem__(0, -1),
+    "with the least above the greatest": lambda d: d["contexts"][0].update(low=2e9, high=1e9),
+    "with a window of nothing": lambda d: d["contexts"][0].update(recent=[1.0], which=[99]),
     "seen for ever": lambda d: d["contexts"][0].update(seen=2**60),
     "with an operation unheard of": lambda d: d["contexts"][0].update(operation="erase"),
     "with a context twice": lambda d: d["contexts"].append(d["contexts"][0]),

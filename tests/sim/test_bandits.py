@@ -3,9 +3,11 @@
 The rewards are synthetic (sim/generators/rewards.py).
 """
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +19,13 @@ from penstock.sim.generators.rewards import overtaken, rewards, turned
 
 NAMES = sorted(registry.table("tuning"))
 OURS = ("discounted-ucb", "sliding-ucb", "thompson")
-WORLD = rewards()
+WORLD = rewards(seed=77)
+"""Not the scenarios on which the defaults were chosen."""
 
 
 @cache
 def learnt(policy: str) -> Learning:
-    return Evaluation(policy=policy, repetitions=40).alone(WORLD)
+    return Evaluation(policy=policy, repetitions=20).alone(WORLD)
 
 
 @pytest.mark.parametrize("policy", OURS)
@@ -35,18 +38,17 @@ def test_nearly_the_best_fixed_value_after_200_observations(policy: str) -> None
 
 
 @pytest.mark.parametrize("change", [turned, overtaken])
-@pytest.mark.parametrize("at", [200, 260])
-def test_a_change_of_the_best_value_is_followed(change: object, at: int) -> None:
+def test_a_change_of_the_best_value_is_followed(change: Callable[[Any], Any]) -> None:
     """Ours is back above 0.95 within 150 observations, and what never forgets is not.
 
     ucb1 still tries everything at that time, so that it meets a value that rises; what it cannot
     do is forget that another one was good.
     """
-    assert callable(change)
-    after = change(WORLD)
+    at, world = 230, rewards(54, seed=77)
+    after = change(world)
     performance = {
         policy: Evaluation(policy=policy, observations=at + 150, repetitions=15)
-        .changing(WORLD, after, at=at)
+        .changing(world, after, at=at)
         .after(at + 150)
         for policy in (*OURS, "ucb1", "decaying-epsilon")
     }

@@ -74,6 +74,13 @@ def test_a_window_holds_the_last_alone() -> None:
     assert known.seen[0] == 90
 
 
+def test_an_absurd_reward_leaves_the_window_without_trace() -> None:
+    rewards = [1.0, 1e30, 0.1, 0.0, 0.2, 0.3]
+    known = taught(SlidingUcb(window=3), [0] * 6, rewards, arms=1)
+    assert known.mean[0, 0] == pytest.approx(0.5 / 3)
+    assert known.scatter[0, 0] == pytest.approx(np.var([0.0, 0.2, 0.3]) * 3)
+
+
 def test_a_value_that_left_the_window_is_tried_again() -> None:
     bandit = SlidingUcb(window=5, revisit=0)
     known = taught(bandit, [0, 1, 1, 1, 1, 1], [1.0, 9.0, 9.0, 9.0, 9.0, 9.0], arms=2)

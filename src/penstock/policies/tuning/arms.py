@@ -21,6 +21,8 @@ _STEP = np.uint64(0xD1B54A32D192ED03)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
 _OF_AN_ARM = ("count", "mean", "scatter", "last")
+GREATEST = 1e30
+"""No reward is greater: its square must be a number, too."""
 EMPTY = -1
 """A slot of the window that holds no reward."""
 
@@ -121,7 +123,9 @@ class Arms:
         memory = self.recent.shape[1]
         if memory:
             slots = self.seen % memory
-            self.forget(self.which[rows, slots], self.recent[rows, slots])
+            lost = self.which[rows, slots]
+            self.which[rows, slots] = EMPTY
+            self.recount(lost)
             self.which[rows, slots], self.recent[rows, slots] = columns, rewards
         if discount < 1:
             self.count *= discount
@@ -136,18 +140,22 @@ class Arms:
         self.seen += 1
         self.last[rows, columns] = self.seen
 
-    def forget(self, columns: Columns, rewards: Floats) -> None:
-        """Take one reward a row out again, where the column is not EMPTY."""
+    def recount(self, columns: Columns) -> None:
+        """Take one arm a row anew from the window, where the column is not EMPTY.
+
+        Taking the lost reward out of the mean would leave an error of its size times 1e-16.
+        """
         rows = np.flatnonzero(columns != EMPTY)
         if not len(rows):
             return
-        columns, rewards = columns[rows], rewards[rows]
-        count = self.count[rows, columns] - 1.0
-        old = self.mean[rows, columns]
-        new = np.where(count > 0, old - (rewards - old) / np.maximum(count, 1.0), 0.0)
-        scatter = self.scatter[rows, columns] - (rewards - old) * (rewards - new)
-        self.count[rows, columns], self.mean[rows, columns] = count, new
-        self.scatter[rows, columns] = np.where(count > 0, np.maximum(scatter, 0.0), 0.0)
+        columns = columns[rows]
+        own = self.which[rows] == columns[:, None]
+        count = own.sum(axis=1)
+        recent = self.recent[rows]
+        mean = np.where(own, recent, 0.0).sum(axis=1) / np.maximum(count, 1)
+        self.count[rows, columns], self.mean[rows, columns] = count, mean
+        away = np.where(own, recent - mean[:, None], 0.0)
+        self.scatter[rows, columns] = (away * away).sum(axis=1)
 
     def of_columns(self, columns: Sequence[int]) -> "Arms":
         """Return a copy with these columns in this order; EMPTY is one never tried."""

@@ -19,11 +19,9 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Context, Value
-from penstock.policies.tuning.arms import EMPTY, Arms, Columns, Floats
+from penstock.policies.tuning.arms import EMPTY, GREATEST, Arms, Columns, Floats
 from penstock.policies.tuning.learned import read, written
 
-GREATEST = 1e30
-"""No reward is greater: its square must be a number, too."""
 _TIES = 0
 """The stream of draws that breaks ties; policies use the others."""
 
@@ -96,7 +94,7 @@ class Bandit:
             raise InputError(f"{self.name()}: {value} is no value of a parameter")
         if context not in self._contexts:
             # Columns in the order in which values are asked for: arms need not be sorted then.
-            known = list(self._offered)
+            known = list(dict.fromkeys(self._offered))
             self._contexts[context] = (known, self.arms([context], [self.seed], len(known)))
         values, arms = self._contexts[context]
         if value not in values:

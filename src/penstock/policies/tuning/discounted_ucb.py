@@ -7,9 +7,8 @@ value that changes.
 
 Options `discount`: what an observation is worth after another one of its context; `revisit`: a
 neglected value is tried again after so many on average, 0 for never, or later if that would take
-more than the share `cost` of the performance; `width`: of the bound;
-`noise`: that of one reward relative to the mean, believed until some are seen; `seed`: of its
-draws.
+more than the share `cost` of the performance; `width`: of the bound; `noise`: that of one reward
+relative to the mean, believed until some are seen; `seed`: of its draws.
 """
 
 from penstock.policies.tuning.arms import Arms, Floats

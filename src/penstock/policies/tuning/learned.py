@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Context, Operation, Value
-from penstock.policies.tuning.arms import EMPTY, Arms
+from penstock.policies.tuning.arms import EMPTY, GREATEST, Arms
 
 FORMAT = 1
 """Changes when the fields do."""
@@ -66,33 +66,38 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
         memory = arms.recent.shape[1]
         if not memory:
             return
-        # A shorter memory than the one it was learnt with: the oldest go.
-        gone = max(len(self.recent) - memory, 0)
-        for column, reward in zip(self.which[:gone], self.recent[:gone], strict=True):
-            arms.forget(np.array([column]), np.array([reward]))
-        kept = len(self.recent) - gone
+        kept = min(len(self.recent), memory)
         slots = (self.seen - kept + np.arange(kept)) % memory
-        arms.which[0, slots], arms.recent[0, slots] = self.which[gone:], self.recent[gone:]
+        first = len(self.recent) - kept
+        arms.which[0, slots], arms.recent[0, slots] = self.which[first:], self.recent[first:]
+        if first:  # learnt with a longer memory: the oldest went
+            for column in range(len(self.values)):
+                arms.recount(np.array([column]))
 
     def fault(self) -> str | None:
         """Return what is wrong with it, if anything is."""
-        numbers = [self.low, self.high, *self.count, *self.mean, *self.scatter, *self.recent]
-        if {len(self.count), len(self.mean), len(self.scatter), len(self.last)} != {
-            len(self.values)
-        }:
-            return "it has not one count, mean, scatter and last a value"
-        if not self.values or len(set(self.values)) < len(self.values):
-            return "its values are none, or some twice"
-        if not all(math.isfinite(n) and n >= 0 for n in numbers) or self.low > self.high:
-            return "a number in it is negative, infinite or none"
-        counted = max(len(self.recent), *self.last, math.floor(sum(self.count)))
-        if not 1 <= self.seen < LONGEST or min(self.last) < 0 or counted > self.seen:
-            return "it counts more observations than were seen"
-        if len(self.which) != len(self.recent) or not set(self.which) <= set(
-            range(len(self.values))
-        ):
-            return "it remembers a value that is not there"
-        return None
+        k = len(self.values)
+        lengths = {len(self.count), len(self.mean), len(self.scatter), len(self.last)}
+        rewards = [self.low, self.high, *self.mean, *self.recent]
+        counted = max([len(self.recent), *self.last])
+        faults = {
+            "its values are none, or some twice": not 0 < k == len(set(self.values)),
+            "it has not one count, mean, scatter and last a value": lengths != {k},
+            "a reward in it is negative, absurd or no number": not all(
+                0 <= reward <= GREATEST for reward in rewards
+            ),
+            "its least reward is above its greatest": self.low > self.high,
+            "a count or scatter in it is negative, endless or no number": not all(
+                0 <= number < math.inf for number in (*self.count, *self.scatter)
+            ),
+            "it was seen never, or for ever": not 1 <= self.seen < LONGEST,
+            "it counts more observations than were seen": counted > self.seen
+            or sum(self.count) >= self.seen + 1,
+            "it remembers a value that is not there": len(self.which) != len(self.recent)
+            or not set(self.which) <= set(range(k)),
+            "a value was last tried before the first": min(self.last, default=0) < 0,
+        }
+        return next((fault for fault, found in faults.items() if found), None)
 
 
 class _Learned(msgspec.Struct, forbid_unknown_fields=True):

@@ -6,9 +6,9 @@ window and n the value's own; the noise is estimated from the rewards of all val
 authors take the range. Our answer to paper forwarding, 4.2.3, for a best value that changes.
 
 Options `window`; `revisit`: a neglected value is tried again after so many observations on average,
-0 for only when it fell out, or later if that would take more than the share `cost` of the
-performance; `width`: of the bound; `noise`: that of one reward relative to the
-mean, believed until some are seen; `seed`: of its draws.
+or later if that would take more than the share `cost` of the performance, but when it fell out of
+the window at the latest; 0: only then; `width`: of the bound; `noise`: that of one reward relative
+to the mean, believed until some are seen; `seed`: of its draws.
 """
 
 from penstock.policies.tuning.arms import Arms, Floats

@@ -10,9 +10,9 @@ at a constant rate.
 
 Options `discount`: what an observation is worth after another one of its context; `revisit`: a
 neglected value is tried again after so many on average, 0 for never, or later if that would take
-more than the share `cost` of the performance; `width`: of the draws, 1 is
-what is believed; `noise`: that of one reward relative to the mean, believed until some are seen;
-`seed`: of its draws.
+more than the share `cost` of the performance; `width`: of the draws, 1 is what is believed;
+`noise`: that of one reward relative to the mean, believed until some are seen; `seed`: of its
+draws.
 """
 
 import numpy as np
