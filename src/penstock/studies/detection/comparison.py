@@ -111,7 +111,9 @@ def _judged(
     mtry: int,
 ) -> Judged:
     made = [
-        training.train(parts["training"], kind, features, seed=seed, mtry=mtry)
+        training.train(
+            parts["training"], kind, features, seed=seed, mtry=mtry, trees=training.TREES
+        )
         for _ in range(REPETITIONS if kind == "tree" else 1)
     ]
     trained = made[0]
