@@ -25,6 +25,7 @@ TRAINED_ON = (32 * 2**10, 256 * 2**10)
 JUDGED_BY = (64 * 2**10, 128 * 2**10)
 """Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
 SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
+HELD_OUT = "observations_held_out.csv"
 MOST = 64 * 2**20
 """Bytes of a file of samples: more is not one."""
 
@@ -113,8 +114,14 @@ def shipped() -> tuple[Sample, ...]:
 
 @cache
 def beyond() -> tuple[Sample, ...]:
-    """Return some outside that grid: other sizes of requests, more ranks."""
+    """Return some outside that grid, by which kind and width of the shipped model were chosen."""
     return _packaged(BEYOND)
+
+
+@cache
+def held_out() -> tuple[Sample, ...]:
+    """Return others outside it, taken after the model was made: nothing was chosen by them."""
+    return _packaged(HELD_OUT)
 
 
 def _packaged(name: str) -> tuple[Sample, ...]:

@@ -1,7 +1,7 @@
 """Chapter 3 of J. L. Bez's thesis: access patterns told at run time from I/O nodes' metrics.
 
 The observations are ours: real I/O nodes, real processes, on an emulated file system. In small the
-study learns from those that come with the package; --full takes them anew, on the thesis' grid.
+study learns from those that come with the package; --full takes them anew.
 """
 
 from functools import partial
@@ -17,6 +17,7 @@ from penstock.studies.journal import Value
 
 VERSION = 1
 SHIPPED = "shipped"
+GRID = observing.Grid()
 
 
 class Detection:
@@ -31,8 +32,8 @@ class Detection:
         if full:
             cells = [
                 Cell(scenario=phase.name, x=float(ranks), workload=0)
-                for phase in observing.FULL.phases()
-                for ranks in observing.FULL.processes
+                for phase in GRID.phases()
+                for ranks in GRID.processes
             ]
         return Campaign(
             study=self.name,
@@ -40,7 +41,7 @@ class Detection:
             size="full" if full else "fast",
             seed=seed,
             cells=cells,
-            work=partial(observe, grid=observing.FULL, seed=seed),
+            work=partial(observe, grid=GRID, seed=seed),
             alone=True,
         )
 

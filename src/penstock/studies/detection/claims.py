@@ -8,7 +8,7 @@ from penstock.report.findings import Claim
 from penstock.studies.detection import thesis
 from penstock.studies.detection.comparison import Comparison
 
-GOOD, FAIR = 0.99, 0.95
+GOOD = 0.99
 FAST = 50e-6
 NAMES = {"tree": "tree (CART)", "forest": "forest", "network": "network"}
 
@@ -156,7 +156,6 @@ def _times(compared: Comparison) -> list[Claim]:
 def _ours(compared: Comparison) -> list[Claim]:
     several, everything = compared.shipped["validation"], compared.shipped["validation, all"]
     alone = everything.observations - several.observations
-    outside = compared.beyond["chosen"]["network"]
     return [
         Claim(
             claim="Ours: the shipped model tells request sizes that it has never seen",
@@ -183,17 +182,25 @@ def _ours(compared: Comparison) -> list[Claim]:
             "of a shared one are the same requests to its I/O node; strided ones are told.",
         ),
         Claim(
-            claim="Ours: metrics without units tell patterns outside the grid",
+            claim="Ours: the shipped model tells patterns outside the grid, never looked at before",
             paper="not asked",
-            ours="; ".join(
-                f"{name}: " + ", ".join(f"{kind} {_said(s)}" for kind, s in made.items())
-                for name, made in compared.beyond.items()
+            ours=_said(compared.shipped_held_out),
+            holds=compared.shipped_held_out.accuracy >= GOOD,
+            why="Rule: 0.99 of what it says is right, on requests of 16 and 512 KiB by 24 ranks, "
+            "taken when the model was fixed.",
+        ),
+        Claim(
+            claim="Ours: outside the grid, metrics without units are better than the thesis' five",
+            paper="not asked",
+            ours=_kinds(compared.held_out),
+            holds=all(
+                scores.right >= compared.held_out["the thesis' five"][kind].right
+                for kind, scores in compared.held_out["chosen"].items()
             ),
-            holds=outside.accuracy >= FAIR,
-            why="Rule: 0.95 of what the network with the chosen metrics says is right, on requests "
-            "of 8 KiB and 1 MiB by 32 ranks; they were looked at when the kind to ship was chosen. "
-            "What is wrong are strides of small requests whose ranks drift as far apart as "
-            "segments of large ones lie.",
+            why="Rule: as many right or more with each kind, on the same observations. On those of "
+            f"8 KiB and 1 MiB by 32 ranks: {_kinds(compared.beyond)}. The network and its 16 units "
+            "were chosen by the latter, after 12 pairs of metrics and kind and 20 networks, so "
+            "that these flatter it.",
         ),
     ]
 
@@ -204,6 +211,13 @@ def _accuracy(scores: Scores) -> str:
 
 def _said(scores: Scores) -> str:
     return f"{scores.accuracy:.3f} of {scores.coverage:.0%}"
+
+
+def _kinds(outside: Mapping[str, Mapping[str, Scores]]) -> str:
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{kind} {_said(s)}" for kind, s in kinds.items())
+        for name, kinds in outside.items()
+    )
 
 
 def _by_class(values: Sequence[float]) -> str:

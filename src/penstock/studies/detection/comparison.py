@@ -56,7 +56,10 @@ class Comparison:
     shipped: Mapping[str, Scores]
     shipped_seconds: float
     beyond: Mapping[str, Mapping[str, Scores]]
-    """Requests and ranks outside the grid, by features and kind."""
+    """Outside the grid, by features and kind; the shipped model was chosen by these."""
+    held_out: Mapping[str, Mapping[str, Scores]]
+    """Outside the grid too; nothing was chosen by these."""
+    shipped_held_out: Scores
     folds: int
     trees: int
 
@@ -82,7 +85,7 @@ class Comparison:
         mtry = max(layout, key=lambda one: one.kappa).mtry
         thesis = {kind: _judged(kind, THESIS, parts, seed=seed, mtry=mtry) for kind in KINDS}
         ours = {kind: _judged(kind, chosen, parts, seed=seed, mtry=mtry) for kind in KINDS}
-        outside = files.beyond()
+        made = {"the thesis' five": thesis, "chosen": ours}
         return cls(
             runs=len({(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in seen}),
             correlations=selection.correlations(known),
@@ -93,10 +96,9 @@ class Comparison:
             spatiality=spatiality,
             shipped=_both(models.shipped(), {"validation": parts["validation"]}),
             shipped_seconds=_one_by_one(models.shipped(), parts["validation"]),
-            beyond={
-                name: {k: evaluation.of_model(j.trained.model, outside) for k, j in made.items()}
-                for name, made in (("the thesis' five", thesis), ("chosen", ours))
-            },
+            beyond=_outside(made, files.beyond()),
+            held_out=_outside(made, files.held_out()),
+            shipped_held_out=evaluation.of_model(models.shipped(), files.held_out()),
             folds=folds,
             trees=trees,
         )
@@ -111,7 +113,9 @@ def _judged(
     mtry: int,
 ) -> Judged:
     made = [
-        training.train(parts["training"], kind, features, seed=seed, mtry=mtry)
+        training.train(
+            parts["training"], kind, features, seed=seed, mtry=mtry, trees=training.TREES
+        )
         for _ in range(REPETITIONS if kind == "tree" else 1)
     ]
     trained = made[0]
@@ -128,6 +132,15 @@ def _judged(
         predict=_one_by_one(trained.model, parts["validation"]),
         predict_sklearn=_one_by_one_sklearn(trained, parts["validation"]),
     )
+
+
+def _outside(
+    made: Mapping[str, Mapping[Kind, Judged]], part: Sequence[Sample]
+) -> dict[str, dict[str, Scores]]:
+    return {
+        name: {kind: evaluation.of_model(one.trained.model, part) for kind, one in kinds.items()}
+        for name, kinds in made.items()
+    }
 
 
 def _both(model: Model, parts: Mapping[str, Sequence[Sample]]) -> dict[str, Scores]:

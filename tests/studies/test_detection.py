@@ -1,0 +1,88 @@
+"""The study of detection: the thesis' claims on our observations, and a cell taken anew."""
+
+from collections.abc import Iterator
+
+import pytest
+from claims import assert_all_is_said, find
+
+from penstock.learn.detection import evaluation, model, samples, training
+from penstock.live import observing
+from penstock.report.findings import Bars, Findings
+from penstock.report.plots import draw
+from penstock.studies import detection
+from penstock.studies.campaign import Campaign, Cell
+from penstock.studies.detection import STUDY, thesis
+
+pytestmark = pytest.mark.slow
+
+
+def small(seed: int = 0) -> Campaign:
+    return STUDY.campaign(full=False, seed=seed)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_forests() -> Iterator[None]:
+    """What is asked here does not depend on the number of trees; the time does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "TREES", 30)
+        yield
+
+
+def test_every_claim_says_all(findings: Findings) -> None:
+    assert_all_is_said(findings, 16)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "file handles goes strongly",
+        "mean offset distance",
+        "99.8% of the test set",
+        "Table 3.2",
+        "sizes that it has never seen",
+        "Table 3.3",
+        "Table 3.4",
+        "Fig. 3.7",
+        "equally good",
+        "one client",
+        "the shipped model tells",
+    ],
+)
+def test_what_holds(findings: Findings, part: str) -> None:
+    held = [claim for claim in findings.claims if part in claim.claim]
+    assert held
+    assert all(claim.holds for claim in held), held
+
+
+def test_sizes_of_requests_belong_to_no_class_here(findings: Findings) -> None:
+    """The one claim of the thesis that a balanced grid cannot show; its reason is told."""
+    claim = find(findings, "smallest and the mean request size")
+    assert not claim.holds
+    assert "every class has the same runs" in claim.why
+
+
+def test_every_figure_says_what_was_emulated_and_can_be_drawn(findings: Findings) -> None:
+    assert len(findings.figures) >= 4
+    for figure in findings.figures:
+        assert "emulated file system" in figure.caption
+        assert figure.source == "measured"
+        assert all(isinstance(panel, Bars) for panel in figure.panels)
+        draw(figure)
+    assert any("CART stands in for C5.0" in figure.caption for figure in findings.figures)
+
+
+def test_the_thesis_is_quoted_as_printed() -> None:
+    assert thesis.LAYOUT[3] == (0.99818, 0.99728)
+    assert thesis.SPATIALITY[2] == (0.99827, 0.99614)
+    assert thesis.PREDICT["network"] / thesis.PREDICT["tree"] == pytest.approx(7.2, abs=0.05)
+
+
+def test_a_cell_of_the_full_size_is_taken_anew() -> None:
+    grid = observing.Grid(sizes=(32 * 1024,), processes=(4,), io_nodes=(1,), keep=5, seconds=0.9)
+    cell = Cell(scenario="shared-strided-write-32K", x=4.0, workload=0)
+    taken = [samples.sample(row) for row in detection.observe(cell, grid=grid, seed=1)]
+    assert [one.pattern for one in taken] == ["shared-strided"] * 5
+    assert evaluation.of_model(model.shipped(), taken).right >= 4
+    cells = {(c.scenario, c.x) for c in STUDY.campaign(full=True, seed=1).cells}
+    assert (cell.scenario, cell.x) in cells
+    assert len(cells) == 3 * 2 * 4 * 3
