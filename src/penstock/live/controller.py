@@ -30,6 +30,8 @@ from penstock.live.explain import advised
 from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.last_words import LastWords
+from penstock.live.late_ends import LateEnds
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
 from penstock.live.peer import Peer, Refusals, RefusedError
@@ -78,6 +80,7 @@ class Controller:
         )
         self.logbook = LogbookWriter(self.state.records, self.governor.header)
         self.governor.record(self.logbook)
+        self.late_ends = LateEnds(self, LastWords(self.state.last_words))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -99,7 +102,8 @@ class Controller:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         keepers = [
-            asyncio.create_task(kept) for kept in (self.governor.keep(), self.governor.slice())
+            asyncio.create_task(kept)
+            for kept in (self.governor.keep(), self.governor.slice(), self.late_ends.keep())
         ]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
@@ -122,7 +126,9 @@ class Controller:
 
     def _give_up(self) -> None:
         if lost := self.archive.give_up():
-            log.warning("%d jobs of an earlier controller did not come back", lost)
+            log.warning("%d jobs of an earlier controller did not come back", len(lost))
+        for job in lost:
+            self.jobs.remember(job)
 
     def _close(self) -> None:
         self.logbook.close()
@@ -242,6 +248,8 @@ class Controller:
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
+        if isinstance(earlier, EndedJob):
+            self._take_back(earlier)
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
@@ -288,6 +296,18 @@ class Controller:
         if job.agent:
             self.state.agent(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+
+    def ended_unheard(self, job: Job, earlier: EndedJob | None) -> None:
+        """Take note of a job that ended while nobody heard; `earlier`: it was taken for lost."""
+        if earlier is not None:
+            self._take_back(earlier)
+        self.jobs.remember(job)
+        self.archive.ended_unheard(job, earlier)
+        self.governor.ended_unheard(job)
+        log.info("job %s had ended with %s while nobody heard", job.id, job.status)
+
+    def _take_back(self, job: EndedJob) -> None:
+        self.jobs.take_back(job.id, (job.forwarded_bytes, job.direct_bytes, job.fail_opens))
 
     def advice(self, job: Job) -> str:
         """Return what a job that ended is told in advise mode: what turns would have meant."""

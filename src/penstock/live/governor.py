@@ -143,6 +143,10 @@ class Governor:
             last = team.id
             self._heed(lambda: self.turns.ended(time.monotonic(), last))
 
+    def ended_unheard(self, job: Job) -> None:
+        """A job of an earlier controller has ended: the record has it, though no turn was its."""
+        self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job.id))
+
     def standing(self, job: Job) -> Standing | None:
         """Return how a job stands in its turns."""
         team = self._teams.of(job.id)

@@ -110,9 +110,6 @@ class Jobs:
         )
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
-        if resumes:
-            # Its counters go on from where they were.
-            self._ended = deque((j for j in self._ended if j.id != job.id), maxlen=REMEMBERED)
         self.running[job.id] = job
         return job
 
@@ -120,6 +117,23 @@ class Jobs:
         """Take note that a job ended; with no status it was lost."""
         job.state, job.status, job.ended = ("lost" if status is None else "ended"), status, now
         del self.running[job.id]
+        self.remember(job)
+
+    def take_back(self, id: str, counted: tuple[int, int, int]) -> None:
+        """Take a job that was lost out of the totals: it goes on, or its last word has come.
+
+        `counted` is what they have of it, where it is not listed any more.
+        """
+        listed = [job for job in self._ended if job.id != id]
+        if len(listed) < len(self._ended):
+            self._ended = deque(listed, maxlen=REMEMBERED)
+            return
+        for k, count in enumerate(counted):
+            self._forgotten[k] = max(self._forgotten[k] - count, 0)
+        self._causes["earlier"] = max(self._causes["earlier"] - counted[2], 0)
+
+    def remember(self, job: Job) -> None:
+        """List a job that is over."""
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters
             for k, count in enumerate(_COUNTED):

@@ -5,6 +5,7 @@ asked, and the gate opens when it says so. It is never closed for longer than a 
 from the controller: when that goes, or this process does, the gate opens by itself.
 """
 
+import logging
 import os
 import threading
 import time
@@ -15,11 +16,14 @@ from dataclasses import dataclass, fields
 import msgspec
 
 from penstock.errors import InputError
+from penstock.files import reason
 from penstock.learn.phases import Began, Ended, PhaseFinder
 from penstock.live import wire
 from penstock.live.channel import Channel
+from penstock.live.last_words import LastWords
 from penstock.live.page import Counters, Pages
 
+log = logging.getLogger("penstock.agent")
 COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
 LOOKS_EVERY = 0.05
@@ -60,13 +64,18 @@ class Member:
         begun: wire.Begun,
         pages: Pages,
         connect: Callable[[], Channel] | None = None,
+        *,
+        last_words: LastWords | None = None,
     ) -> None:
+        """`last_words`: where its end is kept if no controller hears it."""
         self.id = begun.job
         self.advice = ""
         """What the controller has to say at the end, in advise mode."""
         self._begin = begin
         self._pages = pages
         self._connect = connect
+        self._last_words = last_words
+        self._since = time.time()
         self._channel: Channel | None = controller
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -94,11 +103,11 @@ class Member:
             self._look(now)
             self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
             counters = self.counters()
-            self._ending = True
-            self._tell(wire.Ended(counters=counters, status=status))
+            self._last, self._ending = wire.Ended(counters=counters, status=status), True
+            self._tell(self._last)
             channel = self._channel
-        if channel is not None:
-            self._answered.wait(LAST_WORD_WITHIN)
+        if channel is None or not self._answered.wait(LAST_WORD_WITHIN):
+            self._leave_word(counters, status)
         self._over.set()
         self._pages.wake()
         with self._lock:
@@ -106,6 +115,22 @@ class Member:
         for thread in self._threads:
             thread.join()
         return counters
+
+    def _leave_word(self, counters: dict[str, int], status: int) -> None:
+        if self._last_words is None:
+            return
+        word = wire.LastWord(
+            job=self.id,
+            begin=self._begin,
+            began=self._since,
+            ended=time.time(),
+            counters=counters,
+            status=status,
+        )
+        try:
+            self._last_words.leave(word)
+        except OSError as error:
+            log.warning("how job %s ended is told to nobody: %s", self.id, reason(error))
 
     def counters(self) -> dict[str, int]:
         """Return the job's counters, summed over threads, and what this half of it counted."""
@@ -313,6 +338,8 @@ class Member:
                 with self._lock:
                     self._channel = channel
                     self._take(begun)
+                    if self._ending:
+                        self._tell(self._last)
                     if self._phase is not None:
                         self._phase.overdue = True  # amid a phase nobody is stopped again
                         self._gate(open_=True)

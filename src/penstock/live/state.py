@@ -40,6 +40,7 @@ class State:
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
+        self.last_words = self.folder / "last-words"  # of jobs that ended while nobody heard
         self.http = self.folder / "http"  # the URL of the API, while it is served
         self.listen = self.folder / "listen"  # where other hosts find the controller
         longest = len(os.fsencode(self.control(999)))
@@ -64,6 +65,10 @@ class State:
     def agent(self, pid: int) -> Path:
         """Return where the processes of the job that `penstock run` number `pid` runs find it."""
         return self.folder / f"agent-{pid}.sock"
+
+    def untold(self, controller: object) -> Path:
+        """Return where last words are kept for the controller of another host."""
+        return self.folder / f"last-words-{str(controller).replace('/', '_')}"
 
     def exists(self) -> bool:
         """Say whether there is such a directory; it must be ours."""

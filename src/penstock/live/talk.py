@@ -25,6 +25,7 @@ _TO_CONTROLLER = (
     | wire.Idle
     | wire.Counted
     | wire.Ended
+    | wire.LastWord
     | wire.Remap
     | wire.Govern
     | wire.Ask
@@ -108,6 +109,8 @@ class Talk:
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
                     return wire.Done(advice=self._controller.advice(job))
+            case wire.LastWord():
+                await self._controller.late_ends.hear(message, self._peer)
             case wire.Serving(node=node):
                 self._peer.check_node()
                 self._link = self._controller.joined(RemoteLink(node, self._writer))

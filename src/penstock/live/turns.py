@@ -97,6 +97,10 @@ class Turns:
             del self.standings[job]
         return orders + self._orders(JobEnded(time=now, job=job))
 
+    def ended_unheard(self, now: float, job: JobId) -> list[Order]:
+        """A job ended that began under an earlier controller, and never came here."""
+        return [] if job in self.standings else self._orders(JobEnded(time=now, job=job))
+
     def phase_began(self, now: float, job: JobId, number: int) -> list[Order]:
         """A job asks for its turn."""
         standing = self.standings[job]

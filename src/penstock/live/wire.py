@@ -19,6 +19,8 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: its own word, so bounded."""
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
+Seconds = Annotated[float, Meta(ge=0, le=1e11)]
+"""Since the epoch."""
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -244,6 +246,20 @@ class Counted(Message, frozen=True, kw_only=True):
 class Ended(Message, frozen=True, kw_only=True):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
+    counters: Counts
+    status: int
+
+
+class LastWord(Message, frozen=True, kw_only=True):
+    """Of a job that ended unheard by any controller: told later, or left as a file. Answer: Done.
+
+    docs/turns.md says who is believed.
+    """
+
+    job: Annotated[str, Meta(max_length=80)]
+    begin: Begin
+    began: Seconds
+    ended: Seconds
     counters: Counts
     status: int
 

@@ -23,6 +23,8 @@ for line in sys.stdin:
         phase.enter_context(penstock.phase())
     elif what == "end":
         phase.close()
+    elif what == "die":
+        sys.exit(int(size))
     elif what == "lock":
         fcntl.lockf(file, fcntl.LOCK_EX)
     elif what == "spawn":
