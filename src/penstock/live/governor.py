@@ -140,7 +140,9 @@ class Governor:
             cut = wire.PhaseEnded(phase=team.asked[job.id], bytes=0, seconds=0.0, waited=0.0)
             self.phase_ended(job, cut)
         if team := self._teams.leave(job.id):
-            last = team.id
+            last, phase = team.id, self.turns.standings[team.id].phase
+            if phase is not None and phase.admitted is None and not phase.overdue:
+                self._waited(last, time.monotonic() - phase.since)  # it will not tell
             self._heed(lambda: self.turns.ended(time.monotonic(), last))
 
     def ended_unheard(self, job: Job) -> None:
@@ -168,10 +170,7 @@ class Governor:
         try:
             orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
-            self._failed(f"job {job.id} goes on without a turn")
-            if phase := self.turns.standings[team.id].phase:
-                phase.overdue = True
-            orders = [(team.id, wire.Turn(phase=team.phase, overdue=True))]
+            orders = self._failed()
         self._obey(orders)
 
     def _joins(self, member: JobId, number: int, team: Team) -> None:
@@ -189,6 +188,7 @@ class Governor:
         ended = None if team is None else team.ends(job.id, told)
         if team is not None and ended is not None:
             id, over = team.id, ended
+            self._waited(id, over.waited)
             self._heed(lambda: self.turns.phase_ended(time.monotonic(), id, over))
 
     def heard(self, job: Job) -> None:
@@ -280,13 +280,19 @@ class Governor:
         try:
             orders = decide()
         except Exception:
-            self._failed("who waited for this waits for the next turn, or max-wait")
-            orders = []
+            orders = self._failed()
         self._obey(orders)
 
-    def _failed(self, then: str) -> None:
+    def _failed(self) -> list[Order]:
+        """Let all go on who wait: it may be for what the policy should have said."""
         self.failures += 1
-        log.exception("policy %s failed; %s", self.policy, then)
+        log.exception("policy %s failed; who waits goes on without a turn", self.policy)
+        waiting = list(self.turns.waiting())
+        for _, phase in waiting:
+            phase.overdue = True
+        return [
+            (id, wire.Turn(phase=phase.number, overdue=True, failed=True)) for id, phase in waiting
+        ]
 
     def _obey(self, orders: list[Order]) -> None:
         self._slicer.changed()
@@ -297,7 +303,6 @@ class Governor:
                     self._tell_all(id, message)
                     if isinstance(message, wire.Turn):
                         weights[id] = message.weight
-                        self._waited(id)
                 case Assign():
                     for member in self._teams.by_id[order.job].members:
                         self._assign(replace(order, job=member))
@@ -314,11 +319,11 @@ class Governor:
         if isinstance(message, wire.Turn):
             self._slicer.opened(id)
 
-    def _waited(self, id: JobId) -> None:
-        """Count the wait of a phase whose turn has come, if it was really made to wait."""
-        phase = self.turns.standings[id].phase
-        if phase is not None and self._is_enforced(id):
-            seconds = (phase.admitted or time.monotonic()) - phase.since
+    def _waited(self, id: JobId, seconds: float) -> None:
+        """Count the wait of a phase that is over, if it was really made to wait: each once."""
+        if self._is_enforced(id):
+            # An agent's word; no phase waits longer than this.
+            seconds = min(max(seconds, 0.0), 2 * self.longest_wait + self.lease)
             self.waits.add(seconds)
             self.throttled[self.turns.manager.jobs[id].user] += seconds
 

@@ -11,7 +11,7 @@ from penstock.live.wire import Begin
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
 
-FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue")
+FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
 """The counters of calls that were not held or forwarded as they should have been."""
 
 

@@ -35,6 +35,7 @@ async def overview(controller: "Controller") -> wire.Status:
         mode=governor.modes.site,
         modes=governor.modes.users,
         turns=governor.turns.turns,
+        policy_failures=governor.failures,
     )
 
 

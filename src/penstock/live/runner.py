@@ -20,7 +20,7 @@ from penstock.live import wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
 from penstock.live.last_words import LastWords
-from penstock.live.member import Member
+from penstock.live.member import CALLS_WAIT_LONGER, Member
 from penstock.live.page import TOKEN_BYTES, Pages
 from penstock.live.site_key import RemoteController
 from penstock.live.state import State
@@ -165,7 +165,7 @@ def _pages(begun: wire.Begun) -> Pages:
         [Path(root) for root in begun.roots],
         job=begun.job,
         token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
-        longest_wait=begun.longest_wait,
+        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
         patience=begun.patience,
     )
 

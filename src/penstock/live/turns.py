@@ -123,8 +123,8 @@ class Turns:
             return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
-        # Who went on without its turn knows how long it waited before.
-        standing.waited += phase.waited if phase.admitted is not None else told.waited
+        # It knows best how long it waited, with and without a controller; who is observed did not.
+        standing.waited += told.waited or phase.waited
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
         return self._end(now, job, io, idle=told.idle, moved=told.bytes)

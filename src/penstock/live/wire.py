@@ -209,6 +209,7 @@ class Turn(Message, frozen=True, kw_only=True):
     phase: int
     weight: float = 1.0
     overdue: bool = False  # out of turn: it waited for longer than anybody shall
+    failed: bool = False  # or the policy failed: then overdue is said, too
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -298,6 +299,7 @@ class Status(Message, frozen=True, kw_only=True):
     mode: str = "observe"
     modes: dict[str, str] = {}  # of users whose mode is another
     turns: int = 0  # given so far
+    policy_failures: int = 0  # times that the policy raised something, or answered nonsense
 
 
 class Stop(Message, frozen=True, kw_only=True):

@@ -114,6 +114,7 @@ class Api:
             "policy": found.policy,
             "mode": found.mode,
             "turns": found.turns,
+            "policy_failures": found.policy_failures,
         }
         if bearer:
             plain |= {"roots": found.roots, "emulated": found.emulated, "modes": found.modes}

@@ -23,7 +23,7 @@ class Governed:
 
     def __init__(self, controller: "Controller") -> None:
         self._jobs, self._governor = controller.jobs, controller.governor
-        self._keeper = controller.archive.keeper
+        self._keeper, self._logbook = controller.archive.keeper, controller.logbook
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's behind the kill switch
 
@@ -88,4 +88,6 @@ class Governed:
             throttled_seconds=dict(self._governor.throttled),
             turn_waits=self._governor.waits,
             store_failures=self._keeper.failed_total,
+            record_lost=self._logbook.lost_total,
+            record_failures=self._logbook.failed_total,
         )

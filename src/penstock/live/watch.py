@@ -1,0 +1,70 @@
+"""A job's phases, as its pages show them: what it marked, and what its calls tell."""
+
+import os
+from collections.abc import Iterator
+
+from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.live.page import Counters, Pages
+
+MARKS = 1024
+"""Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
+
+
+class Watch:
+    """Looks at a job's pages; what a look finds is to be passed on at once."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.finder = PhaseFinder()
+        self._pages = pages
+        self._said = (0, 0)
+
+    def calling(self) -> Iterator[Counters]:
+        """Yield the threads that are amid a data call, or wait for it at the gate."""
+        for thread in self._pages.threads():
+            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
+                yield thread
+
+    def look(self, now: float) -> Iterator[Began | Ended | None]:
+        """Yield what has begun and ended."""
+        # Marks before counters: bytes that were counted after their phase ended would be another
+        # phase, which nobody said.
+        said = self._pages.said()
+        last_call, moved = 0, 0
+        for thread in self._pages.threads():
+            moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
+            last_call = max(last_call, thread.last_call)
+        calling = list(self.calling())
+        yield from self._marked(now, said, moved)
+        yield self.finder.sample(
+            now,
+            busy=bool(calling),
+            last_call=last_call / 1e9,
+            moved=moved,
+            waiting=any(thread.waiting for thread in calling),
+        )
+
+    def _marked(
+        self, now: float, said: tuple[int, int], moved: int
+    ) -> Iterator[Began | Ended | None]:
+        """Take in the phases that the job's processes said, in an order that can have been."""
+        (had_begun, had_ended), self._said = self._said, said
+        begun = min(max(self._said[0] - had_begun, 0), MARKS)
+        ended = min(max(self._said[1] - had_ended, 0), MARKS)
+        earlier = min(ended, max(had_begun - had_ended, 0))
+        for _ in range(earlier):
+            yield self.finder.ended(now, moved)
+        for _ in range(begun):
+            yield self.finder.began(now)
+        for _ in range(ended - earlier):
+            yield self.finder.ended(now, moved)
+
+
+def _lives(pid: int) -> bool:
+    """Say whether a process lives: one that was killed amid a call never says that it is over."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True
