@@ -41,7 +41,7 @@ from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk, ToTheEnd
 from penstock.live.users import uid_of
-from penstock.logbook import LogbookWriter
+from penstock.logbook import LogbookWriter, Retention
 from penstock.model import Assign
 
 COME_BACK_WITHIN = 10.0
@@ -78,7 +78,10 @@ class Controller:
             is_direct=lambda job: not self.assignments.map(job).nodes,
             assign=self._assign,
         )
-        self.logbook = LogbookWriter(self.state.records, self.governor.header)
+        seconds, size = deployment.config.live.kept()
+        self.logbook = LogbookWriter(
+            self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
+        )
         self.governor.record(self.logbook)
         self.late_ends = LateEnds(self, LastWords(self.state.last_words))
         self._writers: dict[str, asyncio.StreamWriter] = {}
@@ -359,7 +362,8 @@ async def _run(deployment: Deployment, ready: int) -> None:
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
         log.error("%s", error)
-        _report(ready, wire.Failed(error=str(error)))
+        wrong = isinstance(error, InputError)
+        _report(ready, wire.Failed(error=str(error), wrong_input=wrong))
         return
     _report(ready, wire.Done())
     admitting = hosts.serving(controller.accept, controller.refusals)

@@ -26,6 +26,7 @@ from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
 from penstock.live.teams import Team, Teams
 from penstock.live.turns import Order, Standing, Turns
+from penstock.live.users import known
 from penstock.live.waits import TurnWaits
 from penstock.logbook import Chosen, Header, LogbookWriter
 from penstock.model import Assign, Curve, JobId, WakeAt
@@ -97,8 +98,11 @@ class Governor:
 
     def govern(self, told: wire.Govern) -> None:
         """Change a mode now; every gate hears of it at once."""
-        self.modes.set(told.mode, told.user)
-        log.warning("mode of %s is %s", told.user or "the site", told.mode)
+        user = told.user
+        if user is not None and user not in self.modes.users:
+            user = known(user, {job.begin.user for job in self._jobs.values()})
+        self.modes.set(told.mode, user)
+        log.warning("mode of %s is %s", user or "the site", told.mode)
         self._beat(self._jobs.values())
         self._reweigh(self.turns.weights())
         users = {id: job.begin.user for id, job in self._jobs.items()}

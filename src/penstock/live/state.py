@@ -92,6 +92,7 @@ class State:
     def create(self) -> None:
         """Make the directory unless it is there."""
         if self.exists():
+            self._check_writable()
             return
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -99,6 +100,13 @@ class State:
         except OSError as error:
             raise InputError(f"state directory {self.folder}: {error.strerror}") from error
         self.exists()
+
+    def _check_writable(self) -> None:
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise InputError(
+                f"state directory {self.folder} cannot be written to; see its permissions and "
+                "mount, or give another --state"
+            )
 
     def is_up(self) -> bool:
         """Say whether a controller lives here."""

@@ -29,10 +29,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What one process tells another."""
 
 
-class Failed(Message, frozen=True, kw_only=True):
+class Failed(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to what could not be done."""
 
     error: str
+    wrong_input: bool = False  # whoever asked has to ask otherwise; trying again is of no use
 
 
 class Done(Message, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from penstock.live.http.service import (
     Turns,
     Waiting,
 )
+from penstock.live.modes import DEFAULT
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
@@ -55,8 +56,7 @@ class Governed:
         elif mode is not None:
             self._governor.govern(wire.Govern(mode=mode, user=user))
         elif user is not None:
-            self._governor.modes.users.pop(user, None)
-            self._governor.govern(wire.Govern(mode=self._governor.modes.site))
+            self._governor.govern(wire.Govern(mode=DEFAULT, user=user))
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or let the site go by its mode again."""
