@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 from live.other_users import AS_ROOT, NOBODY
-from live.taking_turns import LEASE, WAIT, Deployed, deployed
+from live.taking_turns import LEASE, PENSTOCK, WAIT, Deployed, deployed
 
 from penstock.live import wire
 from penstock.live.channel import Channel
 from penstock.live.last_words import LastWords
-from penstock.live.state import gone
+from penstock.live.state import State, gone
 from penstock.live.users import name_of
 from penstock.logbook import Logbook, replay
 from penstock.model import JobEnded
@@ -177,3 +178,29 @@ def test_no_link_is_followed_where_a_word_is_left(tmp_path: Path, site: Deployed
     (tmp_path / "link").symlink_to(folder)
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
         LastWords(tmp_path / "link").leave(word(site, "a.2"))
+
+
+def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Its 'penstock run' has no folder of the controller's to leave its word in."""
+    key, there = str(tmp_path / "key"), State(tmp_path / "there")
+    subprocess.run([*PENSTOCK, "key", key], check=True, timeout=30)
+    up = ("--root", str(site.root), "--io-nodes", "0", "--key-file", key, "--listen")
+    site.penstock("up", *up, "127.0.0.1:0")
+    where = site.state.listen.read_text().strip()
+    run = [*PENSTOCK, "run", "--state", str(there.folder), "--controller", where]
+    run += ["--key-file", key, "--name", "far", "--"]
+    job = subprocess.Popen([*run, "sh", "-c", "read line; exit 5"], stdin=subprocess.PIPE)
+    try:
+        site.until("far", bool)
+        kill_controller(site)
+        job.communicate(b"\n", timeout=WAIT)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 5
+    assert len(list(LastWords(there.untold(where)).left())) == 1
+    site.penstock("up", *up, where)
+    assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
+    assert [(told["id"], told["status"]) for told in site.status().jobs][:1] == [("far.1", 5)]

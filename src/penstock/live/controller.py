@@ -252,7 +252,7 @@ class Controller:
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
         if isinstance(earlier, EndedJob):
-            self._take_back(earlier)
+            self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
@@ -299,18 +299,6 @@ class Controller:
         if job.agent:
             self.state.agent(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
-
-    def ended_unheard(self, job: Job, earlier: EndedJob | None) -> None:
-        """Take note of a job that ended while nobody heard; `earlier`: it was taken for lost."""
-        if earlier is not None:
-            self._take_back(earlier)
-        self.jobs.remember(job)
-        self.archive.ended_unheard(job, earlier)
-        self.governor.ended_unheard(job)
-        log.info("job %s had ended with %s while nobody heard", job.id, job.status)
-
-    def _take_back(self, job: EndedJob) -> None:
-        self.jobs.take_back(job.id, (job.forwarded_bytes, job.direct_bytes, job.fail_opens))
 
     def advice(self, job: Job) -> str:
         """Return what a job that ended is told in advise mode: what turns would have meant."""

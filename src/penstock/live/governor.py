@@ -200,10 +200,31 @@ class Governor:
         if standing := self.standing(job):
             standing.heard = time.monotonic()
 
-    def idle(self, job: Job) -> None:
-        """A job does not want its slice."""
-        if (team := self._teams.of(job.id)) and len(team.asked) == 1:
+    def idle(self, job: Job, told: wire.Idle) -> None:
+        """A job does not want its slice, or lends its turn to those who wait for it."""
+        team = self._teams.of(job.id)
+        if team is None or len(team.asked) != 1:
+            return
+        if not told.lends:
             self._slicer.idle(team.id)
+        elif self._is_wanted(team.id):
+            # As if it had not begun: it begins when it calls again, and its end has all of it.
+            pause = wire.PhaseEnded(phase=told.phase, bytes=0, seconds=0.0, waited=0.0, small=True)
+            if (over := team.ends(job.id, pause)) is not None:
+                self._tell(job.id, wire.Hold(phase=told.phase, lent=True))
+                self._heed(partial(self.turns.phase_ended, time.monotonic(), team.id, over))
+
+    def _is_wanted(self, id: JobId) -> bool:
+        """Say whether somebody waits for what a job has."""
+        phase = self.turns.standings[id].phase
+        return (
+            phase is not None
+            and phase.admitted is not None
+            and any(
+                self._is_enforced(other) and id in self.turns.manager.ahead_of(other)
+                for other, _ in self.turns.waiting()
+            )
+        )
 
     async def keep(self) -> None:
         """Say that the controller lives, and end waits that are too long, until cancelled."""

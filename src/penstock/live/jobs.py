@@ -3,10 +3,14 @@
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import InputError, unknown
 from penstock.live.page import JOB_BYTES
 from penstock.live.wire import Begin
+
+if TYPE_CHECKING:
+    from penstock.live.store import EndedJob
 
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
@@ -119,18 +123,16 @@ class Jobs:
         del self.running[job.id]
         self.remember(job)
 
-    def take_back(self, id: str, counted: tuple[int, int, int]) -> None:
-        """Take a job that was lost out of the totals: it goes on, or its last word has come.
-
-        `counted` is what they have of it, where it is not listed any more.
-        """
-        listed = [job for job in self._ended if job.id != id]
+    def take_back(self, lost: "EndedJob") -> None:
+        """Take a job that was lost out of the totals: it goes on, or its last word has come."""
+        listed = [job for job in self._ended if job.id != lost.id]
         if len(listed) < len(self._ended):
             self._ended = deque(listed, maxlen=REMEMBERED)
             return
+        counted = (lost.forwarded_bytes, lost.direct_bytes, lost.fail_opens)
         for k, count in enumerate(counted):
             self._forgotten[k] = max(self._forgotten[k] - count, 0)
-        self._causes["earlier"] = max(self._causes["earlier"] - counted[2], 0)
+        self._causes["earlier"] = max(self._causes["earlier"] - lost.fail_opens, 0)
 
     def remember(self, job: Job) -> None:
         """List a job that is over."""

@@ -13,7 +13,7 @@ from penstock.live import wire
 from penstock.live.jobs import Job
 from penstock.live.last_words import Found, LastWords
 from penstock.live.peer import Peer, RefusedError
-from penstock.live.store import EndedJob, StoreError
+from penstock.live.store import EndedJob, RunningJob, StoreError
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
@@ -27,6 +27,7 @@ class LateEnds:
 
     def __init__(self, controller: "Controller", words: LastWords) -> None:
         self._controller, self._words = controller, words
+        self._one_at_a_time = asyncio.Lock()
         words.create()
 
     async def keep(self) -> None:
@@ -53,7 +54,7 @@ class LateEnds:
         try:
             word = msgspec.json.decode(found.text, type=wire.LastWord)
             await self.hear(word, Peer(uid=found.uid))
-        except StoreError as error:
+        except ConnectionError as error:
             log.warning("last word %s waits: %s", found.path.name, error)
             return False
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -61,35 +62,56 @@ class LateEnds:
         return True
 
     async def hear(self, word: wire.LastWord, peer: Peer) -> None:
-        """Take in how a job ended; RefusedError: it is not for `peer` to say."""
+        """Take in how a job ended; RefusedError: it is not for `peer` to say.
+
+        ConnectionError: not now; who keeps the word tells it again.
+        """
         peer.check_user(word.begin.user, "tell the end of a job")
-        controller, begin = self._controller, word.begin
-        running = controller.jobs.running.get(word.job)
-        if running is not None:  # that its connection is broken was not noticed yet
-            _check_owner(running.begin.user, word, peer)
-            running.counters = word.counters
-            controller.end(running, word.status)
-            return
-        earlier = await controller.archive.find(word.job)
-        _check_owner(begin.user if earlier is None else earlier.user, word, peer)
-        name, _, serial = word.job.rpartition(".")
-        if name != begin.name or not (earlier or controller.archive.may_be(word.job)):
-            raise RefusedError(f"{peer} tells the end of {word.job[:80]!r}, which nobody began")
-        if isinstance(earlier, EndedJob) and earlier.state == "ended":
+        async with self._one_at_a_time:
+            try:
+                earlier = await self._controller.archive.find(word.job)
+            except StoreError as error:
+                raise ConnectionError(f"the store does not answer: {error}") from error
+            running = self._controller.jobs.running.get(word.job)
+            if running is not None:  # that its connection is broken was not noticed yet
+                _check_owner(running.begin.user, word, peer)
+                running.counters = word.counters
+                self._controller.end(running, word.status)
+            else:
+                self._hear(word, peer, earlier)
+
+    def _hear(self, word: wire.LastWord, peer: Peer, earlier: RunningJob | EndedJob | None) -> None:
+        controller = self._controller
+        if earlier is not None:
+            _check_owner(earlier.user, word, peer)
+        name = word.job.rpartition(".")[0]
+        if name != word.begin.name or not (earlier or controller.archive.may_be(word.job)):
+            raise RefusedError(f"{peer} tells the end of {word.job!r}, which nobody began")
+        lost = earlier if isinstance(earlier, EndedJob) else None
+        if lost is not None and lost.state == "ended":
             return  # it was heard, and the answer was not
-        ended = min(word.ended, time.time())
-        job = Job(
-            id=word.job,
-            serial=int(serial),
-            begin=begin,
-            began=min(word.began if earlier is None else earlier.began, ended),
-            host=peer.address,
-            ended=ended,
-            counters=word.counters,
-            state="ended",
-            status=word.status,
-        )
-        controller.ended_unheard(job, earlier if isinstance(earlier, EndedJob) else None)
+        job = _ended(word, peer, word.began if earlier is None else earlier.began)
+        if lost is not None:
+            controller.jobs.take_back(lost)
+        controller.jobs.remember(job)
+        controller.archive.ended_unheard(job, lost)
+        controller.governor.ended_unheard(job)
+        log.info("job %s had ended with %s while nobody heard", job.id, job.status)
+
+
+def _ended(word: wire.LastWord, peer: Peer, began: float) -> Job:
+    ended = min(word.ended, time.time())
+    return Job(
+        id=word.job,
+        serial=int(word.job.rpartition(".")[2]),
+        begin=word.begin,
+        began=min(began, ended),
+        host=peer.address,
+        ended=ended,
+        counters=word.counters,
+        state="ended",
+        status=word.status,
+    )
 
 
 def _check_owner(user: str, word: wire.LastWord, peer: Peer) -> None:

@@ -31,6 +31,8 @@ COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
 LOOKS_EVERY = 0.05
 """Seconds between two looks at a job that does not knock."""
+LENT_AFTER = 1.0
+"""Seconds without a call after which a phase that the job said lends its turn."""
 RECONNECTS_EVERY = 0.5
 LONG_AGO = 1e6
 """Seconds after which any phase is over."""
@@ -78,6 +80,7 @@ class Member:
         self._phases = 0
         self._phase: Asked | None = None
         self._watched = Watch(pages)
+        self._offered = 0.0  # when its turn was last offered to others
         self._take(begun)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
@@ -174,13 +177,35 @@ class Member:
             elif isinstance(found, Ended):
                 self._ended(now, found)
         self._let_go(now)
+        if self._phase is not None and self._mode == "enforce":
+            self._lend(now, self._phase)
+
+    def _lend(self, now: float, phase: Asked) -> None:
+        """Offer the turn of a phase that the job said and does not use; ask again when it calls."""
+        if phase.lent:
+            if any(thread.waiting for thread in self._watched.calling()):
+                phase.ask_again(now)
+                self._tell(wire.PhaseBegan(phase=phase.number))
+            return
+        finder = self._watched.finder
+        if phase.turn is None or phase.overdue or not finder.marked:
+            return
+        idle = min(self._watched.quiet(now), now - self._offered)
+        if idle >= max(LENT_AFTER, 2 * finder.gap):
+            self._offered = now
+            self._tell(wire.Idle(phase=phase.number, lends=True))
 
     def _let_go(self, now: float) -> None:
         """End a wait for a controller that is silent, or one that is too long."""
         phase = self._phase
         if phase is None or phase.turn is not None or self._mode != "enforce":
             return
-        if now - self._beaten >= self._lease:
+        lapsed = now - self._beaten >= self._lease
+        if phase.lent:
+            if not lapsed or self._watched.quiet(now):
+                return
+            phase.ask_again(now)
+        if lapsed:
             self._go_on(now, phase, "lapses")
         elif phase.waited + now - phase.asked >= self._longest:
             self._go_on(now, phase, "overdue")
@@ -203,15 +228,15 @@ class Member:
         phase, self._phase = self._phase, None
         if phase is None:
             return
-        if phase.turn is None and self._mode == "enforce":  # it waited to its end
-            phase.go(max(found.time, phase.asked))
-        turn = phase.began if phase.turn is None else phase.turn
+        if phase.lent:
+            self._tell(wire.PhaseBegan(phase=phase.number))  # whose end is told with all of it
+        seconds = phase.over(found.time, enforced=self._mode == "enforce")
         self._waited += phase.waited
         self._tell(
             wire.PhaseEnded(
                 phase=phase.number,
                 bytes=found.moved,
-                seconds=max(found.time - turn, 0.0) + phase.transferred,
+                seconds=seconds,
                 waited=phase.waited,
                 idle=max(now - found.time, 0.0),
                 small=found.small,
@@ -242,7 +267,7 @@ class Member:
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
                     self._admitted(now, self._phase, message)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._held(now, self._phase)
+                    self._held(now, self._phase, lent=message.lent)
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
@@ -269,22 +294,21 @@ class Member:
             phase.go(now)
             self._gate(open_=True)
 
-    def _held(self, now: float, phase: Asked) -> None:
+    def _held(self, now: float, phase: Asked, *, lent: bool) -> None:
         if self._mode == "enforce" and not phase.overdue and phase.turn is not None:
-            phase.stop(now)
+            phase.lend(now) if lent else phase.stop(now)
             self._gate(open_=False)
 
     def _beat(self, now: float, mode: str) -> None:
         was, self._mode, self._beaten = self._mode, mode, now
         self._bound_dirty()
         phase = self._phase
-        waits = phase is not None and phase.turn is None
         if mode != "enforce":
             if was == "enforce":
-                if phase is not None and waits:
+                if phase is not None and phase.waits:
                     phase.go(now)
                 self._gate(open_=True)
-        elif phase is None or waits:
+        elif phase is None or phase.turn is None:
             if was == "enforce":
                 self._pages.keep_closed(self._lease)
             else:
@@ -297,7 +321,7 @@ class Member:
         with self._lock:
             self._hang_up()
             self._gate(open_=True)
-            if self._phase is not None and self._phase.turn is None and self._mode == "enforce":
+            if self._phase is not None and self._phase.waits and self._mode == "enforce":
                 self._go_on(time.monotonic(), self._phase, "lapses")
         while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
             with suppress(OSError, InputError), self._connected() as channel:
@@ -310,7 +334,9 @@ class Member:
                         self._tell(self._last)
                     if self._phase is not None:
                         self._phase.overdue = True  # amid a phase nobody is stopped again
-                        self._phase.turn = self._phase.turn or self._phase.began
+                        if self._phase.turn is None:
+                            self._phase.turn = time.monotonic()
+                            self._phase.lent = False
                         self._gate(open_=True)
                         self._tell(wire.PhaseBegan(phase=self._phase.number))
                 return True

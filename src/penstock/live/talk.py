@@ -147,6 +147,6 @@ class Talk:
             case wire.PhaseEnded():
                 self._controller.governor.phase_ended(job, message)
             case wire.Idle():
-                self._controller.governor.idle(job)
+                self._controller.governor.idle(job, message)
             case wire.Counted():
                 await self._controller.counted(job, message.counters)

@@ -17,6 +17,9 @@ class Watch:
         self.finder = PhaseFinder()
         self._pages = pages
         self._said = (0, 0)
+        self._markers: set[int] = set()
+        """Processes that were there when the phase under way was said: one of them did."""
+        self._called = 0.0
 
     def calling(self) -> Iterator[Counters]:
         """Yield the threads that are amid a data call, or wait for it at the gate."""
@@ -24,17 +27,27 @@ class Watch:
             if (thread.in_flight or thread.waiting) and _lives(thread.pid):
                 yield thread
 
+    def quiet(self, now: float) -> float:
+        """Return for how long no process has called."""
+        return 0.0 if any(self.calling()) else now - min(self._called, now)
+
     def look(self, now: float) -> Iterator[Began | Ended | None]:
         """Yield what has begun and ended."""
         # Marks before counters: bytes that were counted after their phase ended would be another
         # phase, which nobody said.
         said = self._pages.said()
-        last_call, moved = 0, 0
+        last_call, moved, processes = 0, 0, set[int]()
         for thread in self._pages.threads():
+            processes.add(thread.pid)
             moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
             last_call = max(last_call, thread.last_call)
         calling = list(self.calling())
+        self._called = max(self._called, min(last_call / 1e9, now))
+        if said[0] != self._said[0]:
+            self._markers |= {pid for pid in processes if _lives(pid)}
+            self._called = now
         yield from self._marked(now, said, moved)
+        self._forget_the_dead()
         yield self.finder.sample(
             now,
             busy=bool(calling),
@@ -42,6 +55,13 @@ class Watch:
             moved=moved,
             waiting=any(thread.waiting for thread in calling),
         )
+
+    def _forget_the_dead(self) -> None:
+        """End marks that nobody is left to take back."""
+        if not self.finder.marked:
+            self._markers.clear()
+        elif self._markers and not any(map(_lives, self._markers)):
+            self.finder.unmark()
 
     def _marked(
         self, now: float, said: tuple[int, int], moved: int

@@ -218,6 +218,7 @@ class Hold(Message, frozen=True, kw_only=True):
 
     phase: int
     behind: list[str] = []
+    lent: bool = False  # its turn is lent, as it offered: it asks again (PhaseBegan) when it calls
 
 
 class Slice(Message, frozen=True, kw_only=True):
@@ -231,6 +232,7 @@ class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: nobody wants the slice that it was given."""
 
     phase: int
+    lends: bool = False  # nor its turn for now: a Hold that says lent lets it go to who waits
 
 
 class Beat(Message, frozen=True, kw_only=True):
