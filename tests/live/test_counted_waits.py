@@ -98,7 +98,7 @@ def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deploy
     assert gone(killed, 5.0)
     os.close(killed)
     assert second.answer(LEASE + 2.0) == "write"
-    third.do("begin")
+    third.do("mark")
     third.do("write 4")
     site.up(*HTTP)
     for job in (second, third):
