@@ -38,6 +38,12 @@ def test_a_user_of_another_host_is_known_while_a_job_runs_and_forgotten_at_will(
     assert heard.governor.modes.users == {}
 
 
+def test_to_clear_a_mode_that_nobody_has_changes_nothing() -> None:
+    heard = Heard()
+    heard.governor.govern(wire.Govern(mode="default", user="zzzzzz"))
+    assert heard.governor.modes.users == {}
+
+
 def test_the_site_has_no_default() -> None:
     with pytest.raises(InputError, match="of a user"):
         Heard().governor.govern(wire.Govern(mode="default"))

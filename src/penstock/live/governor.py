@@ -21,7 +21,7 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
-from penstock.live.modes import Modes
+from penstock.live.modes import DEFAULT, Modes
 from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
 from penstock.live.teams import Team, Teams
@@ -99,7 +99,7 @@ class Governor:
     def govern(self, told: wire.Govern) -> None:
         """Change a mode now; every gate hears of it at once."""
         user = told.user
-        if user is not None and user not in self.modes.users:
+        if user is not None and user not in self.modes.users and told.mode != DEFAULT:
             user = known(user, {job.begin.user for job in self._jobs.values()})
         self.modes.set(told.mode, user)
         log.warning("mode of %s is %s", user or "the site", told.mode)

@@ -7,6 +7,10 @@ from collections.abc import Collection
 from penstock.errors import InputError
 
 
+class UnknownUserError(InputError):
+    """Nobody is called so."""
+
+
 def uid_of(user: str) -> int:
     """Return a user's number; -1: nobody here has this name."""
     try:
@@ -24,7 +28,7 @@ def name_of(uid: int) -> str:
 
 
 def known(user: str, others: Collection[str] = ()) -> str:
-    """Return a user, given by name or number, as jobs name it; InputError: nobody is called so.
+    """Return a user, given by name or number, as jobs name it, or raise UnknownUserError.
 
     `others` are users of other hosts, whom this one need not know.
     """
@@ -36,4 +40,4 @@ def known(user: str, others: Collection[str] = ()) -> str:
     names = {entry.pw_name for entry in pwd.getpwall()} | set(others)
     near = difflib.get_close_matches(user, sorted(names), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "check the name"
-    raise InputError(f"there is no user {user!r} on the controller's host; {hint}")
+    raise UnknownUserError(f"there is no user {user!r} on the controller's host; {hint}")

@@ -264,7 +264,7 @@ OPERATIONS = (
         access="admin",
         answer=Modes,
         body=SetMode,
-        fails=(409,),
+        fails=(404, 409),
     ),
     Operation(
         method="PUT",

@@ -14,6 +14,7 @@ from penstock.live.http.service import (
     Waiting,
 )
 from penstock.live.modes import DEFAULT
+from penstock.live.users import UnknownUserError
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
@@ -53,10 +54,11 @@ class Governed:
         killed = self._governor.modes.site == "off"
         if user is None and killed:
             self._mode = mode or self._mode
-        elif mode is not None:
-            self._governor.govern(wire.Govern(mode=mode, user=user))
-        elif user is not None:
-            self._governor.govern(wire.Govern(mode=DEFAULT, user=user))
+        elif mode is not None or user is not None:
+            try:
+                self._governor.govern(wire.Govern(mode=mode or DEFAULT, user=user))
+            except UnknownUserError as error:
+                raise NotFoundError(str(error)) from error
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or let the site go by its mode again."""
