@@ -486,7 +486,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
         second = Deployment(
             state=str(tmp_path / "second"), roots=[str(root)], io_nodes=0, http=port
         )
-        with pytest.raises(launcher.LaunchError, match="in use"):
+        with pytest.raises(InputError, match="in use"):
             launcher.up(second)
     finally:
         launcher.down(State(tmp_path / "state"))
