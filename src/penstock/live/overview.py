@@ -36,6 +36,7 @@ async def overview(controller: "Controller") -> wire.Status:
         modes=governor.modes.users,
         turns=governor.turns.turns,
         refused=controller.refusals.total,
+        policy_failures=governor.failures,
     )
 
 
