@@ -91,9 +91,7 @@ class Emulation:
         for name in ("latency", "switch", "read_switch", "sync"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= LONGEST:
-                raise InputError(
-                    f"emulated {_kebab(name)} of {value:g} s; give 0 to {LONGEST:g} s"
-                )
+                raise InputError(f"emulated {_kebab(name)} of {value:g} s; give 0 to {LONGEST:g} s")
 
     @staticmethod
     def parse(text: str) -> "Emulation":
