@@ -145,8 +145,10 @@ class Council:
         self.missed = 0
         """Reports that a round did not wait for."""
         self.last: dict[ResourceId, Seen] = {}
-        self.values: dict[ResourceId, dict[str, Value]] = {}
-        """What each I/O node has."""
+        self.has: dict[ResourceId, dict[str, Value]] = {}
+        """What each I/O node had in force when it last reported."""
+        self.chosen: dict[ResourceId, dict[str, Value]] = {}
+        """What each I/O node is to have."""
         self._expected: set[ResourceId] = set()
         self._round: _Round | None = None
         self._floor: str | None = None  # the parameter whose values the interval's rewards are of
@@ -167,14 +169,15 @@ class Council:
         self._expected.add(resource)
         have = self._in_force()
         settings = {p.name: have.get(p.name, p.default) for p in self.parameters}
-        self.values[resource] = settings
+        self.has[resource], self.chosen[resource] = {}, settings
         return Tune(resource=resource, settings=settings)
 
     def left(self, resource: ResourceId, now: float) -> list[Tune]:
         """An I/O node is gone; the round may be over by that."""
         self._expected.discard(resource)
         self.last.pop(resource, None)
-        self.values.pop(resource, None)
+        self.has.pop(resource, None)
+        self.chosen.pop(resource, None)
         if self._round is not None:
             self._round.seen.pop(resource, None)
         return self.woke(now)
@@ -191,8 +194,8 @@ class Council:
             return []
         seen = self._judge(observation)
         self.last[resource] = seen
-        # What it has, whatever it was told: it may have been restarted, or could not be set.
-        self.values[resource] |= {
+        # Whatever it was told: it may have been restarted, or could not be set.
+        self.has[resource] = {
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
         if self._round is None:
@@ -272,8 +275,8 @@ class Council:
                     )
         self.explored += self._exploring
         self.guarded += not may_explore
-        changed = {r: s for r, s in chosen.items() if s != self.values.get(r)}
-        self.values |= changed
+        self.chosen = chosen
+        changed = {r: s for r, s in chosen.items() if s != self.has.get(r)}
         return [Tune(resource=r, settings=s) for r, s in sorted(changed.items())]
 
     def _for_all(
@@ -311,7 +314,7 @@ class Council:
         *,
         explores: bool,
     ) -> Value:
-        has = self.values.get(resource, {}).get(parameter.name, parameter.default)
+        has = self.chosen.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
         tuner = self.experience.tuners[parameter.name]
@@ -327,7 +330,7 @@ class Council:
         return {
             p.name: _most_common(have)
             for p in self.parameters
-            if (have := [v[p.name] for v in self.values.values() if p.name in v])
+            if (have := [v[p.name] for v in self.chosen.values() if p.name in v])
         }
 
 
