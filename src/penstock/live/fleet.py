@@ -135,7 +135,7 @@ class Fleet:
                 told[number] = error
         return told
 
-    async def _link(self, io_node: IoNode) -> None:
+    async def link(self, io_node: IoNode) -> None:
         """Keep a connection to an I/O node of this host; without one it is asked all the same."""
         assert io_node.node is not None
         try:
@@ -244,7 +244,7 @@ class Fleet:
         await self._configure(number)
         io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
         log.info("I/O node %d serves, process %d", number, process.pid)
-        await self._link(io_node)
+        await self.link(io_node)
         self._up(io_node.node)
 
     async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
