@@ -10,11 +10,13 @@ the last announcement that arrived, as the process of the I/O nodes sees it. The
 import argparse
 import asyncio
 import multiprocessing
+import resource
+import select
+import socket
 import statistics
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -55,62 +57,64 @@ class Nodes:
     """All I/O nodes: what they report, and when they were told what."""
 
     def __init__(self, state: State, count: int) -> None:
-        self.state, self.count = state, count
         self.window = [1e-3] * count
         self.reported = 0.0
         self.told: list[float] = []
         self.latencies: list[float] = []
+        self._poll = select.epoll()
+        self._sockets: dict[int, tuple[int, socket.socket]] = {}
+        self._listeners = [socket.socket(socket.AF_UNIX) for _ in range(count)]
+        for k, listener in enumerate(self._listeners):
+            listener.bind(str(state.control(k)))
+            listener.listen()
 
-    async def serve(self, ready: Connection) -> None:
-        for k in range(self.count):
-            await asyncio.start_unix_server(
-                lambda reader, writer, k=k: self.converse(k, reader, writer),  # type: ignore[misc]
-                self.state.control(k),
-            )
-        ready.send(True)
-        while not ready.poll():
-            await asyncio.sleep(0.05)
-        ready.recv()
+    def serve(self, controller: Connection) -> None:
+        """Answer until the controller's half says that it is over."""
+        controller.send(True)
+        for k, listener in enumerate(self._listeners):
+            connection, _ = listener.accept()
+            self._sockets[connection.fileno()] = (k, connection)
+            self._poll.register(connection, select.EPOLLIN)
+        while not controller.poll():
+            for descriptor, _ in self._poll.poll(0.05):
+                k, connection = self._sockets[descriptor]
+                for text in connection.recv(1 << 16).splitlines():
+                    self.heard(k, connection, text)
         self.over()
-        ready.send(self.latencies)
+        controller.send(self.latencies)
 
-    async def converse(
-        self, k: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        kind = wire.Observe | wire.Settings
-        with suppress(ConnectionError):
-            while text := await reader.readline():
-                message = msgspec.json.decode(text, type=kind)
-                if isinstance(message, wire.Observe):
-                    self.report(k, writer)
-                else:
-                    assert message.window is not None
-                    self.window[k] = message.window
-                    self.told.append(time.monotonic())
-                    writer.write(line(wire.Done()))
+    def heard(self, k: int, connection: socket.socket, text: bytes) -> None:
+        now = time.monotonic()
+        if b"Observe" in text:
+            if self.told:
+                self.over()
+            connection.sendall(line(self.report(k)))
+            self.reported = time.monotonic()
+        else:
+            self.told.append(now)
+            told = msgspec.json.decode(text, type=wire.Settings)
+            assert told.window is not None
+            self.window[k] = told.window
+            connection.sendall(line(wire.Done()))
 
-    def report(self, k: int, writer: asyncio.StreamWriter) -> None:
-        if self.told:
-            self.over()
-        # The smaller the window the better, and no two alike.
+    def report(self, k: int) -> wire.Observed:
+        # The smaller the window the better, and no two I/O nodes alike.
         moved = int(SEEN.write_bytes * (1 - 50 * self.window[k]) * (1 + k / 10_000))
-        answer = wire.Observed(
+        return wire.Observed(
             node=k,
             observation=replace(SEEN, write_bytes=moved),
             settings={"window": self.window[k], "scheduler": "twins"},
         )
-        writer.write(line(answer))
-        self.reported = time.monotonic()
 
     def over(self) -> None:
         """An interval in which all were told has one latency."""
-        if len(self.told) == self.count:
+        if len(self.told) == len(self.window):
             self.latencies.append(max(self.told) - self.reported)
         self.told.clear()
 
 
-def be_nodes(folder: str, count: int, ready: Connection) -> None:
-    asyncio.run(Nodes(State(Path(folder)), count).serve(ready))
+def be_nodes(folder: str, count: int, controller: Connection) -> None:
+    Nodes(State(Path(folder)), count).serve(controller)
 
 
 async def tune(state: State, count: int, seconds: float) -> None:
@@ -177,6 +181,8 @@ def detected(rounds: int = 2000) -> bool:
 
 
 def main() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--io-nodes", type=int, nargs="+", default=[48, 240, 768])
     parser.add_argument("--seconds", type=float, default=20.0)

@@ -77,16 +77,14 @@ class Told:
     def __init__(self, pattern: str = "shared-strided") -> None:
         self.pattern = pattern
 
-    def detect(self, _: Observation) -> tuple[str, float]:
-        return self.pattern, 1.0
-
-    def context(self, seen: Observation) -> Context | None:
+    def situation(self, seen: Observation) -> tuple[Context | None, float]:
         if doubt(seen):
-            return None
+            return None, 0.0
         size = seen.asked // seen.requests
-        return Context(
+        context = Context(
             operation=operation(seen), pattern=self.pattern, size=size, load=seen.clients
         )
+        return context, 1.0
 
 
 class World:

@@ -34,12 +34,8 @@ SETTLED, ABSURD = 8, 20.0
 class Detector(Protocol):
     """Tells access patterns: a penstock.learn.detection.Model, or another."""
 
-    def detect(self, seen: Observation) -> tuple[str, float]:
-        """Return the pattern, or "unknown", and how sure that is."""
-        ...
-
-    def context(self, seen: Observation) -> Context | None:
-        """Return the situation of an I/O node; None: it cannot be told."""
+    def situation(self, seen: Observation) -> tuple[Context | None, float]:
+        """Return the context of an I/O node and how sure its pattern is; None: not to be told."""
         ...
 
 
@@ -220,12 +216,12 @@ class Council:
         return self._choose(contexts) if contexts else []
 
     def _judge(self, observation: Observation) -> Seen:
-        context = self.detector.context(observation)
+        context, confidence = self.detector.situation(observation)
         if context is None or observation.busy < IDLEST * observation.seconds:
             return Seen(pattern="unknown", confidence=0.0, context=None, rate=0.0)
         return Seen(
             pattern=context.pattern,
-            confidence=self.detector.detect(observation)[1],
+            confidence=confidence,
             context=context,
             rate=observation.moved / observation.busy,
         )

@@ -87,7 +87,7 @@ ABSURD = {
 @pytest.mark.parametrize("name", ABSURD)
 def test_what_cannot_be_is_unknown(name: str) -> None:
     assert model.shipped().detect(ABSURD[name]) == (UNKNOWN, 0.0)
-    assert model.shipped().context(ABSURD[name]) is None
+    assert model.shipped().situation(ABSURD[name]) == (None, 0.0)
 
 
 def test_a_model_that_is_not_sure_says_nothing() -> None:
@@ -108,7 +108,7 @@ def test_the_operation_is_that_of_nearly_all_requests(
 
 
 def test_the_context_is_that_of_tuners() -> None:
-    context = model.shipped().context(seen("shared-strided", ranks=12, size=100 * KIB))
+    context, _ = model.shipped().situation(seen("shared-strided", ranks=12, size=100 * KIB))
     assert context is not None
     assert (context.operation, context.pattern) == ("write", "shared-strided")
     assert (context.size, context.load) == (64 * KIB, 8), "powers of two at or below"

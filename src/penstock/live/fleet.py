@@ -12,13 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
-from penstock.live.link import Link
+from penstock.live.link import Lines, Link
 from penstock.live.state import State, is_stopped, sign
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
@@ -79,7 +80,6 @@ class Fleet:
         self._environment = environment
         self._up, self._down = up, down
         self._keepers: list[asyncio.Task[None]] = []
-        self._listeners: set[asyncio.Task[None]] = set()
         self._ending = False
 
     async def start(self) -> None:
@@ -109,53 +109,73 @@ class Fleet:
         return told
 
     async def ask_each(
-        self, messages: Mapping[int, wire.Message], answer: Any, within: float = ANSWERS_WITHIN
-    ) -> dict[int, Any]:
-        """Return I/O nodes' answers, or the OSErrors of those that do not answer in time."""
-        told: dict[int, Any] = {}
-        sent: dict[int, asyncio.Future[bytes]] = {}
-        # All are on their way before the first answer is waited for.
+        self,
+        messages: Mapping[int, wire.Message],
+        answer: Any,
+        heard: Callable[[int, Any], None],
+        within: float = ANSWERS_WITHIN,
+    ) -> None:
+        """Ask several at once; `heard` is called with each answer, or OSError, as it comes."""
+        waiting: set[asyncio.Future[bytes]] = set()
+        lines: dict[wire.Message, bytes] = {}
+        # All are on their way before the first answer is heard.
         for number, message in messages.items():
             link = self.io_nodes[number].link
             try:
                 if link is None:
                     raise ConnectionError(f"I/O node {number} is not connected")
-                sent[number] = link.send(message)
+                if message not in lines:
+                    lines[message] = channel.line(message)
+                text = link.send(lines[message])
             except OSError as error:
-                told[number] = error
-        if sent:
-            await asyncio.wait(sent.values(), timeout=within)
-        for number, text in sent.items():
-            try:
-                if not text.done():
-                    raise TimeoutError(f"no answer came within {within:g} s")
-                told[number] = channel.parse(text.result(), wire.Failed | answer)
-                self.io_nodes[number].answered = time.monotonic()
-            except OSError as error:
-                told[number] = error
-        return told
+                heard(number, error)
+                continue
+            text.add_done_callback(partial(self._answered, number, answer, heard))
+            waiting.add(text)
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=within)
+            for text in late:
+                text.cancel()
+
+    def _answered(
+        self,
+        number: int,
+        answer: Any,
+        heard: Callable[[int, Any], None],
+        text: "asyncio.Future[bytes]",
+    ) -> None:
+        if text.cancelled():
+            heard(number, TimeoutError("no answer came in time"))
+            return
+        try:
+            told = channel.parse(text.result(), wire.Failed | answer)
+        except OSError as error:
+            heard(number, error)
+            return
+        self.io_nodes[number].answered = time.monotonic()
+        heard(number, told)
 
     async def link(self, io_node: IoNode) -> None:
         """Keep a connection to an I/O node of this host; without one it is asked all the same."""
         assert io_node.node is not None
-        try:
-            reader, writer = await asyncio.open_unix_connection(
-                self.state.control(io_node.number), limit=channel.LONGEST_LINE
-            )
-        except OSError as error:
-            log.warning("I/O node %d: %s", io_node.number, error)
-            return
-        io_node.link = link = Link(io_node.node, writer)
-        listening = asyncio.create_task(_listen(reader, link))
-        self._listeners.add(listening)
+        node, loop = io_node.node, asyncio.get_running_loop()
 
-        def over(task: asyncio.Task[None]) -> None:
-            self._listeners.discard(task)
+        def heard(text: bytes) -> None:
+            link.heard(text)
+
+        def over() -> None:
             link.over()
             if io_node.link is link:
                 io_node.link = None
 
-        listening.add_done_callback(over)
+        try:
+            transport, _ = await loop.create_unix_connection(
+                lambda: Lines(heard, over), str(self.state.control(io_node.number))
+            )
+        except OSError as error:
+            log.warning("I/O node %d: %s", io_node.number, error)
+            return
+        io_node.link = link = Link(node, transport)
 
     def join(self, link: Link) -> None:
         """Let an I/O node of another host in; InputError: its number is not free."""
@@ -211,8 +231,9 @@ class Fleet:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)
         await asyncio.gather(*map(self._drain, self._own()))
-        for listener in self._listeners:
-            listener.cancel()
+        for io_node in self._own():
+            if io_node.link is not None:
+                io_node.link.over()
 
     async def _start(self, io_node: IoNode) -> None:
         number, identity = io_node.number, secrets.randbits(63) | 1
@@ -324,12 +345,6 @@ class Fleet:
                 return channel.parse(text, wire.Failed | kind)
             finally:
                 writer.close()
-
-
-async def _listen(reader: asyncio.StreamReader, link: Link) -> None:
-    with suppress(OSError, ValueError):
-        while text := await reader.readline():
-            link.heard(text)
 
 
 def _locked(state: State, number: int) -> int:

@@ -8,6 +8,7 @@ access patterns is read again when its file changes.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ from penstock.live.fleet import Fleet
 from penstock.model import Tune, Value
 
 FORMAT = 1
+AT_A_TIME = 64
+"""I/O nodes that are asked together."""
 SAVED_EVERY = 10.0
 """Seconds between two checkpoints of what was learnt."""
 
@@ -211,41 +214,46 @@ class Tuning:
         """Ask all, and let those that do not answer in time be."""
         deadline = self.councils[0].deadline
         serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
-        asked = dict.fromkeys(serving, wire.Observe())
-        answers = await self._fleet.ask_each(asked, wire.Observed, deadline)
-        now = time.monotonic()
-        for number, told in answers.items():
-            if isinstance(told, wire.Observed):
-                council = self._of(number)
-                self._set(council.observed(now, number, told.observation, told.settings))
+        until = time.monotonic() + deadline
+        # Some at a time: else the last report would wait until all others have been looked at.
+        for k in range(0, len(serving), AT_A_TIME):
+            asked = dict.fromkeys(serving[k : k + AT_A_TIME], wire.Observe())
+            within = max(until - time.monotonic(), 0.001)
+            await self._fleet.ask_each(asked, wire.Observed, self._heard, within)
         for council in self.councils:
-            self._set(council.woke(now + deadline))
+            self._set(council.woke(math.inf))
+
+    def _heard(self, number: int, told: Any) -> None:
+        if isinstance(told, wire.Observed):
+            council = self._of(number)
+            now = time.monotonic()
+            self._set(council.observed(now, number, told.observation, told.settings))
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
             self._send(tunes)
 
     def _send(self, tunes: Iterable[Tune]) -> None:
-        messages = {
-            tune.resource: msgspec.convert(dict(tune.settings), wire.Settings) for tune in tunes
-        }
+        messages = {tune.resource: wire.Settings(**tune.settings) for tune in tunes}  # type: ignore[arg-type]
         if messages:
             task = asyncio.get_running_loop().create_task(self._set_all(messages))
             self._setting.add(task)
             task.add_done_callback(self._setting.discard)
 
     async def _set_all(self, messages: Mapping[int, wire.Message]) -> None:
-        answers = await self._fleet.ask_each(messages, wire.Done)
-        for number, told in answers.items():
-            if not isinstance(told, wire.Done):
-                why = told.error if isinstance(told, wire.Failed) else reason(told)
-                log.warning("I/O node %d is not tuned: %s", number, why)
+        await self._fleet.ask_each(messages, wire.Done, _was_set)
 
     def _put_back(self) -> None:
         """Nothing is enforced any more: I/O nodes have again what the site gave them."""
         defaults = {p.name: p.default for p in self.parameters}
         serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
         self._send(Tune(resource=number, settings=defaults) for number in serving)
+
+
+def _was_set(number: int, told: Any) -> None:
+    if not isinstance(told, wire.Done):
+        why = told.error if isinstance(told, wire.Failed) else reason(told)
+        log.warning("I/O node %d is not tuned: %s", number, why)
 
 
 def _given(settings: wire.Settings) -> dict[str, Value]:

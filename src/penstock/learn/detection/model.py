@@ -171,16 +171,21 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return Detected(UNKNOWN, confidence)
         return Detected(self.classes[list(shares).index(confidence)], confidence)
 
-    def context(self, seen: Observation) -> Context | None:
-        """Return an I/O node's situation, for tuners; None: there was no traffic to speak of."""
-        if seen.requests < self.least_requests or doubt(seen):
-            return None
-        return Context(
+    def situation(self, seen: Observation) -> tuple[Context | None, float]:
+        """Return an I/O node's context, for tuners, and how sure its pattern is.
+
+        None: there was no traffic to speak of.
+        """
+        pattern, confidence = self.detect(seen)
+        if pattern == UNKNOWN and (seen.requests < self.least_requests or doubt(seen)):
+            return None, 0.0
+        context = Context(
             operation=operation(seen),
-            pattern=self.detect(seen).pattern,
+            pattern=pattern,
             size=_power_of_two(seen.asked // seen.requests),
             load=_power_of_two(seen.clients),
         )
+        return context, confidence
 
     def check(self) -> None:
         """Raise InputError unless it can be evaluated."""
