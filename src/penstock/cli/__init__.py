@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "mode": ("penstock.cli.mode:mode", "Show or change whether jobs wait for turns."),
     "remap": ("penstock.cli.remap:remap", "Give a running job other I/O nodes."),
     "down": ("penstock.cli.down:down", "Take down what 'up' brought up."),
+    "standby": ("penstock.cli.standby:standby", "Start another controller when one dies."),
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "patterns": ("penstock.cli.patterns:patterns", "Learn and judge how access patterns are told."),
     "tuner": ("penstock.cli.tuner:tuner", "What was learnt about I/O nodes' parameters."),

@@ -127,6 +127,7 @@ class Controller:
         if self.tuning is not None:
             await self.tuning.save()
         self.governor.govern(wire.Govern(mode="off"))
+        self.state.deployment.unlink(missing_ok=True)
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
             self._push(job, wire.Mapped(nodes=[]))

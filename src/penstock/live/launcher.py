@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.errors import InputError
+from penstock.files import reason, replacing
 from penstock.live import channel, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
@@ -20,6 +22,10 @@ from penstock.live.state import GRACE, State, end, gone, holder, holding, is_sto
 CLEANS_WITHIN = 10.0
 """Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
 STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
+LOOKS_EVERY = 0.2
+"""Seconds between two looks whether the controller lives."""
+TAKEOVERS, TAKEOVERS_WITHIN = 5, 60.0
+"""A controller that dies more often than this, in so many seconds, is given up."""
 TOLD_AFTER = 2.0
 """Seconds of silence after which people wonder."""
 
@@ -37,7 +43,12 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
     state.create()
     try:
         with holding(state.lock) as lock:
-            return _up(laid_out(deployment), state, lock)
+            laid = laid_out(deployment)
+            controller = _up(laid, state, lock)
+            if not deployment.attached:
+                with replacing(state.deployment) as unfinished:
+                    unfinished.write_bytes(msgspec.json.encode(laid))
+            return controller
     except BlockingIOError:
         raise InputError(
             f"already up in {state.folder}; 'penstock down' ends what is there"
@@ -72,6 +83,45 @@ def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[by
         return controller
     controller.wait()
     return None
+
+
+def stand_by(state: State, tell: Callable[[str], object] = lambda _: None) -> None:
+    """Return when the deployment is taken down; whenever its controller dies, start another.
+
+    InputError: nothing is up. LaunchError: controllers die too often, or do not come up.
+    """
+    if _wanted(state) is None:
+        raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
+    tell(f"standing by {state.folder}")
+    died: deque[float] = deque(maxlen=TAKEOVERS)
+    while (deployment := _wanted(state)) is not None:
+        if not state.is_up():
+            now = time.monotonic()
+            if len(died) == TAKEOVERS and now - died[0] < TAKEOVERS_WITHIN:
+                raise LaunchError(f"the controller died {TAKEOVERS} times; {_log(state)}")
+            died.append(now)
+            if _took_over(deployment, state):
+                tell("the controller died; another one serves")
+        time.sleep(LOOKS_EVERY)
+
+
+def _took_over(deployment: Deployment, state: State) -> bool:
+    # Somebody may be faster, or may just take it down.
+    with suppress(BlockingIOError), holding(state.lock) as lock:
+        if state.deployment.exists():
+            _up(deployment, state, lock)
+            return True
+    return False
+
+
+def _wanted(state: State) -> Deployment | None:
+    """Return what is to be up, and has not been taken down."""
+    try:
+        return msgspec.json.decode(state.deployment.read_bytes(), type=Deployment)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(f"{state.deployment}: {reason(error)}; 'penstock up' anew") from error
 
 
 def _await_ready(state: State, descriptor: int, seconds: float) -> None:
@@ -115,6 +165,7 @@ def down(state: State, tell: Callable[[str], object] = lambda _: None) -> bool:
     """
     if not state.exists():
         return False
+    state.deployment.unlink(missing_ok=True)
     pid = holder(state.lock)
     if pid is None:
         return bool(_clean(state))

@@ -40,6 +40,7 @@ class State:
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
+        self.deployment = self.folder / "deployment.json"  # of what is to be up
         self.tuning = self.folder / "tuning"  # what tuners have learnt
         self.last_words = self.folder / "last-words"  # of jobs that ended while nobody heard
         self.http = self.folder / "http"  # the URL of the API, while it is served
