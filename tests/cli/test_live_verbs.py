@@ -63,7 +63,11 @@ def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["up", "run", "status", "top", "explain", "mode", "remap", "down", "explore"]
+    "verb",
+    [
+        *("up", "run", "status", "top", "explain", "mode", "remap", "down", "explore"),
+        *("standby", "tuner"),
+    ],
 )
 def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     out = penstock(verb, "--help").out
