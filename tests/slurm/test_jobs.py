@@ -42,14 +42,14 @@ def test_all_nodes_of_a_job_are_one_job(slurm: Cluster, site: Site) -> None:
 def test_what_a_task_had_preloaded_stays(slurm: Cluster, site: Site) -> None:
     told = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"LD_PRELOAD": "libm.so.6"}).stdout
     first, *others = told.strip().split(":")
-    assert first.endswith("libpenstock_client.so")
+    assert "libpenstock_client" in first
     assert others == ["libm.so.6"]
 
 
 def test_a_step_inside_a_job_preloads_once(slurm: Cluster, site: Site) -> None:
     path = site.root / "preloads"
     site.await_end(slurm, slurm.sbatch(f"srun sh -c 'echo $LD_PRELOAD' >{path}"))
-    assert path.read_text().count("libpenstock_client.so") == 1
+    assert path.read_text().count("libpenstock_client") == 1
 
 
 def test_a_task_that_says_no_is_not_managed(slurm: Cluster, site: Site) -> None:

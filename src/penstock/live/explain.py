@@ -38,6 +38,7 @@ AFTER_FAIL_OPENS = {
     "lapses": "Look at the controller's log: jobs went on without its word.",
     "policy_failed": "Look at the controller's log: it says how the policy failed. Repair it.",
     "overdue": _LONGER,
+    "interrupted": "Nothing is wrong: a process that somebody interrupts does not wait on.",
     "gave_up": "Look at 'penstock run': its calls waited for longer than it should have let them.",
 }
 MUCH = 0.2

@@ -26,7 +26,6 @@ from penstock.live.places import take_all_descriptors
 from penstock.live.registration import Registration
 from penstock.live.site_key import RemoteController
 from penstock.live.users import name_of
-from penstock.model import Observation
 
 Control = wire.Settings | wire.Weigh | wire.Measure | wire.Observe | wire.Drain | wire.Stop
 LONGEST_MESSAGE = 1 << 20
@@ -260,7 +259,7 @@ class _Process:
             case wire.Observe():
                 return wire.Observed(
                     node=self._told.id,
-                    observation=Observation(**self._node.observe()),
+                    observation=self._node.observe(),
                     settings=self._node.settings(),
                 )
             case wire.Drain() | wire.Stop():

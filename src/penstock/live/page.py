@@ -15,8 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import numpy as np
-
 from penstock.errors import InputError
 from penstock.live.wire import Node
 
@@ -101,7 +99,8 @@ class Counters:
 _NAMES = tuple(field.name for field in fields(Counters))
 _COLUMN = {name: k for k, name in enumerate(_NAMES)}
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
-_MOVED = [_COLUMN[name] for name in ("read_bytes", "write_bytes", "left_bytes")]
+_MOVED = ("read_bytes", "write_bytes", "left_bytes")
+_STRIDE = SLOT_BYTES // 8
 
 
 class Pages:
@@ -129,7 +128,6 @@ class Pages:
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
         self._counted = memoryview(self._counters).cast("B").cast("Q")
-        self._slots = np.frombuffer(self._counters, "<u8", offset=_FIRST_SLOT).reshape(SLOTS, -1)
         self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
         self._words[_NEVER_WAITS // 8] = never_waits
         self._words[_PATIENCE // 8] = round(patience * 1e9)
@@ -168,7 +166,6 @@ class Pages:
         self._words.release()
         self._halves.release()
         self._counted.release()
-        del self._slots  # a mapping that somebody looks at cannot be closed
         self._control.close()
         self._counters.close()
         os.close(self.control_fd)
@@ -237,8 +234,13 @@ class Pages:
         """Return how many phases the job's processes said themselves: begun, and ended."""
         return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
 
-    def _taken(self) -> "np.ndarray[tuple[int, int], np.dtype[np.uint64]]":
-        return self._slots[: min(self._counted[_TAKEN // 8], SLOTS)]
+    def _taken(self) -> int:
+        return min(self._counted[_TAKEN // 8], SLOTS)
+
+    def _column(self, name: str) -> list[int]:
+        """Return one counter of every slot that a thread has, or had."""
+        first = _FIRST_SLOT // 8 + _COLUMN[name]
+        return self._counted[first : first + self._taken() * _STRIDE : _STRIDE].tolist()
 
     @property
     def announced(self) -> int:
@@ -247,36 +249,38 @@ class Pages:
 
     def threads(self) -> Iterator[Counters]:
         """Yield the counters of every slot that a thread has, or had."""
-        for values in self._taken()[:, : len(_NAMES)].tolist():
+        for k in range(self._taken()):
+            first = _FIRST_SLOT // 8 + k * _STRIDE
+            values = self._counted[first : first + len(_NAMES)].tolist()
             if values[0]:  # its process id; a slot may be taken and not yet signed
                 yield Counters(**dict(zip(_NAMES, values, strict=True)))
 
     def totals(self) -> dict[str, int]:
         """Return the counters that add up, summed over threads."""
-        sums = self._taken().sum(axis=0, dtype=np.uint64).tolist()
-        return {name: sums[_COLUMN[name]] for name in _SUMMED}
+        return {name: self.total(name) for name in _SUMMED}
 
     def total(self, name: str) -> int:
         """Return one counter, summed over threads."""
-        return int(self._taken()[:, _COLUMN[name]].sum(dtype=np.uint64))
+        return sum(self._column(name))
 
     def moved(self) -> int:
         """Return the bytes that the job has moved."""
-        return int(self._taken()[:, _MOVED].sum(dtype=np.uint64))
+        return sum(map(self.total, _MOVED))
 
     def last_call(self) -> int:
         """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
-        return int(self._taken()[:, _COLUMN["last_call"]].max(initial=0))
+        return max(self._column("last_call"), default=0)
 
     def processes(self) -> set[int]:
         """Return the ids of processes that called, those that have ended included."""
-        return set(self._taken()[:, _COLUMN["pid"]].tolist()) - {0}
+        return set(self._column("pid")) - {0}
 
     def calling(self) -> dict[int, bool]:
         """Return the processes amid data calls, by id, and whether they wait at the gate."""
-        slots = self._taken()
-        waiting = slots[:, _COLUMN["waiting"]] != 0
-        amid = waiting | (slots[:, _COLUMN["in_flight"]] != 0)
-        pids = slots[:, _COLUMN["pid"]]
-        waiters = set(pids[waiting].tolist())
-        return {pid: pid in waiters for pid in set(pids[amid].tolist())}
+        # Slots may be taken meanwhile.
+        slots = zip(*map(self._column, ("pid", "waiting", "in_flight")), strict=False)
+        amid: dict[int, bool] = {}
+        for pid, waiting, in_flight in slots:
+            if waiting or in_flight:
+                amid[pid] = amid.get(pid, False) or waiting != 0
+        return amid

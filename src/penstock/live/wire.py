@@ -12,8 +12,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from penstock.model import Observation
-
 PROTOCOL = 2
 """Rises with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
@@ -97,10 +95,12 @@ class Observe(Message, frozen=True, kw_only=True):
 
 
 class Observed(Message, frozen=True, kw_only=True):
-    """What an I/O node saw, and how it serves; its numbers are those of model.Observation."""
+    """What an I/O node saw, and how it serves."""
 
     node: int  # its id, as in the shared page's map
-    observation: Observation
+    observation: dict[
+        str, int | float
+    ]  # fields of model.Observation, which is not for all to import
     settings: dict[str, int | float | str]  # in force: scheduler, window, aggregation, depth, ...
 
 
