@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -102,7 +102,7 @@ class Nodes:
         moved = int(SEEN.write_bytes * (1 - 50 * self.window[k]) * (1 + k / 10_000))
         return wire.Observed(
             node=k,
-            observation=replace(SEEN, write_bytes=moved),
+            observation=asdict(replace(SEEN, write_bytes=moved)),
             settings={"window": self.window[k], "scheduler": "twins"},
         )
 

@@ -13,7 +13,7 @@ from penstock.model import Observation
 def observed(node: RealNode) -> Observation:
     answer = node.ask(wire.Observe())
     assert isinstance(answer, wire.Observed), answer
-    return Observation(**answer.observation)  # type: ignore[arg-type]
+    return answer.seen()
 
 
 def test_sizes_distances_and_operations_are_those_of_the_requests(

@@ -148,7 +148,7 @@ class Watch:
                 ]
                 while not self._over.wait(self._interval):
                     for seen, node in zip(self._seen, nodes, strict=True):
-                        seen.append(node.ask(wire.Observe(), wire.Observed).observation)
+                        seen.append(node.ask(wire.Observe(), wire.Observed).seen())
         except Exception as error:
             self._failed = error
 

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,9 +226,9 @@ class Tuning:
 
     def _heard(self, number: int, told: Any) -> None:
         if isinstance(told, wire.Observed):
-            council = self._of(number)
-            now = time.monotonic()
-            self._set(council.observed(now, number, told.observation, told.settings))
+            council, now = self._of(number), time.monotonic()
+            with suppress(ConnectionError):  # it counts as one that did not report
+                self._set(council.observed(now, number, told.seen(), told.settings))
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():

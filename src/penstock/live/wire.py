@@ -7,10 +7,13 @@ What the data travels in is another thing: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+if TYPE_CHECKING:
+    from penstock.model import Observation
 
 PROTOCOL = 2
 """Rises with every message that an older reader would not understand."""
@@ -102,6 +105,15 @@ class Observed(Message, frozen=True, kw_only=True):
         str, int | float
     ]  # fields of model.Observation, which is not for all to import
     settings: dict[str, int | float | str]  # in force: scheduler, window, aggregation, depth, ...
+
+    def seen(self) -> "Observation":
+        """Return the observation; ConnectionError: it is none."""
+        from penstock.model import Observation  # noqa: PLC0415 - NumPy comes with it
+
+        try:
+            return msgspec.convert(self.observation, Observation)
+        except msgspec.ValidationError as error:
+            raise ConnectionError(f"what came is no observation: {error}") from error
 
 
 class Drain(Message, frozen=True, kw_only=True):
