@@ -28,8 +28,10 @@ def test_what_is_shown_is_a_file_that_means_the_same(
     expected = config.load(None, given).config
     # The file also says which options are at their defaults.
     assert vars(again.allocation.allocator()) == vars(expected.allocation.allocator())
+    assert vars(again.tuning.tuner()) == vars(expected.tuning.tuner())
     allocation = msgspec.structs.replace(again.allocation, options={})
-    assert msgspec.structs.replace(again, allocation=allocation) == expected
+    tuning = msgspec.structs.replace(again.tuning, options={})
+    assert msgspec.structs.replace(again, allocation=allocation, tuning=tuning) == expected
     assert again.site.name == name
     assert "nodes = 96  # environment PENSTOCK_SITE__NODES" in shown.out
     assert "resources = 1  # default" in shown.out
