@@ -175,7 +175,7 @@ class Member:
     def _lend(self, now: float, phase: Asked) -> None:
         """Offer the turn of a phase that the job said and does not use; ask again when it calls."""
         if phase.lent:
-            if any(self._watched.calling()):
+            if self._watched.waits():
                 phase.ask_again(now)
                 self._tell(wire.PhaseBegan(phase=phase.number))
             return
@@ -269,7 +269,7 @@ class Member:
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
-                        if message.open and not self._watched.calling():
+                        if message.open and not self._watched.calls():
                             self._tell(wire.Idle(phase=number))
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,6 +68,15 @@ def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> No
     _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
 
 
+class Thread(NamedTuple):
+    """Who has a slot, or had it last; where `namespace` or `id` is 0, that is not known."""
+
+    pid: int
+    namespace: int = 0
+    """The inode of its namespace of process ids; `pid` and `id` mean something there alone."""
+    id: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What a thread of a job, and those that had its slot before, did under the managed roots.
@@ -100,6 +110,7 @@ class Counters:
 
 _NAMES = tuple(field.name for field in fields(Counters))
 _COLUMN = {name: k for k, name in enumerate(_NAMES)}
+_OWNER = len(_NAMES)
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 _MOVED = [_COLUMN[name] for name in ("read_bytes", "write_bytes", "left_bytes")]
 
@@ -268,15 +279,18 @@ class Pages:
         """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
         return int(self._taken()[:, _COLUMN["last_call"]].max(initial=0))
 
-    def processes(self) -> set[int]:
-        """Return the ids of processes that called, those that have ended included."""
-        return set(self._taken()[:, _COLUMN["pid"]].tolist()) - {0}
+    def processes(self) -> set[Thread]:
+        """Return the processes that called, those that have ended included."""
+        return {thread._replace(id=0) for thread in self._owners(self._taken()) if thread.pid}
 
-    def calling(self) -> dict[int, bool]:
-        """Return the processes amid data calls, by id, and whether they wait at the gate."""
+    def calling(self) -> list[tuple[Thread, bool]]:
+        """Return who is amid a data call unless it died there; and whether it waits at the gate."""
         slots = self._taken()
         waiting = slots[:, _COLUMN["waiting"]] != 0
         amid = waiting | (slots[:, _COLUMN["in_flight"]] != 0)
-        pids = slots[:, _COLUMN["pid"]]
-        waiters = set(pids[waiting].tolist())
-        return {pid: pid in waiters for pid in set(pids[amid].tolist())}
+        return list(zip(self._owners(slots[amid]), waiting[amid].tolist(), strict=True))
+
+    @staticmethod
+    def _owners(slots: "np.ndarray[tuple[int, int], np.dtype[np.uint64]]") -> Iterator[Thread]:
+        for pid, owner in slots[:, [_COLUMN["pid"], _OWNER]].tolist():
+            yield Thread(pid, owner >> 32, owner & 0xFFFFFFFF)
