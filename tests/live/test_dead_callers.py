@@ -25,6 +25,8 @@ def when_asked(act):
     act()
 def sleep():
     os.execvp('sleep', ['sleep', '60'])
+def sleep_unwatched():
+    os.execve('/bin/sleep', ['sleep', '60'], {})
 def end_this_thread():
     ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
 def beside(*does):
@@ -61,8 +63,8 @@ def command(process: Process) -> str:
 
 @pytest.mark.parametrize(
     "program",
-    ["beside(write)\nwhen_asked(sleep)", "beside(when_asked, sleep)\nwrite()"],
-    ids=["of its first", "of another"],
+    ["beside(write)\nwhen_asked(sleep_unwatched)", "beside(when_asked, sleep)\nwrite()"],
+    ids=["by the first thread", "by another"],
 )
 def test_a_wait_ends_with_its_thread_when_exec_is_called(job: Closed, program: str) -> None:
     """The process lives on; where its first thread waited, even the thread's id does."""

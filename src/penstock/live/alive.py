@@ -28,8 +28,8 @@ def lives(thread: Thread) -> bool:
     tasks = Path(f"/proc/{thread.pid}/task")
     try:
         # A process lives for as long as any thread does, also when its first has ended.
-        ids = [str(thread.id)] if thread.id else os.listdir(tasks)
-        return any(_runs(tasks / id) for id in ids) or not tasks.is_dir()
+        which = [tasks / str(thread.id)] if thread.id else tasks.iterdir()
+        return any(map(_runs, which)) or not tasks.is_dir()
     except OSError:
         return True
 
@@ -45,6 +45,6 @@ def _runs(task: Path) -> bool:
 @cache
 def _namespace() -> int:
     try:
-        return os.stat("/proc/self/ns/pid").st_ino & 0xFFFFFFFF
+        return Path("/proc/self/ns/pid").stat().st_ino & 0xFFFFFFFF
     except OSError:
         return 0
