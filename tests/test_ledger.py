@@ -95,6 +95,21 @@ def test_a_phase_is_expected_to_be_as_long_as_those_before_it() -> None:
     assert desk.ledger.io_done(A) == 9.0
 
 
+def test_phases_without_any_io_spoil_no_mean() -> None:
+    """They were cut, proved small or lent their turn; neither the job's mean nor everybody's."""
+    a, b = Job(id="a", serial=0), Job(id="b", serial=1)
+    desk = Desk("exclusive-fcfs", a, b)
+    desk.begin(a, 1.0)
+    desk.end(a, 2.0, 0.0)
+    assert desk.ledger.expected_io("a") is None
+    desk.begin(a, 3.0)
+    desk.end(a, 7.0, 4.0)
+    desk.begin(a, 8.0)
+    desk.end(a, 9.0, 0.0)
+    assert desk.ledger.expected_io("a") == 4.0
+    assert desk.ledger.remaining(desk.begin(b, 10.0)) == 4.0
+
+
 def test_an_announced_length_wins_over_the_past() -> None:
     desk = Desk("exclusive-fcfs", A)
     desk.begin(A, 0.0)

@@ -195,6 +195,7 @@ __attribute__((constructor)) static void start(void) {
   if (agent != NULL && (disabled == NULL || strcmp(disabled, "1") != 0)) {
     attach(agent);
     if (penstock_active() != NULL) {
+      penstock_forget_calls_before_exec();
       pthread_atfork(fork_begins, fork_ended, forked);
       penstock_limited();
       penstock_learn_descriptors();

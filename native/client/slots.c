@@ -33,15 +33,19 @@ static bool is_gone(uint64_t owner, uint64_t me) {
   return syscall(SYS_tkill, (pid_t)(uint32_t)owner, 0) != 0 && errno == ESRCH;
 }
 
+// Its thread may have been killed amid a call.
+static void forget_call(penstock_slot* slot) {
+  atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+}
+
 // A slot whose thread ended, was killed, or went with its process. Its counts stay, and go on.
 static penstock_slot* abandoned(uint64_t from, uint64_t me) {
   for (uint64_t k = 0; me != 0 && k < SHARED; ++k) {
     penstock_slot* slot = &penstock_counted->slot[(from + k) % SHARED];
     uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_relaxed);
     if (!is_gone(owner, me) || !atomic_compare_exchange_strong(&slot->owner, &owner, me)) continue;
-    // It may have been killed amid a call.
-    atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
-    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+    forget_call(slot);
     return slot;
   }
   return &penstock_counted->slot[SHARED];
@@ -56,6 +60,17 @@ penstock_slot* penstock_claim(void) {
   atomic_store_explicit(&penstock_mine->pid, (uint64_t)syscall(SYS_getpid), memory_order_relaxed);
   errno = error;
   return penstock_mine;
+}
+
+void penstock_forget_calls_before_exec(void) {
+  const uint64_t pid = (uint64_t)syscall(SYS_getpid), names = this_thread() >> 32;
+  const uint64_t taken = atomic_load_explicit(&penstock_counted->taken, memory_order_relaxed);
+  for (uint64_t k = 0; k < taken && k < PENSTOCK_SLOTS; ++k) {
+    penstock_slot* slot = &penstock_counted->slot[k];
+    if (atomic_load_explicit(&slot->pid, memory_order_relaxed) != pid) continue;
+    const uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_relaxed);
+    if (owner == 0 || owner >> 32 == names) forget_call(slot);
+  }
 }
 
 void penstock_count_open(void) { penstock_add(&penstock_my_slot()->opens, 1); }

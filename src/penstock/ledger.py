@@ -86,8 +86,7 @@ class _Account:
     idle_since: float
     compute: float = 0.0
     io: float = 0.0
-    phases: int = 0
-    iterations: int = 0  # phases that moved something
+    phases: int = 0  # that took some time: others were too small, or cut, or lent their turn
     phase: _Phase | None = None
 
 
@@ -177,7 +176,7 @@ class Ledger:
     def _iterations_left(self, job: JobId, phases: float, period: float) -> float:
         """Return the phases to come, and what is left of this one; counted, a start takes none."""
         account = self._accounts.get(job)
-        done = 0 if account is None else account.iterations
+        done = 0 if account is None else account.phases
         left = max(phases - done, 0) * period
         if account is None:
             return left
@@ -231,11 +230,10 @@ class Ledger:
         if phase.parts:
             return
         account.io += phase.io
-        account.phases += 1
-        account.iterations += phase.io > 0
+        account.phases += phase.io > 0
         account.idle_since, account.phase = max(self.now - event.idle, account.started), None
         self._all_io += phase.io
-        self._all_phases += 1
+        self._all_phases += phase.io > 0
 
 
 def decide(manager: Manager, ledger: Ledger, event: Event) -> tuple[Event, list[Action]]:

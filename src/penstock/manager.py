@@ -173,7 +173,11 @@ class Manager:
     def _begin(self, event: PhaseBegan) -> Iterable[Action]:
         job = self.jobs[event.job]
         period = self._periods.get(event.job)
-        if period is not None and (w_iter := period.began(event.time)) is not None:
+        if (
+            period is not None
+            and (w_iter := period.resumed() if event.resumes else period.began(event.time))
+            is not None
+        ):
             job = self.jobs[event.job] = replace(job, w_iter=w_iter)
         request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
         group = self.sharing.group(job)

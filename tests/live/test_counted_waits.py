@@ -12,6 +12,7 @@ from live.taking_turns import LEASE, Deployed, deployed
 from live.test_teams import Heard
 
 from penstock.live import wire
+from penstock.live.member import COUNTED_EVERY
 from penstock.live.state import gone
 
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
@@ -170,6 +171,60 @@ def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
     heard.begin(b, 1)
     heard.governor.ended(b)
     assert sum(heard.governor.waits.counts) == 1
+
+
+@pytest.mark.parametrize("how", ["has its turn", "was let go", "lent its turn", "was silent"])
+def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
+    """For as long as its phase waited until its turn came, or it went on without."""
+    heard = Heard()
+    governor, a, b, c = heard.governor, heard.start("a"), heard.start("b"), heard.start("c")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    phase = governor.turns.standings["b"].phase
+    assert phase is not None
+    phase.since -= 10.0
+    if how == "was let go":
+        governor._heed(lambda: governor.turns.overdue(phase.began + 30, 30.0))
+        phase.waited -= 30.0
+    elif how == "was silent":
+        governor._heed(lambda: governor.turns.silent(phase.began, 0.0))
+    else:
+        heard.end(a, 1)
+        if how == "lent its turn":
+            heard.begin(c, 1)
+            governor.idle(b, wire.Idle(phase=1, lends=True))
+    counted = sum(governor.waits.counts)
+    before = governor.waits.seconds
+    governor.ended(b)
+    assert sum(governor.waits.counts) == counted + 1
+    assert governor.waits.seconds - before == pytest.approx(10.0, abs=1.0)
+
+
+def test_a_host_that_is_lost_last_of_its_job_has_waited() -> None:
+    heard = Heard()
+    a, b, b2 = heard.start("a"), heard.start("b", "mpi"), heard.start("b2", "mpi")
+    heard.begin(a, 1)
+    heard.begin(b2, 1)
+    phase = heard.governor.turns.standings["b"].phase
+    assert phase is not None
+    phase.since -= 10.0
+    heard.governor.ended(b2)
+    assert heard.governor.waits.seconds == pytest.approx(10.0, abs=1.0)
+    heard.governor.ended(b)
+    assert sum(heard.governor.waits.counts) == 1
+
+
+@pytest.mark.parametrize("lease", [0.5, 2.0, 10.0])
+def test_a_phase_whose_gate_may_still_be_closed_is_not_cut(lease: float) -> None:
+    """An agent heard a beat just before it fell silent, and spoke last up to a second before."""
+    heard = Heard(lease=lease)
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    spoke = heard.governor.turns.standings["b"].heard
+    gate_opens = spoke + COUNTED_EVERY + lease
+    assert heard.governor.turns.silent(gate_opens, heard.governor.silence) == []
+    assert heard.governor.turns.silent(gate_opens + 3.0, heard.governor.silence) != []
 
 
 @pytest.mark.parametrize("lie", [-1.0, 1e300])

@@ -113,7 +113,7 @@ def test_a_child_holds_what_it_shares(job: Closed, kind: str, waits: int) -> Non
     fork = "child = os.fork()\nif child: sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))"
     process = job.python("\n".join([OPEN, LOCKS[kind], fork, WRITE]))
     if waits:
-        until(lambda: any(job.pages.calling().values()), "the child does not wait")
+        until(job.waiting, "the child does not wait")
         job.pages.open_gate()
     assert process.wait(WAIT) == 0
     assert (job.pages.total("waits"), job.pages.total("locked")) == (waits, 1 - waits)
@@ -180,7 +180,7 @@ def waits_on_while_it_ticks(job: Closed, pid: int, ticks: int) -> None:
     while seen < 5:
         assert select.select([ticks], [], [], WAIT)[0], "the handler does not run"
         seen += len(os.read(ticks, 1))
-    assert job.pages.calling() == {pid: True}
+    assert job.waiting() == {pid}
     assert job.pages.total("waits") == before
 
 
@@ -259,7 +259,7 @@ def test_slots_of_ended_threads_are_used_again_and_keep_their_counts(job: Closed
     assert job.pages.totals()["writes"] == 2 * SHARED
     assert job.pages.totals()["write_bytes"] == 2 * SHARED
     assert not shared_slot_used(job)
-    assert job.pages.calling() == {}
+    assert job.pages.calling() == []
 
 
 @pytest.mark.parametrize("owner", ["unsaid", "elsewhere", "here"])

@@ -11,8 +11,14 @@ import pytest
 from live.taking_turns import OBEDIENT, Deployed, Told, deployed
 from live.test_teams import Heard
 
+from penstock import registry
+from penstock.learn.periods import Period
 from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.ledger import Ledger
 from penstock.live import wire
+from penstock.live.turns import Turns
+from penstock.manager import Manager
+from penstock.model import Job, PhaseBegan, Site
 
 MIB = 1 << 20
 
@@ -123,3 +129,47 @@ def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
         heard.begin(job, 1)
     heard.governor.idle(a, wire.Idle(phase=1, lends=True))
     assert heard.take() == []
+
+
+def test_an_iteration_is_none_the_longer_for_a_turn_that_was_lent() -> None:
+    """Phases of 4 s after 6 s of computing; the third lends its turn for 100 s amid it."""
+    ledger = Ledger(site=Site())
+    learnt = Manager(sharing=registry.sharing("exclusive-fcfs"), view=ledger, learn=_live)
+    turns = Turns(learnt, ledger)
+    turns.started(0.0, Job(id="a", serial=0))
+    for k in (0, 1):
+        turns.phase_began(6.0 + 10 * k, "a", k + 1)
+        turns.phase_ended(10.0 + 10 * k, "a", _ended(k + 1))
+    turns.phase_began(26.0, "a", 3)
+    turns.lent(28.0, "a")
+    turns.phase_began(128.0, "a", 4, resumes=True)
+    turns.phase_ended(130.0, "a", _ended(4))
+    turns.phase_began(136.0, "a", 5)
+    period = learnt.period("a")
+    assert period is not None
+    assert (period.iterations, period.w_iter_) == (3, pytest.approx(10.0))
+
+
+def _live(_: Job) -> Period:
+    return Period.live()
+
+
+def _ended(phase: int) -> wire.PhaseEnded:
+    return wire.PhaseEnded(phase=phase, bytes=400, seconds=4.0, waited=0.0)
+
+
+def test_the_governor_knows_a_phase_that_resumes_by_its_number() -> None:
+    heard = Heard()
+    events: list[tuple[str, bool]] = []
+    heard.governor.turns.record = lambda event, *_: events.extend(
+        [(event.job, event.resumes)] if isinstance(event, PhaseBegan) else []
+    )
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    heard.governor.idle(a, wire.Idle(phase=1, lends=True))
+    heard.begin(a, 1)
+    heard.end(b, 1)
+    heard.end(a, 1)
+    heard.begin(a, 2)
+    assert events == [("a", False), ("b", False), ("a", True), ("a", False)]

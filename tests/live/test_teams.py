@@ -14,8 +14,8 @@ from penstock.live.jobs import Job
 class Heard:
     """A governor, and what it told whom."""
 
-    def __init__(self, policy: str = "exclusive-fcfs") -> None:
-        settings = [f"sharing.policy={policy}", "live.mode=enforce"]
+    def __init__(self, policy: str = "exclusive-fcfs", *, lease: float = 2.0) -> None:
+        settings = [f"sharing.policy={policy}", "live.mode=enforce", f"live.lease={lease} s"]
         config = load(None, [Setting.parse(text) for text in settings]).config
         self.told: list[tuple[str, wire.Message]] = []
         self.weights: dict[str, float] = {}

@@ -57,10 +57,14 @@ class Closed:
         return process
 
     def until_it_waits(self, process: Process) -> None:
-        until(lambda: self.pages.calling().get(process.pid), "it does not wait at the gate")
+        until(lambda: process.pid in self.waiting(), "it does not wait at the gate")
         # It says so before it sleeps.
         stat = Path(f"/proc/{process.pid}/stat")
         until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S", "it does not sleep")
+
+    def waiting(self) -> set[int]:
+        """Return the processes that say that they wait."""
+        return {thread.pid for thread, waits in self.pages.calling() if waits}
 
     def let_go(self, process: Process) -> None:
         """Open the gate; the program ends well."""

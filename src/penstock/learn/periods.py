@@ -123,6 +123,7 @@ class Period:
         self._changes = Changes(gain) if changes else None
         self._last_end: float | None = None
         self._last_io = 0.0
+        self._began: float | None = None
         self._before: tuple[dict[str, Any], dict[str, Any]] | None = None
         if prior is not None and 0 < prior.w_iter < math.inf and prior.observations > 0:
             self.w_iter_ = self.told_ = prior.w_iter
@@ -156,12 +157,19 @@ class Period:
 
     def began(self, time: float) -> float | None:
         """A phase begins: take in the iteration that is now complete, and return what to act on."""
+        self._began = time
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
                 self._before = None
                 self._before = (dict(vars(self)), dict(vars(self._changes)))
             self._observe(time - self._last_end + self._last_io)
         return self.told_
+
+    def resumed(self) -> float | None:
+        """The last phase, which ended without any I/O, goes on: it began when it did."""
+        if self._began is None or self._changes is None:  # nothing was taken back
+            return self.told_
+        return self.began(self._began)
 
     def ended(self, time: float, io: float) -> None:
         """A phase of `io` isolated seconds has ended; without any it was none, and never began."""

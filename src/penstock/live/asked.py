@@ -10,6 +10,7 @@ class Asked:
     number: int
     began: float
     asked: float  # when it last began to wait
+    bytes: int | None = None  # that it will move, as its program said
     turn: float | None = None
     overdue: bool = False  # it transfers, whoever has the turn
     lent: bool = False  # it has not called for a while, and others have its turn

@@ -21,6 +21,7 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
+from penstock.live.member import COUNTED_EVERY
 from penstock.live.modes import DEFAULT, Modes
 from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
@@ -39,7 +40,9 @@ BEATS = 3
 SPREAD = 25
 """Pieces in which they are said."""
 SILENCE = 3.0
-"""Seconds without a word from a job's agent after which its turn goes to others."""
+"""Seconds without a word from a job's agent after which its turn goes to others, at least."""
+LATE = 0.5
+"""Seconds that a word may take."""
 log = logging.getLogger("penstock.controller")
 
 
@@ -94,6 +97,9 @@ class Governor:
         self.policy = config.sharing.policy
         self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
+        # Until its gate has opened by itself, a silent agent may still keep its job waiting: for a
+        # lease after the last beat that it heard, which may be younger than its own last word.
+        self.silence = max(SILENCE, self.lease + COUNTED_EVERY + LATE)
         self.waits = TurnWaits()
         self.throttled: defaultdict[str, float] = defaultdict(float)
         """Seconds that jobs waited for turns, by user."""
@@ -154,13 +160,24 @@ class Governor:
         self.weighed.pop(job.id, None)
         team = self._teams.of(job.id)
         if team is not None and len(team.members) > 1 and job.id in team.asked:
-            cut = wire.PhaseEnded(phase=team.asked[job.id], bytes=0, seconds=0.0, waited=0.0)
+            cut = wire.PhaseEnded(
+                phase=team.asked[job.id],
+                bytes=0,
+                seconds=0.0,
+                waited=self._untold_wait(team) or 0.0,
+            )
             self.phase_ended(job, cut)
         if team := self._teams.leave(job.id):
-            last, phase = team.id, self.turns.standings[team.id].phase
-            if phase is not None and phase.admitted is None and not phase.overdue:
-                self._waited(last, time.monotonic() - phase.since)  # it will not tell
+            last = team.id
+            if (waited := self._untold_wait(team)) is not None:
+                self._waited(last, waited)
             self._heed(lambda: self.turns.ended(time.monotonic(), last))
+
+    def _untold_wait(self, team: Team) -> float | None:
+        """Return how long a phase waited that nobody will tell the end of; None: there is none."""
+        standing = self.turns.standings[team.id]
+        phase = standing.phase or standing.untold
+        return None if phase is None else phase.waited_until(time.monotonic())
 
     def ended_unheard(self, job: Job) -> None:
         """A job of an earlier controller has ended: the record has it, though no turn was its."""
@@ -186,12 +203,13 @@ class Governor:
         team = self._teams.of(job.id)
         if team is None:
             return
+        resumes = team.resumes(job.id, told.phase)
         if not team.begins(job.id, told.phase):
             self._joins(job.id, told.phase, team)
             return
         try:
             now = time.monotonic()
-            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes)
+            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes, resumes=resumes)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
             orders = self._failed()
         self._obey(orders)
@@ -226,12 +244,9 @@ class Governor:
             return
         if not told.lends:
             self._slicer.idle(team.id)
-        elif self._is_wanted(team.id):
-            # As if it had not begun: it begins when it calls again, and its end has all of it.
-            pause = wire.PhaseEnded(phase=told.phase, bytes=0, seconds=0.0, waited=0.0, small=True)
-            if (over := team.ends(job.id, pause)) is not None:
-                self._tell(job.id, wire.Hold(phase=told.phase, lent=True))
-                self._heed(partial(self.turns.phase_ended, time.monotonic(), team.id, over))
+        elif self._is_wanted(team.id) and team.lends(job.id, told.phase):
+            self._tell(job.id, wire.Hold(phase=told.phase, lent=True))
+            self._heed(partial(self.turns.lent, time.monotonic(), team.id))
 
     def _is_wanted(self, id: JobId) -> bool:
         """Say whether somebody waits for what a job has."""
@@ -258,7 +273,7 @@ class Governor:
             if now - began > self.lease:  # it was stopped itself: nobody could be heard
                 self.turns.forgive(now)
             self._heed(partial(self.turns.overdue, now, self.longest_wait))
-            self._heed(partial(self.turns.silent, now, max(SILENCE, self.lease)))
+            self._heed(partial(self.turns.silent, now, self.silence))
 
     async def slice(self) -> None:
         """Keep the shares of direct jobs, until cancelled."""
@@ -332,8 +347,9 @@ class Governor:
         self.failures += 1
         log.exception("policy %s failed; who waits goes on without a turn", self.policy)
         waiting = list(self.turns.waiting())
+        now = time.monotonic()
         for _, phase in waiting:
-            phase.overdue = True
+            phase.let_go(now)
         return [
             (id, wire.Turn(phase=phase.number, overdue=True, failed=True)) for id, phase in waiting
         ]

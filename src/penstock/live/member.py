@@ -164,6 +164,7 @@ class Member:
 
     def _look(self, now: float, ahead: float = 0.0) -> None:
         for found in self._watched.look(now + ahead):
+            self._let_go(now)  # a phase that is over may have passed a gate that opened by itself
             if isinstance(found, Began):
                 self._began(now)
             elif isinstance(found, Ended):
@@ -175,9 +176,9 @@ class Member:
     def _lend(self, now: float, phase: Asked) -> None:
         """Offer the turn of a phase that the job said and does not use; ask again when it calls."""
         if phase.lent:
-            if any(self._watched.calling()):
+            if self._watched.waits():
                 phase.ask_again(now)
-                self._tell(wire.PhaseBegan(phase=phase.number))
+                self._ask(phase)
             return
         finder = self._watched.finder
         if phase.turn is None or phase.overdue or not finder.marked:
@@ -197,8 +198,9 @@ class Member:
             if not lapsed or self._watched.quiet(now):
                 return
             phase.ask_again(now)
-        if lapsed:
-            self._go_on(now, phase, "lapses")
+        if lapsed:  # when its gate opened, however late this process takes note of it
+            opened = max(self._beaten + self._lease, phase.asked)
+            self._go_on(min(opened, now), phase, "lapses")
         elif phase.waited + now - phase.asked >= self._longest:
             self._go_on(now, phase, "overdue")
 
@@ -211,10 +213,13 @@ class Member:
 
     def _began(self, now: float) -> None:
         self._phases += 1
-        self._phase = Asked(self._phases, now, now)
+        self._phase = Asked(self._phases, now, now, self._length())
         if self._channel is None and self._mode == "enforce":
             self._go_on(now, self._phase, "lapses")  # there is nobody to wait for
-        self._tell(wire.PhaseBegan(phase=self._phases, bytes=self._length()))
+        self._ask(self._phase)
+
+    def _ask(self, phase: Asked) -> None:
+        self._tell(wire.PhaseBegan(phase=phase.number, bytes=phase.bytes))
 
     def _length(self) -> int | None:
         """Return the bytes that the job's processes announced since the last phase; None: none."""
@@ -227,7 +232,7 @@ class Member:
         if phase is None:
             return
         if phase.lent:
-            self._tell(wire.PhaseBegan(phase=phase.number))  # whose end is told with all of it
+            self._ask(phase)  # whose end is told with all of it
         seconds = phase.over(found.time, enforced=self._mode == "enforce")
         self._waited += phase.waited
         self._tell(
@@ -269,7 +274,7 @@ class Member:
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
-                        if message.open and not self._watched.calling():
+                        if message.open and not self._watched.calls():
                             self._tell(wire.Idle(phase=number))
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
@@ -336,7 +341,7 @@ class Member:
                             self._phase.turn = time.monotonic()
                             self._phase.lent = False
                         self._gate(open_=True)
-                        self._tell(wire.PhaseBegan(phase=self._phase.number))
+                        self._ask(self._phase)
                 return True
         return False
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.errors import InputError
 from penstock.live.wire import Node
@@ -65,6 +66,15 @@ def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> No
     _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
 
 
+class Thread(NamedTuple):
+    """Who has a slot, or had it last; where `namespace` or `id` is 0, that is not known."""
+
+    pid: int
+    namespace: int = 0
+    """The inode of its namespace of process ids; `pid` and `id` mean something there alone."""
+    id: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """What a thread of a job, and those that had its slot before, did under the managed roots.
@@ -97,7 +107,7 @@ class Counters:
 
 
 _NAMES = tuple(field.name for field in fields(Counters))
-_COLUMN = {name: k for k, name in enumerate(_NAMES)}
+_COLUMN = {name: k for k, name in enumerate((*_NAMES, "owner"))}
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 _MOVED = ("read_bytes", "write_bytes", "left_bytes")
 _STRIDE = SLOT_BYTES // 8
@@ -271,16 +281,17 @@ class Pages:
         """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
         return max(self._column("last_call"), default=0)
 
-    def processes(self) -> set[int]:
-        """Return the ids of processes that called, those that have ended included."""
-        return set(self._column("pid")) - {0}
+    def processes(self) -> set[Thread]:
+        """Return the processes that called, those that have ended included."""
+        return {thread._replace(id=0) for thread in self._owners() if thread.pid}
 
-    def calling(self) -> dict[int, bool]:
-        """Return the processes amid data calls, by id, and whether they wait at the gate."""
+    def calling(self) -> list[tuple[Thread, bool]]:
+        """Return who is amid a data call unless it died there; and whether it waits at the gate."""
+        waiting, in_flight = self._column("waiting"), self._column("in_flight")
         # Slots may be taken meanwhile.
-        slots = zip(*map(self._column, ("pid", "waiting", "in_flight")), strict=False)
-        amid: dict[int, bool] = {}
-        for pid, waiting, in_flight in slots:
-            if waiting or in_flight:
-                amid[pid] = amid.get(pid, False) or waiting != 0
-        return amid
+        slots = zip(self._owners(), waiting, in_flight, strict=False)
+        return [(owner, waits != 0) for owner, waits, flies in slots if waits or flies]
+
+    def _owners(self) -> Iterator[Thread]:
+        for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):
+            yield Thread(pid, owner >> 32, owner & 0xFFFFFFFF)

@@ -21,6 +21,7 @@ class Team:
     bytes: int = 0
     seconds: float = 0.0
     small: bool = True
+    lent: tuple[JobId, int] | None = None  # whose phase lent the turn, by its own count
 
     def begins(self, member: JobId, number: int) -> bool:
         """A member begins a phase; say whether the team does."""
@@ -30,6 +31,18 @@ class Team:
             self.phase += 1
             self.bytes, self.seconds, self.small = 0, 0.0, True
         return first
+
+    def lends(self, member: JobId, number: int) -> bool:
+        """A member, alone in its phase, lends the turn; say whether it is in that phase."""
+        if self.asked != {member: number}:
+            return False
+        self.asked, self.lent = {}, (member, number)
+        return True
+
+    def resumes(self, member: JobId, number: int) -> bool:
+        """Say whether a phase that a member begins is the one that lent its turn."""
+        lent, self.lent = self.lent, None
+        return lent == (member, number)
 
     def ends(self, member: JobId, told: wire.PhaseEnded) -> wire.PhaseEnded | None:
         """A member ends its phase; return the team's, if that was the last."""

@@ -48,12 +48,22 @@ class Phase:
     weight: float = 1.0
     overdue: bool = False  # it waited for too long, and transfers out of turn
 
+    def waited_until(self, now: float) -> float:
+        """Return how long it has waited in all, the wait under way included."""
+        waits = self.admitted is None and not self.overdue
+        return self.waited + (now - self.since if waits else 0.0)
+
+    def let_go(self, now: float) -> None:
+        """End its wait, without a turn."""
+        self.waited, self.overdue = self.waited_until(now), True
+
 
 @dataclass(slots=True, kw_only=True)
 class Standing:
     """How a job stands: its phase under way, and what it did before."""
 
     phase: Phase | None = None
+    untold: Phase | None = None  # it lent its turn, or nobody heard of it: its end is to come
     phases: int = 0
     bytes: int = 0
     waited: float = 0.0
@@ -106,23 +116,45 @@ class Turns:
         return [] if job in self.standings else self._orders(JobEnded(time=now, job=job))
 
     def phase_began(
-        self, now: float, job: JobId, number: int, volume: float | None = None
+        self,
+        now: float,
+        job: JobId,
+        number: int,
+        volume: float | None = None,
+        *,
+        resumes: bool = False,
     ) -> list[Order]:
-        """A job asks for its turn, to move so many bytes if it says so."""
+        """A job asks for its turn, to move so many bytes if it says so; or for one that it lent."""
         standing = self.standings[job]
         orders = self._cut(now, job)  # what it did not tell the end of
         standing.heard = now
         standing.phase = Phase(number=number, began=now, since=now)
+        untold, standing.untold = standing.untold, None
+        if resumes and untold is not None:
+            standing.phase.waited = untold.waited
         io = self._length(job, volume)
-        orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,), io=io))
+        began = PhaseBegan(
+            time=now,
+            job=job,
+            resources=(FILE_SYSTEM,),
+            io=io,
+            resumes=resumes and untold is not None,
+        )
+        orders += self._orders(began)
         if standing.phase.admitted is None:
             orders.append((job, wire.Hold(phase=number, behind=self.manager.ahead_of(job))))
         return orders
 
+    def lent(self, now: float, job: JobId) -> list[Order]:
+        """A job lends its turn: as if its phase had not begun, until it resumes."""
+        standing = self.standings[job]
+        standing.untold = standing.phase
+        return self._cut(now, job)
+
     def phase_ended(self, now: float, job: JobId, told: wire.PhaseEnded) -> list[Order]:
         """A job's phase is over, some time ago."""
         standing = self.standings[job]
-        standing.heard = now
+        standing.heard, standing.untold = now, None
         phase = standing.phase
         if phase is None or phase.number != told.phase:
             return []
@@ -144,7 +176,7 @@ class Turns:
     def overdue(self, now: float, longest: float) -> list[Order]:
         """Let those go who waited for longer than anybody shall; their place stays as it is."""
         late = [job for job, phase in self.waiting() if now - phase.began >= longest]
-        return [order for job in late for order in self._let_go(job)]
+        return [order for job in late for order in self._let_go(now, job)]
 
     def silent(self, now: float, longest: float) -> list[Order]:
         """Take their turn from those whom nobody heard for so long: others wait for them."""
@@ -153,6 +185,10 @@ class Turns:
             for job, standing in self.standings.items()
             if standing.phase is not None and now - standing.heard >= longest
         ]
+        for standing in map(self.standings.__getitem__, gone):
+            if (phase := standing.phase) is not None:
+                phase.let_go(now)
+                standing.untold = phase
         return [order for job in gone for order in self._cut(now, job)]
 
     def forgive(self, now: float) -> None:
@@ -193,10 +229,10 @@ class Turns:
         bandwidth = self.ledger.site.bandwidth or standing.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
-    def _let_go(self, job: JobId) -> Iterator[Order]:
+    def _let_go(self, now: float, job: JobId) -> Iterator[Order]:
         phase = self.standings[job].phase
         if phase is not None:
-            phase.overdue = True
+            phase.let_go(now)
             yield job, wire.Turn(phase=phase.number, weight=phase.weight, overdue=True)
 
     def _cut(self, now: float, job: JobId) -> list[Order]:
@@ -224,8 +260,8 @@ class Turns:
             case Admit():
                 phase = self.standings[action.job].phase
                 assert phase is not None
+                phase.waited = phase.waited_until(self.ledger.now)
                 phase.admitted, phase.weight = self.ledger.now, action.weight
-                phase.waited += self.ledger.now - phase.since
                 self.turns += 1
                 yield action.job, wire.Turn(phase=phase.number, weight=action.weight)
             case Hold():

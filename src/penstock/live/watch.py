@@ -1,10 +1,10 @@
 """A job's phases, as its pages show them: what it marked, and what its calls tell."""
 
-import os
 from collections.abc import Iterator
 
 from penstock.learn.phases import Began, Ended, PhaseFinder
-from penstock.live.page import Pages
+from penstock.live.alive import lives
+from penstock.live.page import Pages, Thread
 
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
@@ -17,17 +17,21 @@ class Watch:
         self.finder = PhaseFinder()
         self._pages = pages
         self._said = (0, 0)
-        self._markers: set[int] = set()
+        self._markers: set[Thread] = set()
         """Processes that were there when the phase under way was said: one of them did."""
         self._called = 0.0
 
-    def calling(self) -> list[bool]:
-        """Return, for each process amid data calls, whether it waits for one at the gate."""
-        return [waits for pid, waits in self._pages.calling().items() if _lives(pid)]
+    def calls(self) -> bool:
+        """Say whether anybody is amid a data call, or waits for one at the gate."""
+        return any(lives(thread) for thread, _ in self._pages.calling())
+
+    def waits(self) -> bool:
+        """Say whether anybody waits at the gate."""
+        return any(waits and lives(thread) for thread, waits in self._pages.calling())
 
     def quiet(self, now: float) -> float:
         """Return for how long no process has called."""
-        return 0.0 if self.calling() else now - min(self._called, now)
+        return 0.0 if self.calls() else now - min(self._called, now)
 
     def look(self, now: float) -> Iterator[Began | Ended | None]:
         """Yield what has begun and ended."""
@@ -35,26 +39,27 @@ class Watch:
         # phase, which nobody said.
         said = self._pages.said()
         last_call, moved = self._pages.last_call(), self._pages.moved()
-        calling = self.calling()
+        waits = self.waits()
+        busy = waits or self.calls()
         self._called = max(self._called, min(last_call / 1e9, now))
         if said[0] != self._said[0]:
-            self._markers |= {pid for pid in self._pages.processes() if _lives(pid)}
+            self._markers |= set(filter(lives, self._pages.processes()))
             self._called = now
         yield from self._marked(now, said, moved)
         self._forget_the_dead()
         yield self.finder.sample(
             now,
-            busy=bool(calling),
+            busy=busy,
             last_call=last_call / 1e9,
             moved=moved,
-            waiting=any(calling),
+            waiting=waits,
         )
 
     def _forget_the_dead(self) -> None:
         """End marks that nobody is left to take back."""
         if not self.finder.marked:
             self._markers.clear()
-        elif self._markers and not any(map(_lives, self._markers)):
+        elif self._markers and not any(map(lives, self._markers)):
             self.finder.unmark()
 
     def _marked(
@@ -71,14 +76,3 @@ class Watch:
             yield self.finder.began(now)
         for _ in range(ended - earlier):
             yield self.finder.ended(now, moved)
-
-
-def _lives(pid: int) -> bool:
-    """Say whether a process lives: one that was killed amid a call never says that it is over."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OverflowError, PermissionError):
-        return True
-    return True

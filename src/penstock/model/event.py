@@ -32,12 +32,14 @@ class JobEnded(Event):
 class PhaseBegan(Event):
     """A job asks to transfer on all of `resources`; `io` isolated seconds on each, if known.
 
-    A job that goes past all of them asks for none, and its phase ends on the DIRECT_PATH.
+    A job that goes past all of them asks for none, and its phase ends on the DIRECT_PATH. One that
+    `resumes` began before, and lent its turn: its end was told with no `io`, and is to come.
     """
 
     job: JobId
     resources: tuple[ResourceId, ...]
     io: float | None = None
+    resumes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
