@@ -31,6 +31,7 @@ from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
 from penstock.live.last_words import LastWords
+from penstock.live.lasting import for_ever
 from penstock.live.late_ends import LateEnds
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
@@ -103,8 +104,12 @@ class Controller:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         keepers = [
-            asyncio.create_task(kept)
-            for kept in (self.governor.keep(), self.governor.slice(), self.late_ends.keep())
+            asyncio.create_task(for_ever(work, name))
+            for name, work in {
+                "keeping gates and waits": self.governor.keep,
+                "slicing": self.governor.slice,
+                "taking in last words": self.late_ends.keep,
+            }.items()
         ]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
