@@ -148,6 +148,12 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     assert f"failed {failures} times" in site.penstock("status")
     with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
         assert f"penstock_policy_failures_total {failures:.1f}" in got.read().decode()
+    first.finish()
+    site.penstock("down")
+    trust = ("--trust", f"{tmp_path}/bad.py:Bad")
+    assert "decided the same" in site.penstock(
+        "what-if", str(site.state.records), "--check", *trust
+    )
 
 
 def test_a_phase_that_was_let_go_and_has_its_turn_later_has_waited_once() -> None:

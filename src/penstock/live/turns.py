@@ -6,7 +6,7 @@ the controller has those.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.ledger import Ledger, decide
 from penstock.live import wire
@@ -76,7 +76,7 @@ class Turns:
 
     manager: Manager
     ledger: Ledger
-    record: Callable[[Event, Sequence[Action], int | None], None] = lambda *_: None
+    record: Callable[[Event, Sequence[Action], int | None, bool], None] = lambda *_: None
     standings: dict[JobId, Standing] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes a second, of all phases so far
@@ -97,9 +97,10 @@ class Turns:
             return []
         try:
             orders = self._cut(now, job)
-        finally:
+        finally:  # whatever a policy raises, the job is gone
             del self.standings[job]
-        return orders + self._orders(JobEnded(time=now, job=job))
+            after = self._orders(JobEnded(time=now, job=job))
+        return orders + after
 
     def ended_unheard(self, now: float, job: JobId) -> list[Order]:
         """A job ended that began under an earlier controller, and never came here."""
@@ -110,9 +111,11 @@ class Turns:
     ) -> list[Order]:
         """A job asks for its turn, to move so many bytes if it says so."""
         standing = self.standings[job]
-        orders = self._cut(now, job)  # what it did not tell the end of
-        standing.heard = now
-        standing.phase = Phase(number=number, began=now, since=now)
+        try:
+            orders = self._cut(now, job)  # what it did not tell the end of
+        finally:  # it asked, whatever a policy raises: who lets all go on finds it here
+            standing.heard = now
+            standing.phase = Phase(number=number, began=now, since=now)
         io = self._length(job, volume)
         orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,), io=io))
         if standing.phase.admitted is None:
@@ -213,8 +216,13 @@ class Turns:
         return self._orders(ended, moved)
 
     def _orders(self, event: Event, moved: int | None = None) -> list[Order]:
-        event, actions = decide(self.manager, self.ledger, event)
-        self.record(event, actions, moved)
+        try:
+            event, actions = decide(self.manager, self.ledger, event)
+        except Exception:
+            # Ledger and Manager have taken it in so far: a replay must, too.
+            self.record(replace(event, time=self.ledger.now), (), moved, True)
+            raise
+        self.record(event, actions, moved, False)
         return [order for action in actions for order in self._order(action)]
 
     def _order(self, action: Action) -> Iterator[Order]:

@@ -90,12 +90,19 @@ class LogbookWriter:
         self._pruned = -PRUNED_EVERY
         self._thread.start()
 
-    def write(self, event: Event, actions: Sequence[Action] = (), moved: int | None = None) -> None:
+    def write(
+        self,
+        event: Event,
+        actions: Sequence[Action] = (),
+        moved: int | None = None,
+        failed: bool = False,
+    ) -> None:
         """Put down an event, what was decided on it, and how many bytes a phase moved."""
         gap = _Gap(self._lost, dict(self._running)) if self._lost else None
         _follow(self._running, event)
         try:
-            text = lines.encode(lines.Entry(event=event, actions=tuple(actions), bytes=moved))
+            entry = lines.Entry(event=event, actions=tuple(actions), bytes=moved, failed=failed)
+            text = lines.encode(entry)
         except Exception as error:
             log.error("%s cannot be recorded: %s", type(event).__name__, reason(error))
             text = b""
