@@ -222,12 +222,15 @@ class LogbookWriter:
         name = f"record-{when:%Y%m%d-%H%M%S}-{header.run}-{header.part:04}.jsonl"
         path = self.directory / name
         self.directory.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        # Who is killed meanwhile leaves no part without a header.
+        unfinished = self.directory / f".{name}"
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             _append(file, text, 0)
+            unfinished.rename(path)
         except OSError:
             os.close(file)
-            path.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
         if self._file >= 0:
             os.close(self._file)
