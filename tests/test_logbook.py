@@ -22,6 +22,8 @@ from strategies import examples
 from penstock import registry
 from penstock.errors import InputError
 from penstock.ledger import KNOWN
+from penstock.live import wire
+from penstock.live.turns import Turns
 from penstock.logbook import Chosen, Entry, Header, Logbook, LogbookWriter, replay, writer
 from penstock.logbook.lines import decode, encode
 from penstock.model import (
@@ -127,6 +129,48 @@ def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
         replay(Logbook(path))
     assert not Path(f"{mine}.ran").exists()
     assert replay(Logbook(path), trusted=[f"{mine}:Mine"]).first_difference is None
+
+
+FAILING = """
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
+class Failing(ExclusiveFcfs):
+    def {where}(self, *about):
+        if "bad" in repr(about):
+            raise RuntimeError("no")
+        return super().{where}(*about)
+"""
+
+
+@pytest.mark.parametrize("where", ["turn", "group"])
+def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str) -> None:
+    """What it failed at is in the record, for what came after it rests on that."""
+    (tmp_path / "failing.py").write_text(FAILING.format(where=where))
+    policy = f"{tmp_path}/failing.py:Failing"
+    made = header(policy)
+    (tmp_path / "records").mkdir()
+    with LogbookWriter(tmp_path / "records", made, flush=0.01) as writer:
+        turns = Turns(*made.manager(), writer.write)
+        for serial, name in enumerate(("good", "bad", "other")):
+            turns.started(1.0, Job(id=name, serial=serial))
+        turns.phase_began(2.0, "good", 1)
+        with pytest.raises(RuntimeError):
+            turns.phase_began(3.0, "bad", 1)
+        turns.phase_began(4.0, "other", 1)
+        over = wire.PhaseEnded(phase=1, bytes=10, seconds=1.0, waited=0.0)
+        for name in ("bad", "good", "other"):
+            turns.phase_ended(5.0, name, over)
+            turns.ended(6.0, name)
+    (path,) = (tmp_path / "records").iterdir()
+    found = replay(Logbook(path), trusted=[policy])
+    assert found.first_difference is None
+    assert [entry.event.time for entry in Logbook(path) if entry.failed] == [3.0]
+    assert found.events == sum(1 for _ in Logbook(path)) >= 11
+    # Mended, the policy decides where it failed: that is a difference, and told.
+    (tmp_path / "failing.py").write_text(FAILING.format(where=where).replace('"bad"', '"no one"'))
+    different = replay(Logbook(path), trusted=[policy]).first_difference
+    assert different is not None
+    assert different.recorded is None
+    assert different.replayed is not None
 
 
 def test_events_that_cannot_be_are_an_error_with_a_line(tmp_path: Path) -> None:
@@ -436,7 +480,7 @@ def test_kill_9_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
         child.send_signal(signal.SIGKILL)
         child.wait(WITHIN)
         child.stdout.close()
-    logbook = Logbook(*sorted(tmp_path.iterdir()))
+    logbook = Logbook(*sorted(tmp_path.glob("record-*")))
     times = [entry.event.time for entry in logbook]
     assert times == [float(i) for i in range(len(times))]
     assert len(times) > 4000

@@ -1,5 +1,7 @@
 """The one turn logic, without any clock: events in, actions out."""
 
+import pytest
+
 from penstock import registry
 from penstock.manager import Manager
 from penstock.model import (
@@ -112,3 +114,21 @@ def test_replaying_a_record_gives_the_same_actions() -> None:
     ]
     first, second = manager("set-10", 10, 11, 12), manager("set-10", 10, 11, 12)
     assert [first.handle(e) for e in record] == [second.handle(e) for e in record]
+
+
+def test_a_phase_at_whose_end_the_policy_raises_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the job would be in it for good, and its next one could not begin."""
+    m = manager("shortest-io", 10.0, 10.0, 10.0)
+    for name in ("j0", "j1"):
+        m.handle(begin(name, 1.0))
+
+    def raises(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(m, "_choose", raises)
+        with pytest.raises(RuntimeError):
+            m.handle(end("j0", 2.0))
+    assert not m.in_phase("j0")
+    assert admitted(m.handle(begin("j2", 3.0))) == ["j1"]
+    assert admitted(m.handle(end("j1", 4.0))) == ["j2"]

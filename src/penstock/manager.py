@@ -197,14 +197,15 @@ class Manager:
         phase = self._phases[event.job]
         taken = event.resource in phase.open_resources
         phase.open_resources.discard(event.resource)
-        if taken and phase.group is not Own.GROUP:
-            mates = self._groups[event.resource, phase.group]
-            mates.leave(event.job)
-            yield from self._choose(event.resource, mates)
+        # Before anybody is asked who comes next: a policy may raise, and the phase is over.
         if not phase.open_resources:
             del self._phases[event.job]
             if event.job in self._periods:
                 self._periods[event.job].ended(event.time - event.idle, event.io)
+        if taken and phase.group is not Own.GROUP:
+            mates = self._groups[event.resource, phase.group]
+            mates.leave(event.job)
+            yield from self._choose(event.resource, mates)
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
         rivals = self.sharing.preemptive and len(group.admitted) > 1

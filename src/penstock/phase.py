@@ -6,6 +6,7 @@ it does nothing.
 """
 
 import ctypes
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,8 +19,8 @@ def phase(*, bytes: int | None = None) -> Iterator[None]:
 
     `bytes` is what the job will move in it on this host: one of its processes says it for all.
     """
-    if bytes is not None and not 0 <= bytes <= MOST_BYTES:
-        raise ValueError(f"a phase of {bytes} bytes; give 0 or more, or leave it out")
+    if bytes is not None:
+        bytes = _checked(bytes)
     library = ctypes.CDLL(None)
     begin = getattr(library, "penstock_phase_begin", None)
     end = getattr(library, "penstock_phase_end", None)
@@ -34,3 +35,16 @@ def phase(*, bytes: int | None = None) -> Iterator[None]:
         yield
     finally:
         end()
+
+
+def _checked(count: int) -> int:
+    """Return a length as a whole number, wherever it is said; outside of a job, too."""
+    try:
+        whole = operator.index(count)
+    except TypeError:
+        raise TypeError(
+            f"a phase of {count!r} bytes; give a whole number, or leave it out"
+        ) from None
+    if not 0 <= whole <= MOST_BYTES:
+        raise ValueError(f"a phase of {whole} bytes; give 0 or more, or leave it out")
+    return whole

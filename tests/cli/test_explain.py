@@ -44,6 +44,10 @@ def page(found: wire.Status, name: str = "x.9") -> str:
         ({"phases": 2, "phase_bytes": MIB}, ["It had 2 phases, 1 MiB each"]),
         ({"bandwidth": 3.0 * MIB}, ["3 MiB/s"]),
         ({"turn_waited_seconds": 5.0}, ["It waited for turns for 5 s, 5% of its time"]),
+        (  # heard of after its end, when nobody knows its mode: it counted what it waited
+            {"state": "ended", "status": 0, "mode": None, "counters": {"turn_waited": 5 * 10**9}},
+            ["It waited for turns for 5 s"],
+        ),
         ({"turn_waited_seconds": 5.0, "mode": "advise"}, ["Enforced, it would have waited"]),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
     ],

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from live.taking_turns import WAIT, Deployed, deployed
 
@@ -135,6 +136,19 @@ def test_a_length_that_is_none_is_refused_where_it_is_said() -> None:
         pass
 
 
+@pytest.mark.parametrize("length", ["x", 1.5, b"1"])
+def test_a_length_that_is_no_whole_number_is_refused_in_words(length: object) -> None:
+    """Outside of a job too, where nothing else would look at it."""
+    said = rf"a phase of {length!r} bytes; give a whole number"
+    with pytest.raises(TypeError, match=said), phase(bytes=length):  # type: ignore[arg-type]
+        pass
+
+
+def test_a_whole_number_of_any_kind_is_a_length() -> None:
+    with phase(bytes=np.int64(7)):  # type: ignore[arg-type]
+        pass
+
+
 @pytest.mark.parametrize("language", ["python", "c"])
 def test_what_a_program_announces_is_in_the_record(
     site: Deployed, compiled: Callable[..., str], language: str
@@ -181,6 +195,7 @@ def test_hints_of_penstock_run_order_its_phases(site: Deployed) -> None:
         ("phases=0", "phases=0"),
         ("phases=nan", "phases=nan"),
         ("period", "period"),
+        ("volume=1GiB,volume=2GiB", "volume twice"),
     ],
 )
 def test_a_hint_that_is_none_is_refused(hint: str, why: str) -> None:

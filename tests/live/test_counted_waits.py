@@ -14,6 +14,7 @@ from live.test_teams import Heard
 from penstock.live import wire
 from penstock.live.member import COUNTED_EVERY
 from penstock.live.state import gone
+from penstock.logbook import Logbook, replay
 
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
 HTTP = ("--http", "127.0.0.1:0")
@@ -149,6 +150,10 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     assert f"failed {failures} times" in site.penstock("status")
     with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
         assert f"penstock_policy_failures_total {failures:.1f}" in got.read().decode()
+    first.finish()
+    site.penstock("down")
+    (path,) = site.state.records.iterdir()
+    assert replay(Logbook(path), trusted=[f"{tmp_path}/bad.py:Bad"]).first_difference is None
 
 
 def test_a_phase_that_was_let_go_and_has_its_turn_later_has_waited_once() -> None:

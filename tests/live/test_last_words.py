@@ -1,22 +1,27 @@
 """Jobs that end while there is no controller: their last words are heard by the next one."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 from live.other_users import AS_ROOT, NOBODY
 from live.taking_turns import LEASE, PENSTOCK, WAIT, Deployed, deployed
 
-from penstock.live import wire
+from penstock.live import last_words, wire
 from penstock.live.channel import Channel
+from penstock.live.controller import Controller
 from penstock.live.last_words import LastWords
+from penstock.live.late_ends import LateEnds
 from penstock.live.state import State, gone
+from penstock.live.store import Store
 from penstock.live.users import name_of
 from penstock.logbook import Logbook, replay
 from penstock.model import JobEnded
@@ -75,14 +80,20 @@ def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deplo
     told = site.until("second", lambda job: job.get("state") == "ended")
     assert told["fail_opens"] == ended["fail_opens"]
     assert told["counters"]["lapses"] == 1
+    assert 0 < told["seconds"] < WAIT
     page = site.penstock("explain", "second.2")
     assert "It ended well" in page
     assert "(lapses)" in page
+    assert "It waited for turns" in page
+    assert site.job("second")["seconds"] == told["seconds"]
     assert site.until("first", lambda job: job.get("state") == "ended")["status"] == 3
     until(lambda: not words(site))
     total = site.status().fail_open_total
     assert total == 1
     site.penstock("down")
+    with Store(f"sqlite:///{site.state.store}") as store:
+        kept = {job.name: job.phases for job in store.load().ended}
+    assert kept["second"] == told["counters"]["phases"] > 0
     record = Logbook(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
     ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
     assert sorted(ends) == ["first.1", "second.2"]
@@ -117,6 +128,65 @@ def test_what_is_no_last_word_is_refused_and_removed(site: Deployed, text: bytes
     until(lambda: not words(site))
     assert "refused: last word odd.json" in site.state.log.read_text()
     assert site.status().jobs == []
+
+
+def test_what_is_no_plain_file_is_refused_and_removed_unless_it_is_full(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Once, not every few seconds; and none of it is followed, or stays open."""
+    site.up()
+    folder = site.state.last_words
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (folder / "link.json").symlink_to(victim)
+    (folder / "empty.json").mkdir()
+    unfinished = folder / ".full"
+    unfinished.mkdir()
+    (unfinished / "something").touch()
+    unfinished.rename(folder / "full.json")
+    until(lambda: [path.name for path in words(site)] == ["full.json"])
+    log = until(lambda: (t := site.state.log.read_text()) and "full.json cannot be" in t and t)
+    for name in ("link", "empty", "full"):
+        assert f"refused: last word {name}.json" in log
+    assert victim.read_text() == "precious"
+    LastWords(folder).leave(word(site, "never.123456789"))
+    until(lambda: len(words(site)) == 1)
+    assert site.state.log.read_text().count("last word full.json") == 2
+
+
+def test_a_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").mkdir()
+    words = LastWords(tmp_path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        assert [found.text for found in words.left()] == [b""]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one round takes are there, and none can be removed: each is heard, once."""
+    monkeypatch.setattr(last_words, "AT_ONCE", 2)
+    heard: list[str] = []
+
+    class Refusing:
+        archive = SimpleNamespace(keeper=SimpleNamespace(flush=lambda: False))
+        refusals = SimpleNamespace(note=heard.append)
+
+    late = LateEnds(cast(Controller, Refusing), LastWords(tmp_path))
+    for k in range(5):
+        (tmp_path / f"{k}.json").write_text("{}")
+
+    async def rounds() -> None:
+        for _ in range(4):
+            await late.take()
+        Refusing.archive.keeper.flush = lambda: True
+        await late.take()
+
+    asyncio.run(rounds())
+    assert sorted(said.split(":")[0] for said in heard) == [f"last word {k}.json" for k in range(5)]
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:

@@ -337,3 +337,41 @@ def test_old_history_is_forgotten_as_time_goes(url: str) -> None:
         assert len(kept.memory.ended) == 2
     with Store(url) as store:
         assert [job.serial for job in store.load().ended] == [2]
+
+
+def test_what_comes_after_a_flush_does_not_keep_it_waiting(url: str) -> None:
+    """A busy controller always has something to write: last words would be kept for ever."""
+    over = threading.Event()
+    with Keeper(Store(url)) as kept:
+
+        def busy() -> None:
+            k = 10
+            while not over.wait(0.0005):
+                kept.running(running(k, phases=k))
+                k += 1
+
+        others = threading.Thread(target=busy)
+        others.start()
+        try:
+            for k in range(5):
+                kept.running(running(k, phases=77))
+                kept.learn(family(nodes=k + 1), KNOWN)
+                assert kept.flush(WAIT / 3)
+        finally:
+            over.set()
+            others.join(WAIT)
+        with kept._changed:
+            waits = {**kept._soon.jobs, **kept._later.jobs, **kept._batch.jobs}
+        assert not {f"ior.{k}" for k in range(5)} & set(waits)
+
+
+def test_a_flush_says_no_while_the_store_refuses(url: str) -> None:
+    store = Refusing(url)
+    kept = Keeper(store)
+    kept.learn(family(), KNOWN)
+    assert not kept.flush(0.1)
+    store.may = True
+    assert kept.flush(WAIT)
+    assert kept.close()
+    with Store(url) as store:
+        assert store.load().families.recall(family()) is not None

@@ -8,7 +8,7 @@ from penstock.ledger import Ledger, knows
 from penstock.live import wire
 from penstock.live.turns import Turns
 from penstock.manager import Manager
-from penstock.model import Job, Site
+from penstock.model import Event, Job, JobEnded, PhaseEnded, Site
 
 
 def turns(policy: str = "exclusive-fcfs") -> Turns:
@@ -133,3 +133,33 @@ def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> Non
     made.forgive(100.0)
     assert made.silent(101.0, 3.0) == []
     assert made.weights() == {"a": 1.0}
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["it asks again", "its job ends"])
+def test_a_policy_that_raises_when_a_phase_is_cut_hides_nothing_that_happened(
+    monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """A job that is gone is gone from the Manager, too; one that asks is among those let go."""
+    made = turns()
+    recorded: list[tuple[Event, bool]] = []
+    made.record = lambda event, actions, moved, failed: recorded.append((event, failed))
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    handle = made.manager.handle
+
+    def raises_at_ends(event: Event) -> object:
+        actions = handle(event)
+        if isinstance(event, PhaseEnded):
+            raise RuntimeError
+        return actions
+
+    monkeypatch.setattr(made.manager, "handle", raises_at_ends)
+    with pytest.raises(RuntimeError):
+        made.phase_began(3.0, "a", 2) if asks else made.ended(3.0, "a")
+    cut = PhaseEnded(time=3.0, job="a", resource=0, io=0.0, idle=0.0)
+    assert recorded[2] == (cut, True)
+    if asks:
+        assert ("a", 2) in [(job, phase.number) for job, phase in made.waiting()]
+    else:
+        assert recorded[3] == (JobEnded(time=3.0, job="a"), False)
+        assert "a" not in made.manager.jobs

@@ -89,6 +89,10 @@ def test_a_job_of_the_next_version_is_understood(state: State) -> None:
     [
         {**BEGIN, "name": "evil\x1b[2J\nfake"},
         {**BEGIN, "name": ""},
+        {**BEGIN, "pid": -1},
+        {**BEGIN, "pid": 2**31},
+        {"type": "Ended", "counters": {}, "status": -1},
+        {"type": "Ended", "counters": {}, "status": 256},
         {"type": "Counted", "counters": {"waited": 10**400}},
         {"type": "Counted", "counters": {"waited": -1}},
         {"type": "Counted", "counters": {f"c{k}": 1 for k in range(1000)}},
@@ -99,9 +103,9 @@ def test_what_cannot_be_is_refused_and_nobody_else_hears_of_it(
 ) -> None:
     """A name goes into ids and logs, counters into what everybody is told."""
     with Talker(state) as job:
-        job.say(**(BEGIN if forged["type"] == "Counted" else forged))
+        job.say(**(forged if forged["type"] == "Begin" else BEGIN))
         told = job.hear()
-        if forged["type"] == "Counted":
+        if forged["type"] != "Begin":
             job.say(**forged)
             told = job.hear()
         assert told["type"] == "Failed"

@@ -43,7 +43,7 @@ def test_without_a_job_there_is_nothing_to_adopt(missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "status"), [("0:0", 0), ("7:0", 7), ("0:9", 137), ("", 0), ("?:?", 0)]
+    ("code", "status"), [("0:0", 0), ("7:0", 7), ("0:9", 137), ("0:999", 255), ("", 0), ("?:?", 0)]
 )
 def test_an_epilog_tells_how_the_job_ended(code: str, status: int) -> None:
     assert release({"SLURM_JOB_ID": "17", "SLURM_JOB_EXIT_CODE2": code}).status == status

@@ -132,6 +132,8 @@ def _hints(text: str | None) -> wire.Hints:
         what, _, value = part.partition("=")
         if what not in _HINTS:
             raise unknown("hint", what, _HINTS)
+        if what in found:
+            raise InputError(f"--hint says {what} twice; say it once")
         try:
             found[what] = _HINTS[what](value)
             msgspec.convert(found, wire.Hints)

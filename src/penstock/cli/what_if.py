@@ -15,6 +15,7 @@ from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.logbook import Difference, Header, Logbook, replay
 from penstock.logbook.reader import SUFFIXES
+from penstock.model import Action
 from penstock.sim import metrics, traces
 from penstock.sim.checks import check as check_workload
 from penstock.sim.knowledge import Knowledge
@@ -131,9 +132,13 @@ def _told(different: Difference) -> dict[str, Any]:
     return {
         "where": different.where,
         "event": repr(different.event),
-        "recorded": [repr(action) for action in different.recorded],
-        "replayed": [repr(action) for action in different.replayed],
+        "recorded": _listed(different.recorded),
+        "replayed": _listed(different.replayed),
     }
+
+
+def _listed(actions: Sequence[Action] | None) -> list[str] | str:
+    return "the policy failed" if actions is None else [repr(action) for action in actions]
 
 
 def _simulate(logbook: Logbook, loaded: Loaded, policies: str | None) -> dict[str, Any]:

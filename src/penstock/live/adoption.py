@@ -47,7 +47,7 @@ class Release(wire.Message, frozen=True, kw_only=True):
 
     job: JobId
     node: str = ""
-    status: int = 0
+    status: wire.ExitStatus = 0
 
 
 class List(wire.Message, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.live import libraries, page
+from penstock.live import libraries, page, wire
+from penstock.live.member import CALLS_WAIT_LONGER
 
 _HELLO = struct.Struct("<8sII")
 PATIENCE = 1.0
@@ -22,6 +23,17 @@ PATIENCE = 1.0
 def library() -> Path:
     """Return the client library."""
     return libraries.library("libpenstock_client.so")
+
+
+def pages_of(begun: wire.Begun) -> page.Pages:
+    """Return the pages of a job that the controller took in."""
+    return page.Pages(
+        [Path(root) for root in begun.roots],
+        job=begun.job,
+        token=bytes.fromhex(begun.token) or bytes(page.TOKEN_BYTES),
+        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
+        patience=begun.patience,
+    )
 
 
 class Agent:

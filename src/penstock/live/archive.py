@@ -118,7 +118,8 @@ def _running(job: Job, standing: Standing | None) -> RunningJob:
         processes=begin.processes,
         io_nodes=begin.io_nodes,
         counters=dict(job.counters),
-        phases=0 if standing is None else standing.phases,
+        # Whose phases nobody heard of has counted them itself.
+        phases=job.counters.get("phases", 0) if standing is None else standing.phases,
         phase_seconds=0.0 if standing is None else standing.transferred,
     )
 
@@ -140,6 +141,7 @@ def _lost(job: RunningJob, now: float) -> Job:
         serial=job.serial,
         begin=begin,
         began=job.began,
+        lasted=max(now - job.began, 0.0),
         ended=now,
         counters=job.counters,
         state="lost",

@@ -31,6 +31,7 @@ from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
 from penstock.live.last_words import LastWords
+from penstock.live.lasting import for_ever
 from penstock.live.late_ends import LateEnds
 from penstock.live.link import Link
 from penstock.live.overview import overview
@@ -116,10 +117,14 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        kept = [self.governor.keep(), self.governor.slice(), self.late_ends.keep()]
+        endless = {
+            "keeping gates and waits": self.governor.keep,
+            "slicing": self.governor.slice,
+            "taking in last words": self.late_ends.keep,
+        }
         if self.tuning is not None:
-            kept.append(self.tuning.run())
-        keepers = [asyncio.create_task(keeper) for keeper in kept]
+            endless["tuning"] = self.tuning.run
+        keepers = [asyncio.create_task(for_ever(work, name)) for name, work in endless.items()]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
         for keeper in keepers:

@@ -173,9 +173,11 @@ def _did(job: Record) -> Iterator[str]:
         yield f"It had {phases} phase{'s' if phases > 1 else ''}{each}."
     if job.get("bandwidth"):
         yield f"Its best phase reached {show_bandwidth(job['bandwidth'])}."
-    waited = job.get("turn_waited_seconds") or counters.get("turn_waited", 0) / 1e9
-    if waited:
-        would = "It waited" if job.get("mode") == "enforce" else "Enforced, it would have waited"
+    said, counted = job.get("turn_waited_seconds"), counters.get("turn_waited", 0) / 1e9
+    if waited := said or counted:
+        # A job counts no wait but a real one; the controller also those that it would have had.
+        really = job.get("mode") == "enforce" or not said
+        would = "It waited" if really else "Enforced, it would have waited"
         yield f"{would} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."
     if job["waits"]:
         at_gate = show_seconds(job["waited_seconds"])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
+MAY_COME_BACK = 10_000
+"""Lost jobs that are not listed and whose fail-opens are still known by cause."""
 
 FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "policy_failed")
 """The counters of calls that were not held or forwarded as they should have been."""
@@ -97,6 +99,7 @@ class Jobs:
         self._ended: deque[Job] = deque(maxlen=REMEMBERED)
         self._forgotten = list(forgotten)
         self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=forgotten[2])
+        self._lost: dict[str, Counter[str]] = {}  # causes of lost jobs that are not listed
         self._next = next_serial
 
     def begin(self, begin: Begin, now: float, host: str = "") -> Job:
@@ -136,16 +139,27 @@ class Jobs:
         counted = (lost.forwarded_bytes, lost.direct_bytes, lost.fail_opens)
         for k, count in enumerate(counted):
             self._forgotten[k] = max(self._forgotten[k] - count, 0)
-        self._causes["earlier"] = max(self._causes["earlier"] - lost.fail_opens, 0)
+        self._causes -= self._lost.pop(lost.id, Counter(earlier=lost.fail_opens))
+        self._causes.update(dict.fromkeys(FAIL_OPENS, 0))  # a difference keeps no zeros
 
     def remember(self, job: Job) -> None:
         """List a job that is over."""
         if len(self._ended) == REMEMBERED:
-            oldest = self._ended.popleft().counters
-            for k, count in enumerate(_COUNTED):
-                self._forgotten[k] += count(oldest)
-            self._causes.update({cause: oldest.get(cause, 0) for cause in FAIL_OPENS})
+            self._forget(self._ended.popleft())
         self._ended.append(job)
+
+    def _forget(self, job: Job) -> None:
+        """Keep no more of a job than what it adds to the totals."""
+        for k, count in enumerate(_COUNTED):
+            self._forgotten[k] += count(job.counters)
+        causes = Counter({cause: job.counters.get(cause, 0) for cause in FAIL_OPENS})
+        self._causes.update(causes)
+        if job.state == "lost" and causes.total():
+            self._lost[job.id] = causes
+            if len(self._lost) > MAY_COME_BACK:
+                unknown_now = self._lost.pop(next(iter(self._lost)))
+                self._causes.subtract(unknown_now)
+                self._causes["earlier"] += unknown_now.total()
 
     def find(self, name: str) -> Job:
         """Return the running job of this id, or the only one of this name."""

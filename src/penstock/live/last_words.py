@@ -8,7 +8,7 @@ back. A file counts as said by who owns it, as what comes on a connection does.
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,23 @@ log = logging.getLogger("penstock.agent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A file that somebody left."""
+    """What somebody left; what is no plain file says nothing."""
 
     path: Path
     uid: int
     text: bytes
+
+    def remove(self) -> bool:
+        """Say whether it is gone now; what stays is told of in the log."""
+        try:
+            try:
+                self.path.unlink(missing_ok=True)
+            except IsADirectoryError:
+                self.path.rmdir()
+        except OSError as error:
+            log.warning("last word %s cannot be removed: %s", self.path.name, reason(error))
+            return False
+        return True
 
 
 class LastWords:
@@ -61,10 +73,10 @@ class LastWords:
         finally:
             os.close(folder)
 
-    def left(self) -> Iterator[Found]:
-        """Yield what was left; what is no plain file is passed over."""
+    def left(self, but: Collection[str] = ()) -> Iterator[Found]:
+        """Yield what was left `but` for these names; no more than AT_ONCE."""
         with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX)]
+            names = [e.name for e in entries if e.name.endswith(_SUFFIX) and e.name not in but]
             for name in names[:AT_ONCE]:
                 with suppress(OSError):
                     yield _read(self.folder / name)
@@ -85,7 +97,7 @@ class LastWords:
                     told += 1
                 except (msgspec.DecodeError, UnicodeDecodeError, InputError) as error:
                     log.warning("last word %s is given up: %s", each.path.name, reason(error))
-                each.path.unlink(missing_ok=True)
+                each.remove()
         return told
 
 
@@ -100,8 +112,16 @@ def _write(folder: int, name: str, text: bytes) -> None:
 
 
 def _read(path: Path) -> Found:
+    about = path.lstat()
+    if not stat.S_ISREG(about.st_mode):
+        return Found(path=path, uid=about.st_uid, text=b"")
+    # It may have become something else since: no link is followed, and no pipe waited for.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         about = os.fstat(descriptor)
-        text = file.read(LONGEST_LINE) if stat.S_ISREG(about.st_mode) else b""
-    return Found(path=path, uid=about.st_uid, text=text)
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(f"{path} is no plain file any more")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return Found(path=path, uid=about.st_uid, text=file.read(LONGEST_LINE))
+    finally:
+        os.close(descriptor)

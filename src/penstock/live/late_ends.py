@@ -28,6 +28,8 @@ class LateEnds:
     def __init__(self, controller: "Controller", words: LastWords) -> None:
         self._controller, self._words = controller, words
         self._one_at_a_time = asyncio.Lock()
+        self._unkept: dict[str, Found] = {}  # heard, and there until the store has it
+        self._stuck: set[str] = set()  # heard, and cannot be removed
         words.create()
 
     async def keep(self) -> None:
@@ -41,13 +43,16 @@ class LateEnds:
 
     async def take(self) -> None:
         """Take in what is left; a file goes once the store has what it says."""
-        found = await asyncio.to_thread(lambda: list(self._words.left()))
-        heard = [each.path for each in found if await self._heard(each)]
-        if not heard:
+        heard = {*self._unkept, *self._stuck}
+        for each in await asyncio.to_thread(lambda: list(self._words.left(but=heard))):
+            if await self._heard(each):
+                self._unkept[each.path.name] = each
+        if not self._unkept:
             return
         kept = await asyncio.to_thread(self._controller.archive.keeper.flush)
-        for path in heard if kept else ():
-            path.unlink(missing_ok=True)
+        if kept:
+            self._stuck |= {name for name, each in self._unkept.items() if not each.remove()}
+            self._unkept.clear()
 
     async def _heard(self, found: Found) -> bool:
         """Take one in, or refuse it; False: it has to wait."""
@@ -101,11 +106,13 @@ class LateEnds:
 
 def _ended(word: wire.LastWord, peer: Peer, began: float) -> Job:
     ended = min(word.ended, time.time())
+    began = min(began, ended)
     return Job(
         id=word.job,
         serial=int(word.job.rpartition(".")[2]),
         begin=word.begin,
-        began=min(began, ended),
+        began=began,
+        lasted=ended - began,
         host=peer.address,
         ended=ended,
         counters=word.counters,

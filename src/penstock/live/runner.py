@@ -17,11 +17,10 @@ from typing import NoReturn
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import wire
-from penstock.live.agent import Agent
+from penstock.live.agent import Agent, pages_of
 from penstock.live.channel import Channel
 from penstock.live.last_words import LastWords
-from penstock.live.member import CALLS_WAIT_LONGER, Member
-from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.member import Member
 from penstock.live.places import FullError
 from penstock.live.site_key import RemoteController
 from penstock.live.state import State
@@ -146,7 +145,7 @@ def run(
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
         try:
             witness = stack.enter_context(Witness(FORWARDED))
-            pages = stack.enter_context(_pages(begun))
+            pages = stack.enter_context(pages_of(begun))
             path = state.agent(os.getpid())
             path.unlink(missing_ok=True)  # of one that had this number and was killed
             agent = stack.enter_context(Agent(pages, path))
@@ -163,16 +162,6 @@ def run(
         status = _follow(pid, witness)
         counters = member.end(status)
         return Outcome(job=member.id, status=status, counters=counters, advice=member.advice)
-
-
-def _pages(begun: wire.Begun) -> Pages:
-    return Pages(
-        [Path(root) for root in begun.roots],
-        job=begun.job,
-        token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
-        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
-        patience=begun.patience,
-    )
 
 
 @contextmanager

@@ -55,10 +55,11 @@ def release(environment: Mapping[str, str]) -> Release:
         raise InputError("no SLURM_JOB_ID in the environment; Slurm calls this hook")
     code, _, number = environment.get("SLURM_JOB_EXIT_CODE2", "").partition(":")
     ended_by = int(number) if number.isdigit() else 0
+    status = 128 + ended_by if ended_by else int(code) if code.isdigit() else 0
     return Release(
         job=environment["SLURM_JOB_ID"],
         node=environment.get("SLURMD_NODENAME", ""),
-        status=128 + ended_by if ended_by else int(code) if code.isdigit() else 0,
+        status=min(status, 255),
     )
 
 

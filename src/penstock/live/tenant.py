@@ -10,12 +10,11 @@ import msgspec
 
 from penstock.live import agent, wire
 from penstock.live.adoption import Adopt
-from penstock.live.agent import Agent
+from penstock.live.agent import Agent, pages_of
 from penstock.live.channel import Channel
 from penstock.live.last_words import LastWords
 from penstock.live.libraries import for_everybody
-from penstock.live.member import CALLS_WAIT_LONGER, Member
-from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.member import Member
 from penstock.live.site_key import RemoteController
 
 CONTROLLER_WITHIN = 5.0
@@ -44,7 +43,7 @@ class Tenant:
             begun = controller.ask(begin, wire.Begun)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             _make_folder(folder, adopt)
-            pages = stack.enter_context(_pages(begun))
+            pages = stack.enter_context(pages_of(begun))
             socket = stack.enter_context(Agent(pages, folder / "agent.sock"))
             _give(socket.path, adopt)
             self.environment = _environment(begun, socket.path, folder.parent.parent / "lib")
@@ -76,16 +75,6 @@ def _begin(adopt: Adopt) -> wire.Begin:
         nodes=adopt.nodes,
         processes=adopt.processes,
         team=adopt.job,
-    )
-
-
-def _pages(begun: wire.Begun) -> Pages:
-    return Pages(
-        [Path(root) for root in begun.roots],
-        job=begun.job,
-        token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
-        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
-        patience=begun.patience,
     )
 
 

@@ -6,7 +6,7 @@ the controller has those.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.ledger import Ledger, decide
 from penstock.live import wire
@@ -86,7 +86,7 @@ class Turns:
 
     manager: Manager
     ledger: Ledger
-    record: Callable[[Event, Sequence[Action], int | None], None] = lambda *_: None
+    record: Callable[[Event, Sequence[Action], int | None, bool], None] = lambda *_: None
     standings: dict[JobId, Standing] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes a second, of all phases so far
@@ -107,9 +107,10 @@ class Turns:
             return []
         try:
             orders = self._cut(now, job)
-        finally:
+        finally:  # whatever a policy raises, the job is gone
             del self.standings[job]
-        return orders + self._orders(JobEnded(time=now, job=job))
+            after = self._orders(JobEnded(time=now, job=job))
+        return orders + after
 
     def ended_unheard(self, now: float, job: JobId) -> list[Order]:
         """A job ended that began under an earlier controller, and never came here."""
@@ -126,9 +127,11 @@ class Turns:
     ) -> list[Order]:
         """A job asks for its turn, to move so many bytes if it says so; or for one that it lent."""
         standing = self.standings[job]
-        orders = self._cut(now, job)  # what it did not tell the end of
-        standing.heard = now
-        standing.phase = Phase(number=number, began=now, since=now)
+        try:
+            orders = self._cut(now, job)  # what it did not tell the end of
+        finally:  # it asked, whatever a policy raises: who lets all go on finds it here
+            standing.heard = now
+            standing.phase = Phase(number=number, began=now, since=now)
         untold, standing.untold = standing.untold, None
         if resumes and untold is not None:
             standing.phase.waited = untold.waited
@@ -249,8 +252,13 @@ class Turns:
         return self._orders(ended, moved)
 
     def _orders(self, event: Event, moved: int | None = None) -> list[Order]:
-        event, actions = decide(self.manager, self.ledger, event)
-        self.record(event, actions, moved)
+        try:
+            event, actions = decide(self.manager, self.ledger, event)
+        except Exception:
+            # Ledger and Manager have taken it in so far: a replay must, too.
+            self.record(replace(event, time=self.ledger.now), (), moved, True)
+            raise
+        self.record(event, actions, moved, False)
         return [order for action in actions for order in self._order(action)]
 
     def _order(self, action: Action) -> Iterator[Order]:

@@ -25,6 +25,9 @@ Claim = Annotated[float, Meta(gt=0, le=1e18)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
+ExitStatus = Annotated[int, Meta(ge=0, le=255)]
+"""As shells have it: 128 and the number of a signal that ended the job."""
+ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -183,7 +186,7 @@ class Begin(Message, frozen=True, kw_only=True):
     """`penstock run` begins a job; the connection stays open as long as it runs. Answer: Begun."""
 
     name: JobName
-    pid: int
+    pid: ProcessId
     command: list[str]
     user: str
     io_nodes: int | None = None  # as many as it asks for; None: the site's default
@@ -289,7 +292,7 @@ class Ended(Message, frozen=True, kw_only=True):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
     counters: Counts
-    status: int
+    status: ExitStatus
 
 
 class LastWord(Message, frozen=True, kw_only=True):
@@ -303,7 +306,7 @@ class LastWord(Message, frozen=True, kw_only=True):
     began: Seconds
     ended: Seconds
     counters: Counts
-    status: int
+    status: ExitStatus
 
 
 class Remap(Message, frozen=True, kw_only=True):

@@ -52,11 +52,15 @@ ACTIONS: Mapping[str, msgspec.json.Decoder[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What happened, and what was decided; `bytes` is what a phase that ended moved, if known."""
+    """What happened, and what was decided; `bytes` is what a phase that ended moved, if known.
+
+    Where the policy raised something instead, it `failed`.
+    """
 
     event: Event
     actions: Sequence[Action] = ()
     bytes: int | None = None
+    failed: bool = False
     where: str = ""
     """The file and the line, for people."""
 
@@ -64,6 +68,7 @@ class Entry:
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     bytes: int | None = None
+    failed: bool = False
     actions: list[msgspec.Raw] = []
 
 
@@ -85,7 +90,8 @@ def encode(entry: Entry) -> bytes:
         event = replace(event, metrics=finite)
     actions = b",".join(_named("action", action) for action in entry.actions)
     moved = b"" if entry.bytes is None else b',"bytes":%d' % entry.bytes
-    return _named("event", event)[:-1] + moved + b',"actions":[' + actions + b"]}\n"
+    failed = b',"failed":true' if entry.failed else b""
+    return _named("event", event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
 
 def _named(key: str, thing: Event | Action) -> bytes:
@@ -105,7 +111,7 @@ def decode(text: bytes) -> Entry:
         raise InputError(f"{_plain(error)}; is the file damaged?") from error
     if not 0 <= event.time < math.inf:
         raise InputError(f"time is {event.time:g}; it is seconds since the record's epoch")
-    return Entry(event=event, actions=tuple(actions), bytes=line.bytes)
+    return Entry(event=event, actions=tuple(actions), bytes=line.bytes, failed=line.failed)
 
 
 def _decoder(

@@ -8,6 +8,7 @@ import gzip
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -89,9 +90,7 @@ class Logbook:
                         raise InputError(f"{where}: {error}") from error
                     self.notes.append(f"{where} breaks off and is left out")
                     return
-                yield Entry(
-                    event=entry.event, actions=entry.actions, bytes=entry.bytes, where=where
-                )
+                yield replace(entry, where=where)
 
     def _line(self, file: IO[bytes], path: Path, number: int) -> bytes:
         try:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.ledger import decide
+from penstock.ledger import Ledger, decide
+from penstock.logbook.lines import Entry
 from penstock.logbook.reader import Logbook
+from penstock.manager import Manager
 from penstock.model import Action, Event
 
 
@@ -16,8 +18,9 @@ class Difference:
 
     where: str
     event: Event
-    recorded: Sequence[Action]
-    replayed: Sequence[Action]
+    recorded: Sequence[Action] | None
+    """None: the policy failed, as in `replayed`."""
+    replayed: Sequence[Action] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +55,30 @@ def replay(logbook: Logbook, *, trusted: Collection[str] = ()) -> Replayed:
         raise InputError(f"{logbook.paths[0]}, line 1: {error}") from error
     events = actions = 0
     for entry in logbook:
-        try:
-            event, decided = decide(manager, ledger, entry.event)
-        except KeyError as error:
-            raise InputError(f"{entry.where}: no job {error} is there, or has a phase") from error
-        except (ValueError, ArithmeticError) as error:
-            raise InputError(f"{entry.where} cannot be decided: {reason(error)}") from error
-        if event != entry.event or decided != list(entry.actions):
+        recorded = None if entry.failed else tuple(entry.actions)
+        event, decided = _decide(manager, ledger, entry)
+        if event != entry.event or decided != recorded:
             difference = Difference(
-                where=entry.where,
-                event=entry.event,
-                recorded=entry.actions,
-                replayed=tuple(decided),
+                where=entry.where, event=entry.event, recorded=recorded, replayed=decided
             )
             return Replayed(events=events, actions=actions, first_difference=difference)
         events += 1
-        actions += len(decided)
+        actions += len(decided or ())
     return Replayed(events=events, actions=actions, first_difference=None)
+
+
+def _decide(
+    manager: Manager, ledger: Ledger, entry: Entry
+) -> tuple[Event, tuple[Action, ...] | None]:
+    """Return the event as it is dated, and what is decided; None: it fails, as it did then."""
+    try:
+        event, actions = decide(manager, ledger, entry.event)
+    except Exception as error:
+        if entry.failed:  # with this much of it taken in, as then
+            return entry.event, None
+        if isinstance(error, KeyError):
+            raise InputError(f"{entry.where}: no job {error} is there, or has a phase") from error
+        if isinstance(error, ValueError | ArithmeticError):
+            raise InputError(f"{entry.where} cannot be decided: {reason(error)}") from error
+        raise
+    return event, tuple(actions)

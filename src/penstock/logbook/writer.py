@@ -90,12 +90,19 @@ class LogbookWriter:
         self._pruned = -PRUNED_EVERY
         self._thread.start()
 
-    def write(self, event: Event, actions: Sequence[Action] = (), moved: int | None = None) -> None:
+    def write(
+        self,
+        event: Event,
+        actions: Sequence[Action] = (),
+        moved: int | None = None,
+        failed: bool = False,
+    ) -> None:
         """Put down an event, what was decided on it, and how many bytes a phase moved."""
         gap = _Gap(self._lost, dict(self._running)) if self._lost else None
         _follow(self._running, event)
         try:
-            text = lines.encode(lines.Entry(event=event, actions=tuple(actions), bytes=moved))
+            entry = lines.Entry(event=event, actions=tuple(actions), bytes=moved, failed=failed)
+            text = lines.encode(entry)
         except Exception as error:
             log.error("%s cannot be recorded: %s", type(event).__name__, reason(error))
             text = b""
@@ -215,12 +222,15 @@ class LogbookWriter:
         name = f"record-{when:%Y%m%d-%H%M%S}-{header.run}-{header.part:04}.jsonl"
         path = self.directory / name
         self.directory.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        # Who is killed meanwhile leaves no part without a header.
+        unfinished = self.directory / f".{name}"
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
             _append(file, text, 0)
+            unfinished.rename(path)
         except OSError:
             os.close(file)
-            path.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
             raise
         if self._file >= 0:
             os.close(self._file)

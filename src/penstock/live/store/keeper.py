@@ -57,6 +57,8 @@ class Keeper:
         self._soon_since = self._later_since = self._batch_since = math.inf  # the oldest of each
         self._begun = {job.id for job in self.memory.running}
         self._hurry, self._closing_until = False, math.inf
+        # How many changes there were, and up to which of them all are in a batch, or are written.
+        self._noted, self._taken_to, self._written_to = 1, 1, 0
         self._pruned = -math.inf
         self._epoch = time.time() - time.monotonic()
         self._reserved = self._serial + RESERVED
@@ -148,11 +150,11 @@ class Keeper:
         return 0.0 if oldest == math.inf else time.monotonic() - oldest
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until all is written; say whether it is."""
+        """Wait until all is written that there was at the call; say whether it is."""
         with self._changed:
-            self._hurry = True
+            self._hurry, all_of_now = True, self._noted
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self.waiting, timeout)
+            return self._changed.wait_for(lambda: self._written_to >= all_of_now, timeout)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Write what is left, then close the store; say whether all was written."""
@@ -177,6 +179,7 @@ class Keeper:
         self._note_soon()
 
     def _note_soon(self) -> None:
+        self._noted += 1
         if self._soon_since == math.inf:
             self._soon_since = time.monotonic()
             self._changed.notify_all()
@@ -185,6 +188,7 @@ class Keeper:
         self._drop_beyond_most()
 
     def _note_later(self) -> None:
+        self._noted += 1
         if self._later_since == math.inf:
             self._later_since = time.monotonic()
             self._changed.notify_all()
@@ -231,6 +235,8 @@ class Keeper:
                 self._batch, self._later = self._batch.under(self._later), Changes()
                 self._batch_since = min(self._batch_since, self._later_since)
                 self._later_since = math.inf
+                # Stays so if it fails: it is put back to what the next batch has anyway.
+                self._taken_to = self._noted
             self._hurry = False
             return True
 
@@ -266,6 +272,7 @@ class Keeper:
             self.written_total += len(self._batch) - len(refused)
             self._written = self._batch.serial or self._written
             self._batch, self._batch_since = Changes(), math.inf
+            self._written_to = self._taken_to
             self._changed.notify_all()
         return True
 

@@ -152,6 +152,8 @@ class _Traces:
             case JobEnded() if event.job in self._open:
                 self._close(self._open.pop(event.job))
             case PhaseBegan() if event.job in self._open:
+                # One that the policy failed at may have no end in the record.
+                self.cuts.phases += self._open[event.job].asked is not None
                 self._open[event.job].began(event, self.now)
                 self.cuts.phases_direct += not event.resources
             case PhaseEnded() if event.job in self._open:
