@@ -65,7 +65,7 @@ class Try(NamedTuple):
 
 
 def tries(grid: Grid, seed: int) -> list[Try]:
-    """Return all that is to be run: most processes first, scenarios and settings in random order."""
+    """Return all that is to be run, most processes first; else the order is random."""
     chance = random.Random(seed)
     found = []
     for processes in sorted(grid.processes, reverse=True):
