@@ -30,11 +30,11 @@ WINDOWS = tuple(float(value) for value in PARAMETERS["window"].values)
 BASELINES = ("fifo", "hbrr")
 """Schedulers without a window, measured where the thesis shows them (Fig. 3.8)."""
 BEGIN, END = 2, 3
-"""Intervals in which ranks come, begin and end; they end less together than they begin."""
+"""Intervals in which ranks begin and end, from the first byte on; they end less together than they begin."""
 GRID = Grid(
     sizes=(32 * 2**10, 256 * 2**10),
     processes=(16, 8, 4),
-    seconds=2.6,
+    seconds=2.7,
     volume=192 * MIB,
     keep=20,
 )
@@ -152,6 +152,6 @@ def rewards(seen: Sequence[Sequence[Observation]]) -> list[float]:
     found = []
     for interval in zip(*seen, strict=False):
         busy = [one for one in interval if one.requests and one.busy >= IDLEST * one.seconds]
-        if busy:
+        if busy and (found or any(one.moved for one in busy)):
             found.append(fmean(one.moved / one.busy for one in busy) / MIB)
     return found[BEGIN:-END]
