@@ -30,7 +30,7 @@ WINDOWS = tuple(float(value) for value in PARAMETERS["window"].values)
 BASELINES = ("fifo", "hbrr")
 """Schedulers without a window, measured where the thesis shows them (Fig. 3.8)."""
 BEGIN, END = 2, 3
-"""Intervals in which ranks begin and end, from the first byte on; they end less together than they begin."""
+"""Intervals in which ranks begin and end, counted from the first byte on."""
 GRID = Grid(
     sizes=(32 * 2**10, 256 * 2**10),
     processes=(16, 8, 4),
