@@ -216,6 +216,26 @@ def test_a_reward_is_of_the_value_that_the_node_had() -> None:
     assert known == {4: [7.0]}, "a value that is none of ours teaches nothing"
 
 
+def test_many_nodes_are_one_observation(  # tuners forget by the number of observations
+) -> None:
+    world = World(4, WINDOW, guard=1.0)
+    for rate in (100.0, 400.0):
+        world.second({k: seen(rate + k) for k in range(4)})
+    (known,) = world.tuners["window"].rewards.values()
+    assert list(known.values()) == [[401.5]], "the mean over the nodes"
+
+
+def test_a_rate_that_cannot_be_is_not_believed() -> None:
+    world = World(1, WINDOW, guard=1.0)
+    for _ in range(12):
+        world.second({0: seen(100.0)})
+    (known,) = world.tuners["window"].rewards.values()
+    before = sum(map(len, known.values()))
+    world.second({0: seen(1e15)})
+    world.second({0: seen(120.0)})
+    assert sum(map(len, known.values())) == before + 1
+
+
 def test_the_guard_stops_exploring_that_costs_too_much() -> None:
     """Values other than the best lose all: trying them may cost a twentieth of the bandwidth."""
     world = World(1, WINDOW, guard=0.05)

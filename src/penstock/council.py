@@ -10,6 +10,7 @@ parameter's values make sense only together, all I/O nodes get one: while explor
 common context, otherwise what is best for most. docs/tuning.md has the rules.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ IDLEST = 0.02
 """Part of an interval that an I/O node must have been busy: else it was the jobs that were slow."""
 REMEMBERED = 0.05
 """Weight of the newest round in what a context usually gets, and what exploring cost it."""
+SETTLED, ABSURD = 8, 20.0
+"""After so many rounds, a rate so many times the usual one is not believed."""
 
 
 class Detector(Protocol):
@@ -111,6 +114,7 @@ class _Round:
 
     began: float
     seen: dict[ResourceId, Seen] = field(default_factory=dict)
+    rates: dict[tuple[Context, Value], list[float]] = field(default_factory=dict)
 
 
 class Council:
@@ -141,8 +145,10 @@ class Council:
         self.missed = 0
         """Reports that a round did not wait for."""
         self.last: dict[ResourceId, Seen] = {}
-        self.values: dict[ResourceId, dict[str, Value]] = {}
-        """What each I/O node has."""
+        self.has: dict[ResourceId, dict[str, Value]] = {}
+        """What each I/O node had in force when it last reported."""
+        self.chosen: dict[ResourceId, dict[str, Value]] = {}
+        """What each I/O node is to have."""
         self._expected: set[ResourceId] = set()
         self._round: _Round | None = None
         self._floor: str | None = None  # the parameter whose values the interval's rewards are of
@@ -163,14 +169,15 @@ class Council:
         self._expected.add(resource)
         have = self._in_force()
         settings = {p.name: have.get(p.name, p.default) for p in self.parameters}
-        self.values[resource] = settings
+        self.has[resource], self.chosen[resource] = {}, settings
         return Tune(resource=resource, settings=settings)
 
     def left(self, resource: ResourceId, now: float) -> list[Tune]:
         """An I/O node is gone; the round may be over by that."""
         self._expected.discard(resource)
         self.last.pop(resource, None)
-        self.values.pop(resource, None)
+        self.has.pop(resource, None)
+        self.chosen.pop(resource, None)
         if self._round is not None:
             self._round.seen.pop(resource, None)
         return self.woke(now)
@@ -187,14 +194,14 @@ class Council:
             return []
         seen = self._judge(observation)
         self.last[resource] = seen
-        # What it has, whatever it was told: it may have been restarted, or could not be set.
-        self.values[resource] |= {
+        # Whatever it was told: it may have been restarted, or could not be set.
+        self.has[resource] = {
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
         if self._round is None:
             self._round = _Round(now)
         if resource not in self._round.seen:
-            self._reward(seen, settings)
+            self._note(self._round, seen, settings)
         self._round.seen[resource] = seen
         return self.woke(now)
 
@@ -206,8 +213,10 @@ class Council:
         if missing and now < self._round.began + self.deadline:
             return []
         self.missed += len(missing)
-        seen, self._round = self._round.seen, None
-        contexts = {r: s.context for r, s in seen.items() if s.context is not None}
+        over, self._round = self._round, None
+        for (context, value), rates in over.rates.items():
+            self._learn(context, value, math.fsum(rates) / len(rates))
+        contexts = {r: s.context for r, s in over.seen.items() if s.context is not None}
         return self._choose(contexts) if contexts else []
 
     def _judge(self, observation: Observation) -> Seen:
@@ -221,24 +230,29 @@ class Council:
             rate=observation.moved / observation.busy,
         )
 
-    def _reward(self, seen: Seen, settings: Mapping[str, Value]) -> None:
-        """Tell the tuner of the parameter that has the floor what its value was worth."""
+    def _note(self, over: _Round, seen: Seen, settings: Mapping[str, Value]) -> None:
+        """Take note of what a value of the parameter that has the floor was worth."""
         if seen.context is None or self._floor is None:
             return
         parameter = next(p for p in self.parameters if p.name == self._floor)
         value = settings.get(parameter.name)
-        if value not in parameter.values:
-            return  # set by somebody else: no word of it
-        assert value is not None
-        self.experience.tuners[parameter.name].learn(seen.context, value, seen.rate)
-        account = self.experience.accounts.setdefault(seen.context, Account())
+        if value is not None and value in parameter.values:  # else it was set by somebody else
+            over.rates.setdefault((seen.context, value), []).append(seen.rate)
+
+    def _learn(self, context: Context, value: Value, rate: float) -> None:
+        """Learn once an interval, however many I/O nodes saw it: tuners forget by observations."""
+        assert self._floor is not None
+        account = self.experience.accounts.setdefault(context, Account())
+        if account.rounds >= SETTLED and rate > ABSURD * account.usual:
+            return
+        self.experience.tuners[self._floor].learn(context, value, rate)
         account.rounds += 1
         cost = 0.0
         if not self._exploring or account.usual <= 0:
             step = max(REMEMBERED, 1 / account.rounds)
-            account.usual += step * (seen.rate - account.usual)
+            account.usual += step * (rate - account.usual)
         else:
-            cost = max(1 - seen.rate / account.usual, 0.0)
+            cost = max(1 - rate / account.usual, 0.0)
         account.cost += REMEMBERED * (cost - account.cost)
 
     def _choose(self, contexts: Mapping[ResourceId, Context]) -> list[Tune]:
@@ -261,8 +275,8 @@ class Council:
                     )
         self.explored += self._exploring
         self.guarded += not may_explore
-        changed = {r: s for r, s in chosen.items() if s != self.values.get(r)}
-        self.values |= changed
+        self.chosen = chosen
+        changed = {r: s for r, s in chosen.items() if s != self.has.get(r)}
         return [Tune(resource=r, settings=s) for r, s in sorted(changed.items())]
 
     def _for_all(
@@ -300,7 +314,7 @@ class Council:
         *,
         explores: bool,
     ) -> Value:
-        has = self.values.get(resource, {}).get(parameter.name, parameter.default)
+        has = self.chosen.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
         tuner = self.experience.tuners[parameter.name]
@@ -316,7 +330,7 @@ class Council:
         return {
             p.name: _most_common(have)
             for p in self.parameters
-            if (have := [v[p.name] for v in self.values.values() if p.name in v])
+            if (have := [v[p.name] for v in self.chosen.values() if p.name in v])
         }
 
 

@@ -43,7 +43,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
 )
 """What can be tuned, and the values that are tried unless others are given."""
 _UNITS = {"window": units.seconds, "aggregation": units.volume}
-SHORTEST, LONGEST = 0.05, 3600.0
+SHORTEST, LONGEST = 0.02, 3600.0
 
 
 class TuningSection(
@@ -125,11 +125,9 @@ class TuningSection(
                 found.append(units.seconds(value))
             except InputError as error:
                 raise InputError(f"tuning.{key}: {error}") from error
-            if not SHORTEST / 10 <= found[-1] <= LONGEST:
-                raise InputError(f"tuning.{key} is {value}; give 5 ms to 1 h")
+            if not SHORTEST <= found[-1] <= LONGEST:
+                raise InputError(f"tuning.{key} is {value}; give 20 ms to 1 h")
         interval, deadline = found
-        if interval < SHORTEST:
-            raise InputError(f"tuning.interval is {self.interval}; give 50 ms at least")
         return interval, min(deadline, interval)
 
     def located(self) -> "TuningSection":

@@ -30,6 +30,8 @@ from penstock.live.explain import advised
 from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.last_words import LastWords
+from penstock.live.late_ends import LateEnds
 from penstock.live.link import Link
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
@@ -41,7 +43,7 @@ from penstock.live.surroundings import Surroundings
 from penstock.live.talk import Talk
 from penstock.live.tuning import Tuning
 from penstock.live.users import uid_of
-from penstock.logbook import LogbookWriter
+from penstock.logbook import LogbookWriter, Retention
 from penstock.model import Assign
 
 COME_BACK_WITHIN = 10.0
@@ -80,8 +82,12 @@ class Controller:
             assign=self._assign,
         )
         self.tuning = self._tuning()
-        self.logbook = LogbookWriter(self.state.records, self.governor.header)
+        seconds, size = deployment.config.live.kept()
+        self.logbook = LogbookWriter(
+            self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
+        )
         self.governor.record(self.logbook)
+        self.late_ends = LateEnds(self, LastWords(self.state.last_words))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -110,7 +116,7 @@ class Controller:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        kept = [self.governor.keep(), self.governor.slice()]
+        kept = [self.governor.keep(), self.governor.slice(), self.late_ends.keep()]
         if self.tuning is not None:
             kept.append(self.tuning.run())
         keepers = [asyncio.create_task(keeper) for keeper in kept]
@@ -137,7 +143,9 @@ class Controller:
 
     def _give_up(self) -> None:
         if lost := self.archive.give_up():
-            log.warning("%d jobs of an earlier controller did not come back", lost)
+            log.warning("%d jobs of an earlier controller did not come back", len(lost))
+        for job in lost:
+            self.jobs.remember(job)
 
     def _close(self) -> None:
         self.logbook.close()
@@ -264,6 +272,8 @@ class Controller:
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
+        if isinstance(earlier, EndedJob):
+            self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
@@ -364,7 +374,8 @@ async def _run(deployment: Deployment, ready: int) -> None:
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
         log.error("%s", error)
-        _report(ready, wire.Failed(error=str(error)))
+        wrong = isinstance(error, InputError)
+        _report(ready, wire.Failed(error=str(error), wrong_input=wrong))
         return
     _report(ready, wire.Done())
     admitting = hosts.serving(controller.accept, controller.refusals)

@@ -4,15 +4,19 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import InputError, unknown
 from penstock.live.page import JOB_BYTES
 from penstock.live.wire import Begin
 
+if TYPE_CHECKING:
+    from penstock.live.store import EndedJob
+
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
 
-FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue")
+FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "policy_failed")
 """The counters of calls that were not held or forwarded as they should have been."""
 
 
@@ -113,9 +117,6 @@ class Jobs:
         )
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
-        if resumes:
-            # Its counters go on from where they were.
-            self._ended = deque((j for j in self._ended if j.id != job.id), maxlen=REMEMBERED)
         self.running[job.id] = job
         return job
 
@@ -124,6 +125,21 @@ class Jobs:
         job.state, job.status = ("lost" if status is None else "ended"), status
         job.ended, job.lasted = max(now, job.began), time.monotonic() - job.since
         del self.running[job.id]
+        self.remember(job)
+
+    def take_back(self, lost: "EndedJob") -> None:
+        """Take a job that was lost out of the totals: it goes on, or its last word has come."""
+        listed = [job for job in self._ended if job.id != lost.id]
+        if len(listed) < len(self._ended):
+            self._ended = deque(listed, maxlen=REMEMBERED)
+            return
+        counted = (lost.forwarded_bytes, lost.direct_bytes, lost.fail_opens)
+        for k, count in enumerate(counted):
+            self._forgotten[k] = max(self._forgotten[k] - count, 0)
+        self._causes["earlier"] = max(self._causes["earlier"] - lost.fail_opens, 0)
+
+    def remember(self, job: Job) -> None:
+        """List a job that is over."""
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters
             for k, count in enumerate(_COUNTED):

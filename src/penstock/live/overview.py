@@ -37,6 +37,7 @@ async def overview(controller: "Controller") -> wire.Status:
         turns=governor.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.told(),
         refused=controller.refusals.total,
+        policy_failures=governor.failures,
     )
 
 

@@ -268,6 +268,10 @@ class Pages:
         """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
         return int(self._taken()[:, _COLUMN["last_call"]].max(initial=0))
 
+    def processes(self) -> set[int]:
+        """Return the ids of processes that called, those that have ended included."""
+        return set(self._taken()[:, _COLUMN["pid"]].tolist()) - {0}
+
     def calling(self) -> dict[int, bool]:
         """Return the processes amid data calls, by id, and whether they wait at the gate."""
         slots = self._taken()

@@ -26,6 +26,7 @@ _TO_CONTROLLER = (
     | wire.Idle
     | wire.Counted
     | wire.Ended
+    | wire.LastWord
     | wire.Remap
     | wire.Govern
     | wire.Ask
@@ -111,12 +112,6 @@ class Talk:
     async def _do(self, message: Any) -> wire.Message | None:
         match message:
             case wire.Begin():
-                if self._job is not None:
-                    raise InputError("this connection has its job; one a connection")
-                self._peer.check_user(message.user)
-                if self._user is None:
-                    self._controller.places.begin(message.user)
-                    self._user = message.user
                 self._job, begun = await self._begin(message)
                 return begun
             case wire.PhaseBegan() | wire.PhaseEnded() | wire.Idle() | wire.Counted():
@@ -130,6 +125,8 @@ class Talk:
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
                     return wire.Done(advice=self._controller.advice(job))
+            case wire.LastWord():
+                await self._controller.late_ends.hear(message, self._peer)
             case wire.Serving(node=node):
                 self._peer.check_node()
                 self._link = self._controller.joined(Link(node, self._writer))
@@ -147,6 +144,12 @@ class Talk:
         return wire.Done()
 
     async def _begin(self, begin: wire.Begin) -> tuple[Job, wire.Begun]:
+        if self._job is not None:
+            raise InputError("this connection has its job; one a connection")
+        self._peer.check_user(begin.user)
+        if self._user is None:
+            self._controller.places.begin(begin.user)
+            self._user = begin.user
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
@@ -165,6 +168,6 @@ class Talk:
             case wire.PhaseEnded():
                 self._controller.governor.phase_ended(job, message)
             case wire.Idle():
-                self._controller.governor.idle(job)
+                self._controller.governor.idle(job, message)
             case wire.Counted():
                 await self._controller.counted(job, message.counters)

@@ -191,7 +191,10 @@ class Tuning:
         """Return what was made of an I/O node's last report, and what it is to have."""
         council = self._of(number)
         seen = council.last.get(number)
-        told: dict[str, Any] = {"tuned": dict(council.values.get(number, {}))}
+        told: dict[str, Any] = {
+            "tuned": dict(council.has.get(number, {})),
+            "chosen": dict(council.chosen.get(number, {})),
+        }
         if seen is not None:
             context = seen.context
             told |= {"pattern": seen.pattern, "confidence": seen.confidence, "rate": seen.rate}

@@ -101,6 +101,10 @@ class Turns:
             del self.standings[job]
         return orders + self._orders(JobEnded(time=now, job=job))
 
+    def ended_unheard(self, now: float, job: JobId) -> list[Order]:
+        """A job ended that began under an earlier controller, and never came here."""
+        return [] if job in self.standings else self._orders(JobEnded(time=now, job=job))
+
     def phase_began(
         self, now: float, job: JobId, number: int, volume: float | None = None
     ) -> list[Order]:
@@ -126,8 +130,8 @@ class Turns:
             return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
-        # Who went on without its turn knows how long it waited before.
-        standing.waited += phase.waited if phase.admitted is not None else told.waited
+        # It knows best how long it waited, with and without a controller; who is observed did not.
+        standing.waited += told.waited or phase.waited
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
         self.fastest = max(self.fastest, standing.bandwidth)

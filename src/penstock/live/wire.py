@@ -22,6 +22,8 @@ Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_le
 """A job's counters: its own word, so bounded."""
 Claim = Annotated[float, Meta(gt=0, le=1e18)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
+Seconds = Annotated[float, Meta(ge=0, le=1e11)]
+"""Since the epoch."""
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -35,6 +37,7 @@ class Failed(Message, frozen=True, kw_only=True, omit_defaults=True):
 
     error: str
     full: bool = False  # for want of room: a job runs all the same, but not as one
+    wrong_input: bool = False  # whoever asked has to ask otherwise; trying again is of no use
 
 
 class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
@@ -233,6 +236,7 @@ class Turn(Message, frozen=True, kw_only=True):
     phase: int
     weight: float = 1.0
     overdue: bool = False  # out of turn: it waited for longer than anybody shall
+    failed: bool = False  # or the policy failed: then overdue is said, too
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -240,6 +244,7 @@ class Hold(Message, frozen=True, kw_only=True):
 
     phase: int
     behind: list[str] = []
+    lent: bool = False  # its turn is lent, as it offered: it asks again (PhaseBegan) when it calls
 
 
 class Slice(Message, frozen=True, kw_only=True):
@@ -253,6 +258,7 @@ class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: nobody wants the slice that it was given."""
 
     phase: int
+    lends: bool = False  # nor its turn for now: a Hold that says lent lets it go to who waits
 
 
 class Beat(Message, frozen=True, kw_only=True):
@@ -270,6 +276,20 @@ class Counted(Message, frozen=True, kw_only=True):
 class Ended(Message, frozen=True, kw_only=True):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
+    counters: Counts
+    status: int
+
+
+class LastWord(Message, frozen=True, kw_only=True):
+    """Of a job that ended unheard by any controller: told later, or left as a file. Answer: Done.
+
+    docs/turns.md says who is believed.
+    """
+
+    job: Annotated[str, Meta(max_length=80)]
+    begin: Begin
+    began: Seconds
+    ended: Seconds
     counters: Counts
     status: int
 
@@ -310,6 +330,7 @@ class Status(Message, frozen=True, kw_only=True):
     turns: int = 0  # given so far
     tuning: dict[str, object] | None = None  # what the Council does; None: there is none
     refused: int = 0  # connections, jobs and wishes, since the controller began
+    policy_failures: int = 0  # times that the policy raised something, or answered nonsense
 
 
 class Stop(Message, frozen=True, kw_only=True):
