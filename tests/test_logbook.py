@@ -88,7 +88,7 @@ def test_a_replay_decides_the_same(
 
 def test_the_policies_that_replays_are_tested_with_are_not_few() -> None:
     assert {"set-10", "fair-share", "greedy-com", "greedy-yield", "fair-finish"} <= set(LIVE)
-    assert registry.load("sharing", "shortest-io").needs - KNOWN
+    assert registry.load("sharing", "clairvoyant-sets").needs - KNOWN
 
 
 def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@
 #include "checked_reads.h"
 #include "files.h"
 #include "forward.h"
+#include "gate.h"
+#include "locks.h"
 #include "nodes.h"
 #include "process.h"
 #include "real.h"
@@ -145,6 +147,13 @@ EXPORT int dup3(int from, int to, int flags) {
   return replaced(from, to, penstock_real()->dup3(from, to, flags), before);
 }
 
+// An unlock of a part may leave others: the kernel is asked when it matters.
+static void after_lock(int fd, enum penstock_lock kind, const struct flock* lock) {
+  const bool whole = lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
+  if (lock->l_type != F_UNLCK) penstock_locked(fd, kind);
+  else if (whole) penstock_unlocked(fd, kind);
+}
+
 static int after_fcntl(int fd, int command, const void* argument, int result) {
   switch (command) {
     case F_DUPFD:
@@ -153,9 +162,11 @@ static int after_fcntl(int fd, int command, const void* argument, int result) {
       break;
     case F_SETLK:
     case F_SETLKW:
+      if (result == 0) after_lock(fd, PENSTOCK_POSIX, argument);
+      break;
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
-      if (result == 0 && ((const struct flock*)argument)->l_type != F_UNLCK) penstock_locked();
+      if (result == 0) after_lock(fd, PENSTOCK_OFD, argument);
       break;
     default:
       break;
@@ -176,9 +187,20 @@ FCNTL(fcntl64)
 
 EXPORT int flock(int fd, int operation) {
   const int result = penstock_real()->flock(fd, operation);
-  if (result == 0 && (operation & LOCK_UN) == 0) penstock_locked();
+  if (result == 0 && (operation & LOCK_UN) == 0) penstock_locked(fd, PENSTOCK_FLOCK);
+  if (result == 0 && (operation & LOCK_UN) != 0) penstock_unlocked(fd, PENSTOCK_FLOCK);
   return result;
 }
+
+// The C library asks the kernel itself for these.
+#define LOCKF(name, offset)                                                                          \
+  EXPORT int name(int fd, int command, offset bytes) {                                               \
+    const int result = penstock_real()->name(fd, command, bytes);                                    \
+    if (result == 0 && (command == F_LOCK || command == F_TLOCK)) penstock_locked(fd, PENSTOCK_POSIX); \
+    return result;                                                                                   \
+  }
+LOCKF(lockf, off_t)
+LOCKF(lockf64, off64_t)
 
 // A negative offset is an error, which the kernel shall have the pleasure to report.
 static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }

@@ -15,7 +15,9 @@
 
 #include "descriptor_path.h"
 #include "handles.h"
+#include "locks.h"
 #include "process.h"
+#include "slots.h"
 #include "window.h"
 
 _Atomic(penstock_file*) penstock_files[PENSTOCK_DESCRIPTORS];
@@ -136,6 +138,7 @@ static bool status_of(int fd, struct stat* status) {
 }
 
 void penstock_opened(int fd) {
+  penstock_lock_opened(fd);
   const penstock_control* page = penstock_active();
   if (fd < 0 || fd >= PENSTOCK_DESCRIPTORS || page == NULL || penstock_is_stranger() ||
       !penstock_enter()) {
@@ -163,6 +166,7 @@ void penstock_opened(int fd) {
 }
 
 void penstock_copied(int from, int to) {
+  penstock_lock_copied(from, to);
   if (to < 0 || to >= PENSTOCK_DESCRIPTORS || from == to || penstock_is_stranger()) return;
   set(to, penstock_hold(from));
 }
@@ -241,7 +245,10 @@ void penstock_learn_descriptors(void) {
       const char* name = entries + at + 19;
       int fd = 0;
       for (const char* c = name; *c >= '0' && *c <= '9'; ++c) fd = 10 * fd + (*c - '0');
-      if (*name >= '0' && *name <= '9' && fd != directory) penstock_opened(fd);
+      if (*name >= '0' && *name <= '9' && fd != directory) {
+        penstock_opened(fd);
+        penstock_lock_inherited(fd);
+      }
       at += length;
     }
   }

@@ -12,6 +12,7 @@
 
 #include "handles.h"
 #include "process.h"
+#include "slots.h"
 #include "real.h"
 #include "window.h"
 

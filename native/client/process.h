@@ -1,16 +1,21 @@
-// This process as part of its job: the shared pages, the gate, and what it counts.
+// This process as part of its job: the shared pages, and when it must keep away from them.
 
 #ifndef PENSTOCK_PROCESS_H
 #define PENSTOCK_PROCESS_H
 
 #include <stdbool.h>
+#include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "page.h"
 
 // The control page, or NULL where everything passes through.
 const penstock_control* penstock_active(void);
+
+extern penstock_counters* penstock_counted;  // NULL until there was a control page
 
 // A child made past the C library has a copy of our memory, and nobody told it that the connections
 // in there are its parent's: it only passes through.
@@ -29,20 +34,14 @@ void penstock_leave(void);
 
 bool penstock_inside(void);
 
+#define PENSTOCK_BIT(signal) (UINT64_C(1) << ((signal)-1))
+// Those by which the processor tells of faults: blocked, they end the process.
+#define PENSTOCK_FAULTS                                                                       \
+  (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
+   PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))
+
 // For a wait that may be long: a signal that would end the process may do so.
 void penstock_let_die(void);
-
-// The process took a lock: from now on it never waits at the gate, or others would wait for it.
-void penstock_locked(void);
-
-// A data call of `bytes` bytes begins (waits at the gate), and ends having moved `result`.
-void penstock_begin(size_t bytes);
-enum penstock_kind { PENSTOCK_READS, PENSTOCK_WRITES, PENSTOCK_SYNCS, PENSTOCK_LEFT };
-void penstock_end(enum penstock_kind kind, ssize_t result);
-
-void penstock_count_open(void);
-void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
-void penstock_count_failed_open(void);
 
 // From now on this process passes through, and makes no system call of its own.
 void penstock_retire(void);
@@ -51,6 +50,13 @@ bool penstock_retired(void);
 // This process's number among those of the job that went to an I/O node.
 uint64_t penstock_ordinal(void);
 
-uint64_t penstock_now(void);  // CLOCK_MONOTONIC nanoseconds
+// Nanoseconds of one of the kernel's clocks.
+static inline uint64_t penstock_clock(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+static inline uint64_t penstock_now(void) { return penstock_clock(CLOCK_MONOTONIC); }
+static inline uint64_t penstock_coarse_now(void) { return penstock_clock(CLOCK_MONOTONIC_COARSE); }
 
 #endif

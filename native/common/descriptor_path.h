@@ -9,14 +9,23 @@
 
 #define PENSTOCK_DESCRIPTOR_PATH 32
 
-static inline void penstock_descriptor_path(int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
-  strcpy(path, "/proc/self/fd/");
+static inline void penstock_descriptor_below(const char* folder, int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
+  strcpy(path, folder);
   char digits[12];
   size_t n = 0;
   for (int rest = fd; rest > 0 || n == 0; rest /= 10) digits[n++] = (char)('0' + rest % 10);
   size_t at = strlen(path);
   while (n > 0) path[at++] = digits[--n];
   path[at] = '\0';
+}
+
+static inline void penstock_descriptor_path(int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
+  penstock_descriptor_below("/proc/self/fd/", fd, path);
+}
+
+// What the kernel tells of it, its locks included.
+static inline void penstock_descriptor_info(int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
+  penstock_descriptor_below("/proc/self/fdinfo/", fd, path);
 }
 
 #endif

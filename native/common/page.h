@@ -61,7 +61,7 @@ typedef struct {
   _Atomic uint32_t gate_changes;  // waiters sleep on it (futex)
   _Atomic uint32_t active;        // 0: the client library passes everything through
   uint64_t longest_wait;          // nanoseconds that one call waits at most
-  uint64_t never_waits;           // bytes that a thread moves at a closed gate before it waits
+  uint64_t never_waits;           // bytes a second that a thread moves at a closed gate without waiting
   uint64_t patience;              // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];   // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
@@ -71,8 +71,9 @@ typedef struct {
   penstock_map map;
 } penstock_control;
 
-// What a thread of the job did under the managed roots. Only its thread writes to it, so that
-// counting takes no locked instruction; the last slot is shared by all threads that found no other.
+// What threads of the job did under the managed roots. One thread at a time writes to a slot, so that
+// counting takes no locked instruction; a slot whose thread is gone is the next one's, which counts on
+// from there. The last slot is shared by all threads that found no other.
 typedef struct {
   _Atomic uint64_t pid;
   _Atomic uint64_t opens;
@@ -95,19 +96,25 @@ typedef struct {
   _Atomic uint64_t left_bytes;  // of the calls left to the kernel
   _Atomic uint64_t failed_open; // calls that an I/O node should have done and did not: done directly
   _Atomic uint64_t waiting;     // CLOCK_MONOTONIC nanoseconds since when it waits at the gate; 0: it does not
-  uint64_t reserved[4];
+  _Atomic uint64_t interrupted; // waits that a signal ended: somebody wants the program to stop
+  _Atomic uint64_t locked;      // calls that did not wait because their process holds a file lock
+  // The thread whose slot it is: the inode of its namespace of process ids, and below that, in the low
+  // half, its thread id there. 0: nobody can tell whether that thread lives.
+  _Atomic uint64_t owner;
+  uint64_t reserved;
 } penstock_slot;
 
 typedef struct {
   uint64_t magic;
   uint32_t version;
   uint32_t slots;
-  _Atomic uint64_t taken;    // so many slots have been given to a thread
+  _Atomic uint64_t taken;    // so many threads have been given a slot
   _Atomic uint64_t clients;  // so many processes have gone to an I/O node: a new one's ordinal
   _Atomic uint32_t knocks;   // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
   uint32_t reserved_half;
   _Atomic uint64_t phases_begun, phases_ended;  // that processes of the job said themselves
-  uint64_t reserved[17];
+  uint64_t reserved[16];
+  _Atomic uint64_t announced;  // bytes that they said their phases would move, before those began
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 

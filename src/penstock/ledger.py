@@ -1,10 +1,11 @@
 """What a live controller knows of its jobs, from events and actions alone.
 
-A replay of the same events has the same knowledge, so it comes to the same decisions. Nobody tells
-a controller how long a phase will be: until it has ended, its length is taken to be what it was
-announced to be, else the mean of the job's earlier phases, else the mean of all phases so far, and
-what is done of it to be the time since its turn began, up to that length. Time spent in waiting for
-a turn is neither computing nor I/O.
+A replay of the same events has the same knowledge, so it comes to the same decisions. Until a phase
+has ended, its length is taken to be what it was announced to be, else the mean of the job's earlier
+phases, else the mean of all phases so far, and what is done of it to be the time since its turn
+began, up to that length. Time spent in waiting for a turn is neither computing nor I/O. A job's
+work is so many phases, one a period, as its hints `phases` and `period` say, else its volume and
+compute time.
 """
 
 import math
@@ -31,22 +32,15 @@ from penstock.model import (
 )
 from penstock.model.load import isolated_time
 
-KNOWN = frozenset({"w_iter", "remaining", "progress"})
-"""Of what policies may need, what the events of a live system tell, if only as an estimate."""
-UNKNOWN: Mapping[str, str] = {
-    "io": "how long a phase will be before it begins",
-    "work": "how much work a job has in all",
-    "profile": "which class a generator drew a job from",
-}
+KNOWN = frozenset({"w_iter", "remaining", "progress", "io", "work"})
+"""Of what policies may need, what the events of a live system tell, if only as an estimate, or of
+those jobs that say it."""
+UNKNOWN: Mapping[str, str] = {"profile": "which class a generator drew a job from"}
 
 
-def knows(needs: frozenset[str], *, told: frozenset[str] = frozenset()) -> None:
-    """Raise InputError unless a live controller can know what a policy needs.
-
-    `told` is what all its jobs announce themselves: "io" with every phase, "work" (a volume and a
-    compute time) when they start.
-    """
-    for need in sorted(needs - KNOWN - told):
+def knows(needs: frozenset[str]) -> None:
+    """Raise InputError unless a live controller can know what a policy needs."""
+    for need in sorted(needs - KNOWN):
         raise InputError(
             f"a live controller cannot know {UNKNOWN.get(need, repr(need))} ({need!r}), which the "
             f"policy needs; choose one that needs nothing but {', '.join(sorted(KNOWN))}, see "
@@ -93,6 +87,7 @@ class _Account:
     compute: float = 0.0
     io: float = 0.0
     phases: int = 0
+    iterations: int = 0  # phases that moved something
     phase: _Phase | None = None
 
 
@@ -171,10 +166,24 @@ class Ledger:
 
     def work_left(self, job: Job) -> float:
         """What is left of the work that the job announced; NaN if it announced none."""
+        phases, period = (job.hints.get(name) for name in ("phases", "period"))
+        if isinstance(phases, int | float) and isinstance(period, int | float):
+            return self._iterations_left(job.id, phases, period)
         try:
             return max(0.0, isolated_time(job, self.site) - self.progress(job))
         except InputError:
             return math.nan
+
+    def _iterations_left(self, job: JobId, phases: float, period: float) -> float:
+        """Return the phases to come, and what is left of this one; counted, a start takes none."""
+        account = self._accounts.get(job)
+        done = 0 if account is None else account.iterations
+        left = max(phases - done, 0) * period
+        if account is None:
+            return left
+        if account.phase is None:
+            return max(left - min(self.now - account.idle_since, period), 0.0)
+        return max(left - period, 0.0) + self._left(account.phase)
 
     def remaining(self, request: Request) -> float:
         """The request's expected length less what is done of it; zero once it is overdue."""
@@ -182,6 +191,9 @@ class Ledger:
         phase = None if account is None else account.phase
         if phase is None:
             return 0.0
+        return self._left(phase)
+
+    def _left(self, phase: _Phase) -> float:
         expected = phase.expected
         if expected is None:
             expected = self._all_io / self._all_phases if self._all_phases else 0.0
@@ -220,6 +232,7 @@ class Ledger:
             return
         account.io += phase.io
         account.phases += 1
+        account.iterations += phase.io > 0
         account.idle_since, account.phase = max(self.now - event.idle, account.started), None
         self._all_io += phase.io
         self._all_phases += 1

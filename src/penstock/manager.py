@@ -5,12 +5,18 @@ key (turn, arrival, serial), so every resource orders jobs alike. A group admits
 the caps of those admitted sum to less than one; in a preemptive policy the choice is made anew at
 every event of the resource, and who loses it is held. The native engine has the same logic in C++;
 tests keep the two equal to the last bit.
+
+On a live site a group may be fair to users besides: each has a queue of its own, in the policy's
+order, and a free place goes to the user whose turn was longest ago. A preemptive policy chooses
+anew among the jobs of the users that have a place; they keep it until a phase of theirs ends. Where
+all jobs are one user's, nothing is another than without.
 """
 
 import math
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 from penstock.arbiter import Arbitrate
 from penstock.learn.periods import Period
@@ -45,18 +51,44 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Group:
-    """Who waits (in order) and who transfers, of one group on one resource."""
+    """Who waits (in order, by whom turns alternate between) and who transfers, on one resource."""
 
-    waiting: list[_Turn] = field(default_factory=list)
+    waiting: dict[str, list[_Turn]] = field(default_factory=dict)
     admitted: list[_Turn] = field(default_factory=list)
+    served: dict[str, int] = field(default_factory=dict)  # which turn was each one's last
+    turns: int = 0
 
     def has_room(self) -> bool:
         return math.fsum(t.request.job.max_share for t in self.admitted) < 1.0
 
     def leave(self, job: JobId) -> None:
         self.admitted = [t for t in self.admitted if t.request.job.id != job]
-        if any(t.request.job.id == job for t in self.waiting):  # its wait was cut short
-            self.waiting = [t for t in self.waiting if t.request.job.id != job]
+        for of, queue in self.waiting.items():
+            if any(t.request.job.id == job for t in queue):  # its wait was cut short
+                self.waiting[of] = [t for t in queue if t.request.job.id != job]
+        self.waiting = {of: queue for of, queue in self.waiting.items() if queue}
+
+    def next(self, holding: list[str]) -> _Turn:
+        """Take whose turn it is: of those who hold a place, else of who was served longest ago."""
+        of = min(self.waiting, key=lambda of: (of not in holding, *self._key(of)))
+        turn = self.waiting[of].pop(0)
+        if not self.waiting[of]:
+            del self.waiting[of]
+        if of in holding:
+            holding.remove(of)
+        else:
+            self.turns += 1
+            self.served[of] = self.turns
+        return turn
+
+    def queue(self) -> list[JobId]:
+        """Return who waits, in the order in which turns would come if nobody else did."""
+        users = sorted(self.waiting, key=self._key)
+        rounds = zip_longest(*(self.waiting[of] for of in users))
+        return [turn.request.job.id for turns in rounds for turn in turns if turn is not None]
+
+    def _key(self, of: str) -> tuple[int, _Turn]:
+        return self.served.get(of, 0), self.waiting[of][0]
 
 
 @dataclass(slots=True)
@@ -74,7 +106,8 @@ class Manager:
 
     `view` answers what policies may ask of the world; `learn` makes an estimator of w_iter a job,
     which counts once it knows something, or is None where jobs bring their own w_iter; `arbitrate`
-    says which resources jobs get when one starts or ends, or is None where they have their own.
+    says which resources jobs get when one starts or ends, or is None where they have their own;
+    `fair_users` alternates the turns of a group between users.
     """
 
     def __init__(
@@ -84,12 +117,14 @@ class Manager:
         view: View,
         learn: Callable[[Job], Period] | None = None,
         arbitrate: Arbitrate | None = None,
+        fair_users: bool = False,
     ) -> None:
         self.sharing = sharing
         self.jobs: dict[JobId, Job] = {}
         self._view = view
         self._learn = learn
         self._arbitrate = arbitrate
+        self._fair_users = fair_users
         self._periods: dict[JobId, Period] = {}
         self._phases: dict[JobId, _Phase] = {}
         self._groups: dict[tuple[ResourceId, Hashable], _Group] = {}
@@ -125,7 +160,7 @@ class Manager:
         ahead: dict[JobId, None] = {}
         for resource in () if phase is None else sorted(phase.open_resources):
             mates = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
-            queue = [turn.request.job.id for turn in mates.waiting]
+            queue = mates.queue()
             if job in queue:
                 ahead |= dict.fromkeys(turn.request.job.id for turn in mates.admitted)
                 ahead |= dict.fromkeys(queue[: queue.index(job)])
@@ -150,7 +185,8 @@ class Manager:
                 continue
             mates = self._groups.setdefault((resource, group), _Group())
             turn = self.sharing.turn(request, self._view)
-            insort(mates.waiting, _Turn(turn, event.time, job.serial, request))
+            queue = mates.waiting.setdefault(self._of(job), [])
+            insort(queue, _Turn(turn, event.time, job.serial, request))
             yield from self._choose(resource, mates)
 
     def _end(self, event: PhaseEnded) -> Iterable[Action]:
@@ -170,25 +206,30 @@ class Manager:
         rivals = self.sharing.preemptive and len(group.admitted) > 1
         if not group.waiting and not rivals:
             return
-        before = {t.request.job.id for t in group.admitted}
+        before = {t.request.job.id: t for t in group.admitted}
+        holding: list[str] = []
         if self.sharing.preemptive:
             for holder in group.admitted:
                 holder.turn = self.sharing.turn(holder.request, self._view)
-            group.waiting = sorted(group.waiting + group.admitted)
+                holding.append(self._of(holder.request.job))
+                insort(group.waiting.setdefault(holding[-1], []), holder)
             group.admitted = []
         if self.sharing.dynamic:
-            for waiting in group.waiting:
-                waiting.turn = self.sharing.turn(waiting.request, self._view)
-            group.waiting.sort()
+            for queue in group.waiting.values():
+                for waiting in queue:
+                    waiting.turn = self.sharing.turn(waiting.request, self._view)
+                queue.sort()
         while group.waiting and group.has_room():
-            group.admitted.append(group.waiting.pop(0))
+            group.admitted.append(group.next(holding))
         now = {t.request.job.id for t in group.admitted}
-        for turn in group.waiting:
-            if turn.request.job.id in before:
-                yield Hold(job=turn.request.job.id, resource=resource)
+        for turn in sorted(turn for job, turn in before.items() if job not in now):
+            yield Hold(job=turn.request.job.id, resource=resource)
         for turn in group.admitted:
-            if turn.request.job.id in now - before:
+            if turn.request.job.id not in before:
                 yield self._admit(turn.request, resource)
+
+    def _of(self, job: Job) -> str:
+        return job.user if self._fair_users else ""
 
     def _admit(self, request: Request, resource: ResourceId) -> Admit:
         job = request.job

@@ -74,6 +74,7 @@ def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
     [
         (("enforced",), "did you mean 'enforce'"),
         (("--user", "bob"), "--user bob needs a MODE"),
+        (("default",), "give --user"),
     ],
 )
 def test_wrong_input_changes_nothing(

@@ -100,6 +100,8 @@ class FakeService:
             forwarded_bytes=30,
             direct_bytes=40,
             fail_open_total=3,
+            turns=5,
+            policy_failures=9,
         )
 
     async def job(self, job: str) -> dict[str, Any]:
@@ -144,6 +146,8 @@ class FakeService:
             throttled_seconds={"ada": 1.5, "bob": 2.0},
             turn_waits=self.waits,
             store_failures=4,
+            record_lost=7,
+            record_failures=8,
         )
 
 

@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -76,15 +76,17 @@ class Deployed:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def run(self, name: str, *command: str) -> "subprocess.Popen[str]":
+    def run(self, name: str, *command: str, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
         words = [*PENSTOCK, "run", "--state", str(self.state.folder), "--name", name, "--json"]
+        words += options
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         run = subprocess.Popen([*words, "--", *command], text=True, cwd=self.root, **pipes)
         self.jobs.callback(_ended, run)
         return run
 
-    def obedient(self, name: str) -> Told:
-        told = Told(self.run(name, sys.executable, str(OBEDIENT), f"{name}.out"), name)
+    def obedient(self, name: str, *options: str) -> Told:
+        command = (sys.executable, str(OBEDIENT), f"{name}.out")
+        told = Told(self.run(name, *command, options=options), name)
         self.jobs.callback(_kill, told.pid)
         return told
 

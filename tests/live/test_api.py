@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -427,10 +428,14 @@ def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
             first.send(wire.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.0))
             while not isinstance(second.receive(HEARD, WAIT), wire.Turn):
                 pass
-            lines = admin.get("/metrics").text.splitlines()
+            second.send(wire.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.25))
+            deadline = time.monotonic() + WAIT
+            while 'penstock_throttled_seconds_total{user="ada"} 0.25' not in (
+                lines := admin.get("/metrics").text.splitlines()
+            ):
+                assert time.monotonic() < deadline, lines
         assert "penstock_turns_total 2.0" in lines
-        (throttled,) = (x for x in lines if x.startswith("penstock_throttled_seconds_total{"))
-        assert float(throttled.split()[1]) > 0
+        assert "penstock_turn_wait_seconds_count 2.0" in lines
 
 
 def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
@@ -481,7 +486,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
         second = Deployment(
             state=str(tmp_path / "second"), roots=[str(root)], io_nodes=0, http=port
         )
-        with pytest.raises(launcher.LaunchError, match="in use"):
+        with pytest.raises(InputError, match="in use"):
             launcher.up(second)
     finally:
         launcher.down(State(tmp_path / "state"))

@@ -77,3 +77,16 @@ def test_wrong_remaps_change_nothing(job: str, wanted: list[int], said: str) -> 
 def test_more_than_there_are_cannot_be_had() -> None:
     with pytest.raises(InputError, match="5 I/O nodes are wanted; there are 4"):
         serving(4).begin("a", 5)
+
+
+def test_a_member_that_follows_another_has_its_io_nodes_where_it_reaches_them() -> None:
+    """The other was remapped meanwhile; from another host no Unix socket is reached."""
+    assignments = serving(4)
+    assignments.begin("first", 2)
+    assignments.remap("first", [3, 1], 1 << 20)
+    for name, local, reached in (("second", True, [3, 1]), ("third", False, [])):
+        assignments.begin(name, local=local)
+        assignments.follow(name, "first")
+        assert assignments.numbers(name) == (3, 1)
+        assert numbers(assignments.map(name)) == reached
+        assert assignments.map(name).stripe == 1 << 20

@@ -12,6 +12,7 @@ from live import test_programs
 from live.real_node import RealNode
 from live.storage import gluster
 from live.test_programs import execute, nodes
+from live.waiting import closed
 
 from penstock.live.page import Pages
 
@@ -118,3 +119,22 @@ def test_other_hosts_are_not_served_from_a_fuse_mount(root: Path, tmp_path: Path
     assert refused.returncode == 2
     assert f"FUSE, on which '{root}' is, shows other hosts old data" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_locks_that_only_the_server_knows_of_end_with_their_unlock(
+    root: Path, tmp_path: Path
+) -> None:
+    """The kernel does not tell of them: they are followed by the calls that the program makes."""
+    cycle = "\n".join(
+        [
+            "f = os.open('f', os.O_CREAT | os.O_RDWR)",
+            "fcntl.flock(f, fcntl.LOCK_EX); os.write(f, MIB); fcntl.flock(f, fcntl.LOCK_UN)",
+            "fcntl.lockf(f, fcntl.LOCK_EX); os.write(f, MIB); os.close(f)",
+            "f = os.open('f', os.O_RDWR); os.write(f, MIB)",
+        ]
+    )
+    with closed(root, tmp_path) as job:
+        process = job.python(cycle)
+        job.until_it_waits(process)
+        assert job.pages.total("locked") == 2
+        job.let_go(process)

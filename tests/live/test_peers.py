@@ -16,6 +16,7 @@ from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
 from penstock.live.site_key import RemoteController, SiteKey
 from penstock.live.state import State
+from penstock.live.users import name_of
 
 WAIT = 20.0
 
@@ -228,3 +229,19 @@ def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=why):
         Deployment(state="state", roots=["root"], io_nodes=1, **told).checked_key()
+
+
+def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> None:
+    """The least loaded would be others; without a mate a job has its own."""
+    with (
+        Channel(site.state.controller) as first,
+        Channel(site.state.controller) as second,
+        Channel(site.state.controller) as other,
+    ):
+        me = name_of(os.geteuid())
+        began = begin(first, me, team="mpi", io_nodes=0)
+        assert began.nodes == []
+        assert begin(second, me, team="mpi").nodes == []
+        assert [node.number for node in begin(other, me, team="another").nodes] == [0]
+        [told] = site.jobs(began.job)
+        assert told["io_nodes"] == []

@@ -92,6 +92,9 @@ def test_totals_of_the_site(service: FakeService, tokens: Tokens) -> None:
         'penstock_turn_wait_seconds_bucket{le="+Inf"}': 5,
         "penstock_turn_wait_seconds_count": 5,
         "penstock_store_failed_total": 4,
+        "penstock_record_lost_total": 7,
+        "penstock_record_failed_total": 8,
+        "penstock_policy_failures_total": 9,
     }
     assert {name: found.get(name) for name in expected} == expected
     assert found["penstock_turn_wait_seconds_sum"] == pytest.approx(545.0114)

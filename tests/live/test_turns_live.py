@@ -63,6 +63,7 @@ def test_small_writes_and_holders_of_locks_never_wait(site: Deployed) -> None:
     first, small, locking, large = map(site.obedient, ("first", "small", "locking", "large"))
     site.held(first, large)
     small.do("small")
+    small.do("log")  # 100 KiB in all: more than passes at once
     locking.do("lock")
     locking.do("write 4")
     assert large.is_silent()
@@ -72,7 +73,24 @@ def test_small_writes_and_holders_of_locks_never_wait(site: Deployed) -> None:
     for job in (first, small, locking, large):
         assert job.finish()["fail_opens"] == 0
     assert [site.job(name)["waits"] for name in ("small", "locking")] == [0, 0]
+    assert site.job("locking")["counters"]["locked"] == 4
     assert site.job("large")["waits"] > 0
+
+
+def test_small_writes_at_full_speed_and_locks_given_back_wait(site: Deployed) -> None:
+    site.up()
+    first, streaming, locking = map(site.obedient, ("first", "streaming", "locking"))
+    first.do("begin")
+    locking.do("lock")
+    locking.do("unlock")
+    for job, what in ((streaming, "stream"), (locking, "write 1")):
+        job.tell(what)
+        site.until(job.name, lambda told: told["doing"] == "waiting")
+        assert job.is_silent()
+    first.do("end")
+    assert (streaming.answer(), locking.answer()) == ("stream", "write")
+    for job in (first, streaming, locking):
+        assert job.finish()["fail_opens"] == 0
 
 
 @pytest.mark.parametrize("mode", ["enforce", "observe"])

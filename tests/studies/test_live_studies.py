@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from penstock import registry
+from penstock.ledger import knows
 from penstock.sim.engine import simulate
 from penstock.sim.metrics import Metrics, measure
 from penstock.studies import demo
@@ -75,12 +76,9 @@ def test_time_divided_by_a_hundred_keeps_the_sets() -> None:
     assert io_sets.workload(8).omega == pytest.approx(1.0)
 
 
-def test_orders_that_need_what_nobody_knows_are_refused_and_said_to_be() -> None:
-    refused = [order for order in packs.ORDERS if packs.refusal(order)]
-    assert refused == ["longest-io", "shortest-io", "shortest-remaining", "longest-remaining"]
-    rows = packs.run_cell(Cell(scenario=packs.SCENARIO, x=2.0, workload=0), part=0.1)
-    assert [row["policy"] for row in rows] == ["longest-io"]
-    assert "how long a phase will be" in str(rows[0]["refused"])
+@pytest.mark.parametrize("order", packs.ORDERS)
+def test_no_list_order_is_refused_by_a_live_controller(order: str) -> None:
+    knows(registry.sharing(order).needs)
 
 
 def packs_rows(*ratios: float) -> list[dict[str, Any]]:

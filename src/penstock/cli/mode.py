@@ -9,6 +9,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json
 from penstock.errors import InputError, unknown
 from penstock.live import launcher, wire
+from penstock.live.modes import DEFAULT
 from penstock.live.state import State
 
 MEANS = {
@@ -21,7 +22,7 @@ MEANS = {
 
 @click.command(short_help="Show or change whether jobs wait for turns.")
 @click.argument("to", metavar="[MODE]", required=False)
-@click.option("--user", metavar="NAME", help="Only this user's jobs; 'off' is for the whole site.")
+@click.option("--user", metavar="USER", help="Only this user's jobs; 'off' is for the whole site.")
 @deployed.state
 @json_option
 def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool) -> None:
@@ -31,15 +32,20 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
     Examples:
       penstock mode                        the site's mode, and users' whose is another
       penstock mode enforce --user alice   one user's jobs wait for their turns
+      penstock mode default --user alice   they go by the site's mode again
       penstock mode off                    the kill switch: every gate opens at once
+
+    USER is a name or a number that the controller's host knows, or who runs a job.
 
     Running jobs hear of it at once. It holds until the controller ends; live.mode and live.users
     say how the next one begins. docs/turns.md is the guide.
     """
     if to is None and user is not None:
         raise InputError(f"--user {user} needs a MODE: {', '.join(MEANS)}")
-    if to is not None and to not in MEANS:
-        raise unknown("mode", to, MEANS)
+    if to is not None and to not in (*MEANS, DEFAULT):
+        raise unknown("mode", to, [*MEANS, DEFAULT])
+    if to == DEFAULT and user is None:
+        raise InputError(f"{DEFAULT} takes a user's own mode away; give --user")
     state = State(folder)
     with deployed.telling():
         if to is not None:

@@ -1,18 +1,25 @@
 """penstock run: an unmodified command as a job."""
 
 import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli import deployed
-from penstock.errors import InputError
-from penstock.live import runner
+from penstock.errors import InputError, unknown
+from penstock.live import runner, wire
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 
+_HINTS: Mapping[str, Callable[[str], float]] = {
+    "volume": units.volume,
+    "period": units.seconds,
+    "phases": float,
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
@@ -28,6 +35,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
     type=click.IntRange(0),
     help="So many I/O nodes, the least loaded; 0: direct. Else all.",
 )
+@click.option(
+    "--hint",
+    metavar="WHAT=VALUE,...",
+    help="What its phases are like: volume=1GiB,period=60s,phases=20, or some of these.",
+)
 @click.option("--require", is_flag=True, help="Fail where no controller is up.")
 @click.option(
     "--json", "as_json", is_flag=True, help="When it ends, say what it moved, on standard error."
@@ -39,6 +51,7 @@ def run(
     command: tuple[str, ...],
     name: str | None,
     io_nodes: int | None,
+    hint: str | None,
     require: bool,
     as_json: bool,
     folder: Path | None,
@@ -52,6 +65,7 @@ def run(
       penstock run -- ./simulation input.nml
       penstock run --name checkpoint --io-nodes 2 -- mpiexec -n 4 ./solver
       penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct, but counted
+      penstock run --hint volume=1GiB,period=60s,phases=20 -- ./solver
       penstock run --controller login1:7000 --key-file ~/.penstock.key -- ./solver
 
     The exit status is the command's, 128 and the signal's number if a signal ended it. Signals go
@@ -64,9 +78,13 @@ def run(
     name = _name(command[0]) if name is None else name
     if not _NAME.fullmatch(name):
         raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
+    hints = _hints(hint)
     try:
         runner.check(command)
-        outcome = _run(state, where, command, name, io_nodes, require=require)
+        job = partial(
+            runner.run, state, command, name=name, io_nodes=io_nodes, controller=where, hints=hints
+        )
+        outcome = _run(job, command, state if where is None else None, require=require)
     except runner.CannotRunError as error:
         click.echo(f"penstock: {error}", err=True)
         return error.status
@@ -89,23 +107,39 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
 
 
 def _run(
-    state: State,
-    controller: RemoteController | None,
+    job: Callable[[], runner.Outcome],
     command: tuple[str, ...],
-    name: str,
-    io_nodes: int | None,
+    local: State | None,
     *,
     require: bool,
 ) -> runner.Outcome:
+    """Run a job, or its command plainly; `local` is the state of a controller of this host."""
     try:
-        if controller is None:
-            _check_up(state)
-        return runner.run(state, command, name=name, io_nodes=io_nodes, controller=controller)
+        if local is not None:
+            _check_up(local)
+        return job()
     except runner.NoJobError as error:
         if require:
             raise InputError(f"{error}; 'penstock up' brings a deployment up") from error
         click.echo(f"penstock: {error}; running the command plainly", err=True)
     return runner.plainly(command)
+
+
+def _hints(text: str | None) -> wire.Hints:
+    """Read WHAT=VALUE,...; InputError: it is none."""
+    found: dict[str, float] = {}
+    for part in filter(None, (text or "").split(",")):
+        what, _, value = part.partition("=")
+        if what not in _HINTS:
+            raise unknown("hint", what, _HINTS)
+        try:
+            found[what] = _HINTS[what](value)
+            msgspec.convert(found, wire.Hints)
+        except (InputError, ValueError) as error:
+            raise InputError(
+                f"--hint {part!r}: {error}; give volume=1GiB,period=60s,phases=20, or some of these"
+            ) from error
+    return wire.Hints(**found)
 
 
 def _check_up(state: State) -> None:

@@ -60,6 +60,11 @@ def _show(found: dict[str, Any]) -> None:
         f"{show_volume(found['direct_bytes'])} direct, "
         f"{found['fail_open_total']:,} fail-opens, in all"
     )
+    if found["policy_failures"]:
+        click.echo(
+            f"{found['policy']} failed {found['policy_failures']:,} times: the controller's log "
+            "says how, and who waited then went on without a turn"
+        )
     if found["fail_open_total"]:
         click.echo("(a fail-open is a call that went past its I/O node or its gate: docs/live.md)")
 

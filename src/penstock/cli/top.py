@@ -128,6 +128,7 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
         "mode": found.mode,
         "modes": found.modes,
         "turns": found.turns,
+        "policy_failures": found.policy_failures,
         "jobs": sorted(jobs, key=_place),
         "io_nodes": io_nodes,
         "elapsed": elapsed,
@@ -211,6 +212,8 @@ def _head(told: Mapping[str, Any]) -> str:
     clock = time.strftime("%H:%M:%S")
     mode = told["mode"] + (f" ({others})" if others else "")
     head = f"{clock}  {told['policy']}, {mode}; {told['turns']:,} turns given"
+    if failures := told["policy_failures"]:
+        head += f"; the policy FAILED {failures:,} times: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")
 
 

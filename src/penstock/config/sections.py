@@ -1,5 +1,6 @@
 """The sections of the configuration: what can be set, and what is made of it."""
 
+import math
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -189,10 +190,38 @@ class LiveSection(
         str | float, Meta(description="no phase waits longer than this for its turn")
     ] = 30.0
 
+    fair_users: Annotated[
+        bool, Meta(description="true or false: do turns alternate between users?")
+    ] = True
+    user_jobs: Annotated[
+        int, Meta(description="jobs of one user that are managed at a time; 0: half of all", ge=0)
+    ] = 0
+
     dirty_window: Annotated[
         str | int,
         Meta(description="bytes of a file that a job that is enforced may be ahead of the storage"),
     ] = 0
+
+    keep_records: Annotated[
+        str | float,
+        Meta(description="a time or a size: older parts of the record are removed; 0: none are"),
+    ] = "90 d"
+
+    def kept(self) -> tuple[float, float]:
+        """Return how old records may be, in seconds, and how large, in bytes; inf: any."""
+        kept = self.keep_records
+        try:
+            if isinstance(kept, str) and units.is_volume(kept):
+                found = math.inf, units.volume(kept)
+            else:
+                found = units.seconds(kept), math.inf
+        except InputError as error:
+            raise InputError(f"live.keep-records: {error}") from error
+        if min(found) == 0:
+            return math.inf, math.inf
+        if found[0] < 3600 or found[1] < 1 << 20:
+            raise InputError(f"live.keep-records is {kept}; give 1 h or 1 MiB at least, or 0")
+        return found
 
     def window(self) -> int:
         """Return the dirty window in bytes; 0: none."""

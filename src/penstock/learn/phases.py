@@ -16,7 +16,7 @@ SMALL = 2**20
 TRICKLE = 16
 """A burst below this part of `small` (a line of a log) does not keep a phase from ending."""
 FORGOTTEN = 60.0
-"""Seconds idle after which a phase that the job marked is over: who should end it has died."""
+"""Seconds idle after which a phase that the job marked is over: who should end it has forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +141,15 @@ class PhaseFinder:
         if self._phase is None:
             return None
         return max(self._over_at(self._phase), self._now)
+
+    @property
+    def marked(self) -> bool:
+        """Whether a phase is under way that the job said itself."""
+        return self._marks > 0 and self._phase is not None
+
+    def unmark(self) -> None:
+        """Who said the phase under way is gone: it ends as one that nobody said."""
+        self._marks = 0
 
     def began(self, now: float) -> Began | None:
         """The job says that a phase begins; None: one is under way, and is now the job's own."""

@@ -1,4 +1,8 @@
-"""Where a controller listens to other hosts: nobody is heard who has not proven the site key."""
+"""Where a controller listens: to its own host, and to others, once they have proven the site key.
+
+Connections are taken one at a time, and not, as an asyncio server does, as many as there are: who
+is one too many is refused before the next is taken, and descriptors do not run out.
+"""
 
 import asyncio
 import logging
@@ -17,8 +21,10 @@ from penstock.live.http.address import Address
 from penstock.live.peer import Peer, Refusals
 from penstock.live.site_key import SiteKey
 from penstock.live.state import State
+from penstock.live.talk import Accept, ToTheEnd
 from penstock.live.tcp import notice_loss
 
+BACKLOG = 4096
 PROVES_WITHIN = 2.0
 MOST_BYTES = 4096
 """What may come from one who has proven nothing."""
@@ -26,6 +32,50 @@ UNPROVEN, UNPROVEN_OF_ONE = 512, 64
 """Connections that may be in that state, and those of one address."""
 Admitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
+
+
+async def _taken(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Yield connections and the hosts that they come from, until cancelled."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, address = await loop.sock_accept(listener)
+        except OSError as error:
+            log.error("no connection can be taken: %s", reason(error))
+            await asyncio.sleep(0.1)
+            continue
+        connection.setblocking(False)
+        yield connection, address[0] if address else ""
+
+
+class LocalPort:
+    """Where a controller's host connects to it; a context manager."""
+
+    def __init__(self, path: Path, accept: Accept) -> None:
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        path.unlink(missing_ok=True)  # of one that was killed
+        self._listener.bind(str(path))
+        path.chmod(0o600)
+        self._listener.listen(BACKLOG)
+        self._listener.setblocking(False)
+        self._task = asyncio.create_task(self._serve(accept))
+
+    async def __aenter__(self) -> "LocalPort":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def close(self) -> None:
+        """Take no more connections; those that are there go on."""
+        self._task.cancel()
+
+    async def _serve(self, accept: Accept) -> None:
+        loop = asyncio.get_running_loop()
+        with self._listener:
+            async for connection, _ in _taken(self._listener):
+                await loop.connect_accepted_socket(lambda: ToTheEnd(accept), connection)
 
 
 class HostsPort:
@@ -73,21 +123,13 @@ class Admission:
 
     async def accept(self, listener: socket.socket) -> None:
         """Take connections until cancelled; those that were let in go on."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, (host, *_) = await loop.sock_accept(listener)
-            except OSError as error:
-                log.error("no connection can be taken: %s", reason(error))
-                await asyncio.sleep(0.1)
-                continue
+        async for connection, host in _taken(listener):
             if self._unproven.total() >= UNPROVEN or self._unproven[host] >= UNPROVEN_OF_ONE:
                 connection.close()
                 self._refusals.note(f"host {host}: too many connections without proof")
                 continue
-            connection.setblocking(False)
             self._unproven[host] += 1
-            task = loop.create_task(self._admit(connection, host))
+            task = asyncio.create_task(self._admit(connection, host))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

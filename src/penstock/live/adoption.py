@@ -67,6 +67,7 @@ class Folder:
         self.path = path.absolute()
         self.control = self.path / "agent.sock"
         self.lock = self.path / "agent.lock"
+        self.last_words = self.path / "last-words"  # for a controller of another host
         longest = len(os.fsencode(self.job("x" * 32) / "agent.sock"))
         if longest > LONGEST_PATH:
             raise InputError(

@@ -7,6 +7,7 @@ from penstock.live.jobs import Job, direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.store import EndedJob, Family, Keeper, Knowledge, RunningJob, StoreError
 from penstock.live.turns import Standing
 from penstock.live.users import uid_of
+from penstock.live.wire import Begin
 
 log = logging.getLogger("penstock.controller")
 
@@ -19,12 +20,16 @@ class Archive:
         self.unclaimed = {job.id: job for job in keeper.memory.running}
         """Jobs of the controller before, which may come back."""
 
-    async def earlier(self, id: str) -> RunningJob | EndedJob | None:
-        """Return the job that had this id; None: nobody knows of one."""
+    async def find(self, id: str) -> RunningJob | EndedJob | None:
+        """Return the job that had this id, if any; StoreError: the store does not answer."""
         if id in self.unclaimed:
             return self.unclaimed[id]
+        return await self.keeper.find_ended(id)
+
+    async def earlier(self, id: str) -> RunningJob | EndedJob | None:
+        """Return the job that had this id; None: nobody knows of one."""
         try:
-            return await self.keeper.find_ended(id)
+            return await self.find(id)
         except StoreError as error:
             log.warning("whose job %s was cannot be told: %s", id, error)
             return None
@@ -41,6 +46,7 @@ class Archive:
 
     def resumed(self, job: Job, earlier: RunningJob | EndedJob) -> None:
         """Go on with a job that comes back: what it did before is told once, not twice."""
+        job.since -= max(job.began - earlier.began, 0.0)
         job.began = earlier.began
         if isinstance(earlier, EndedJob):
             self.keeper.resumed(earlier)
@@ -75,13 +81,20 @@ class Archive:
                 ),
             )
 
-    def give_up(self) -> int:
-        """Let go of the jobs that did not come back; return how many."""
+    def ended_unheard(self, job: Job, earlier: EndedJob | None) -> None:
+        """Keep a job of which only the end was heard; `earlier`: it was taken for lost."""
+        self.unclaimed.pop(job.id, None)
+        if earlier is not None:
+            self.keeper.resumed(earlier)
+        self.keeper.ended(_over(_running(job, None), job.ended or 0.0, job.state, job.status))
+
+    def give_up(self) -> list[Job]:
+        """Let go of the jobs that did not come back; return them."""
         now, lost = time.time(), list(self.unclaimed.values())
         for job in lost:
             self.keeper.ended(_over(job, now, "lost"))
         self.unclaimed.clear()
-        return len(lost)
+        return [_lost(job, now) for job in lost]
 
 
 def _family(job: Job) -> Family:
@@ -107,6 +120,29 @@ def _running(job: Job, standing: Standing | None) -> RunningJob:
         counters=dict(job.counters),
         phases=0 if standing is None else standing.phases,
         phase_seconds=0.0 if standing is None else standing.transferred,
+    )
+
+
+def _lost(job: RunningJob, now: float) -> Job:
+    """Return a job as it is listed, of what the store has of it."""
+    begin = Begin(
+        name=job.name,
+        pid=job.pid,
+        command=list(job.command),
+        user=job.user,
+        io_nodes=job.io_nodes,
+        executable=job.executable,
+        nodes=job.nodes,
+        processes=job.processes,
+    )
+    return Job(
+        id=job.id,
+        serial=job.serial,
+        begin=begin,
+        began=job.began,
+        ended=now,
+        counters=job.counters,
+        state="lost",
     )
 
 

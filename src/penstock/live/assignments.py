@@ -46,6 +46,11 @@ class Assignments:
         self._jobs[job] = Assigned(numbers=numbers, stripe=self._stripe, user=user, local=local)
         return self.map(job)
 
+    def follow(self, job: str, other: str) -> None:
+        """Give a job the I/O nodes that another has: both are members of one."""
+        had = self._jobs[other]
+        self._jobs[job] = replace(self._jobs[job], numbers=had.numbers, stripe=had.stripe)
+
     def end(self, job: str) -> None:
         """Take back what a job had."""
         self._jobs.pop(job, None)

@@ -3,6 +3,7 @@
 import select
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live import site_key, wire
+from penstock.live.places import FullError
 from penstock.live.site_key import RemoteController, SiteKey
 from penstock.live.tcp import notice_loss
 
@@ -121,10 +123,11 @@ class Channel:
 
     def ask(self, message: wire.Message, answer: type[M]) -> M:
         """Return the answer to a message; InputError says what could not be done."""
-        self.send(message)
+        with suppress(BrokenPipeError):  # it may have said why before it closed
+            self.send(message)
         answered = self.receive(wire.Failed | answer, self._patience)
         if isinstance(answered, wire.Failed):
-            raise InputError(answered.error)
+            raise FullError(answered.error) if answered.full else InputError(answered.error)
         return answered  # type: ignore[no-any-return]
 
     def hang_up(self) -> None:

@@ -22,7 +22,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
-from penstock.live.admission import HostsPort
+from penstock.live.admission import HostsPort, LocalPort
 from penstock.live.archive import Archive
 from penstock.live.assignments import Assignments
 from penstock.live.deployment import ANSWERS_WITHIN, Deployment
@@ -30,16 +30,19 @@ from penstock.live.explain import advised
 from penstock.live.fleet import Fleet, StartError
 from penstock.live.governor import Governor
 from penstock.live.jobs import Job, Jobs
+from penstock.live.last_words import LastWords
+from penstock.live.late_ends import LateEnds
 from penstock.live.overview import overview
 from penstock.live.parent import end_with_parent
 from penstock.live.peer import Peer, Refusals, RefusedError
+from penstock.live.places import Places, take_all_descriptors
 from penstock.live.remote_node import RemoteLink
 from penstock.live.state import State, sign
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store, StoreError
 from penstock.live.surroundings import Surroundings
-from penstock.live.talk import Talk, ToTheEnd
+from penstock.live.talk import Talk
 from penstock.live.users import uid_of
-from penstock.logbook import LogbookWriter
+from penstock.logbook import LogbookWriter, Retention
 from penstock.model import Assign
 
 COME_BACK_WITHIN = 10.0
@@ -59,6 +62,7 @@ class Controller:
         self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.checked_key()
         self.refusals = Refusals()
+        self.places = Places(deployment.config.live.user_jobs)
         self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
         totals = self.archive.keeper.totals
         self.jobs = Jobs(
@@ -76,8 +80,12 @@ class Controller:
             is_direct=lambda job: not self.assignments.map(job).nodes,
             assign=self._assign,
         )
-        self.logbook = LogbookWriter(self.state.records, self.governor.header)
+        seconds, size = deployment.config.live.kept()
+        self.logbook = LogbookWriter(
+            self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
+        )
         self.governor.record(self.logbook)
+        self.late_ends = LateEnds(self, LastWords(self.state.last_words))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -85,21 +93,18 @@ class Controller:
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
 
-    async def start(self) -> asyncio.Server:
+    async def start(self) -> LocalPort:
         """Return once all I/O nodes serve; StartError: one does not."""
         await self.fleet.start()
-        server = await asyncio.get_running_loop().create_unix_server(
-            lambda: ToTheEnd(self._accept_local), self.state.controller, backlog=4096
-        )
-        self.state.controller.chmod(0o600)
-        return server
+        return LocalPort(self.state.controller, self._accept_local)
 
-    async def serve(self, server: asyncio.Server) -> None:
+    async def serve(self, server: LocalPort) -> None:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         keepers = [
-            asyncio.create_task(kept) for kept in (self.governor.keep(), self.governor.slice())
+            asyncio.create_task(kept)
+            for kept in (self.governor.keep(), self.governor.slice(), self.late_ends.keep())
         ]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
@@ -122,7 +127,9 @@ class Controller:
 
     def _give_up(self) -> None:
         if lost := self.archive.give_up():
-            log.warning("%d jobs of an earlier controller did not come back", lost)
+            log.warning("%d jobs of an earlier controller did not come back", len(lost))
+        for job in lost:
+            self.jobs.remember(job)
 
     def _close(self) -> None:
         self.logbook.close()
@@ -194,6 +201,9 @@ class Controller:
         self._connections.add(task)
         talk = Talk(self, writer, peer)
         try:
+            if (full := talk.entered()) is not None:
+                writer.write(channel.line(full))
+                return
             while not self._stopped.is_set() and (text := await reader.readline()):
                 answer = await talk.heard(text)
                 if answer is not None:
@@ -242,6 +252,8 @@ class Controller:
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
+        if isinstance(earlier, EndedJob):
+            self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
@@ -255,6 +267,9 @@ class Controller:
             self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
         self.governor.started(job, self.archive.knowledge(job))
+        if (mate := self.governor.mate(job)) is not None:
+            self.assignments.follow(job.id, mate)
+            job.pinned = self.jobs.running[mate].pinned
         self.archive.began(job)
         mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
@@ -293,7 +308,7 @@ class Controller:
         """Return what a job that ended is told in advise mode: what turns would have meant."""
         if self.governor.modes.of(job.begin.user) != "advise":
             return ""
-        return advised(job.told(time.time()), self.governor.policy)
+        return advised(job.told(time.monotonic()), self.governor.policy)
 
     async def remap(self, remap: wire.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""
@@ -339,7 +354,8 @@ async def _run(deployment: Deployment, ready: int) -> None:
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:
         log.error("%s", error)
-        _report(ready, wire.Failed(error=str(error)))
+        wrong = isinstance(error, InputError)
+        _report(ready, wire.Failed(error=str(error), wrong_input=wrong))
         return
     _report(ready, wire.Done())
     admitting = hosts.serving(controller.accept, controller.refusals)
@@ -377,6 +393,7 @@ def main() -> None:
     os.chdir("/")
     os.umask(0o077)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    take_all_descriptors()
     state = State(Path(deployment.state))
     if left := state.clean():
         log.warning("ended %d I/O nodes that an earlier controller left behind", left)

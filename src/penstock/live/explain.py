@@ -17,19 +17,28 @@ FAIL_OPENS = {
     "failed_open": (
         "calls were done directly because their I/O node could not: it was gone or did not answer"
     ),
-    "gave_up": "calls had waited at the gate for as long as any may (live.max-wait), and went on",
+    "gave_up": "calls had waited at the gate for a second more than any may (live.max-wait)",
+    "interrupted": "calls were done out of turn because somebody interrupted their process",
     "lapses": (
         "phases went on without their turn because the controller was gone, or silent for a lease"
     ),
     "overdue": "phases had waited for their turn for as long as any may (live.max-wait)",
+    "policy_failed": (
+        "phases went on without their turn because the policy failed: it raised something, or "
+        "answered nonsense"
+    ),
 }
 """Counters of what was let through, and why."""
-_LONGER = "Phases wait as long as any may: raise live.max-wait, or take a policy that shares."
+_LONGER = (
+    "Who has the turn keeps it for longer than phases may wait: take a policy that shares, or, "
+    "where turns matter more than waits, a longer live.max-wait."
+)
 AFTER_FAIL_OPENS = {
     "failed_open": "Look at the I/O nodes ('penstock status'): they died, or did not answer.",
     "lapses": "Look at the controller's log: jobs went on without its word.",
+    "policy_failed": "Look at the controller's log: it says how the policy failed. Repair it.",
     "overdue": _LONGER,
-    "gave_up": _LONGER,
+    "gave_up": "Look at 'penstock run': its calls waited for longer than it should have let them.",
 }
 MUCH = 0.2
 """Part of a job's time that is worth advice."""
@@ -163,7 +172,7 @@ def _did(job: Record) -> Iterator[str]:
         yield f"It had {phases} phase{'s' if phases > 1 else ''}{each}."
     if job.get("bandwidth"):
         yield f"Its best phase reached {show_bandwidth(job['bandwidth'])}."
-    waited = job.get("turn_waited_seconds")
+    waited = job.get("turn_waited_seconds") or counters.get("turn_waited", 0) / 1e9
     if waited:
         would = "It waited" if job.get("mode") == "enforce" else "Enforced, it would have waited"
         yield f"{would} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."

@@ -21,11 +21,12 @@ from penstock.learn.periods import HYSTERESIS
 from penstock.ledger import knows
 from penstock.live import wire
 from penstock.live.jobs import Job
-from penstock.live.modes import Modes
+from penstock.live.modes import DEFAULT, Modes
 from penstock.live.slices import Slicer
 from penstock.live.store import Knowledge
 from penstock.live.teams import Team, Teams
 from penstock.live.turns import Order, Standing, Turns
+from penstock.live.users import known
 from penstock.live.waits import TurnWaits
 from penstock.logbook import Chosen, Header, LogbookWriter
 from penstock.model import Assign, Curve, JobId, WakeAt
@@ -59,7 +60,19 @@ def header(config: Config, io_nodes: int) -> Header:
         placement=Chosen(policy=placer, options=config.placement.options) if allocated else None,
         remap_delay=allocation.delay(),
         learn={"changes": True, "hysteresis": HYSTERESIS},
+        fair_users=config.live.fair_users,
     )
+
+
+def _hints(told: wire.Hints, known: Knowledge) -> dict[str, float | str]:
+    """Return what an event tells of a job beside what policies know of any."""
+    hints: dict[str, float | str] = {}
+    if known.w_iter:
+        hints["observations"] = known.observations
+    period = told.period or known.w_iter
+    if told.phases and period:
+        hints |= {"phases": told.phases, "period": period}
+    return hints
 
 
 class Governor:
@@ -97,8 +110,11 @@ class Governor:
 
     def govern(self, told: wire.Govern) -> None:
         """Change a mode now; every gate hears of it at once."""
-        self.modes.set(told.mode, told.user)
-        log.warning("mode of %s is %s", told.user or "the site", told.mode)
+        user = told.user
+        if user is not None and user not in self.modes.users and told.mode != DEFAULT:
+            user = known(user, {job.begin.user for job in self._jobs.values()})
+        self.modes.set(told.mode, user)
+        log.warning("mode of %s is %s", user or "the site", told.mode)
         self._beat(self._jobs.values())
         self._reweigh(self.turns.weights())
         users = {id: job.begin.user for id, job in self._jobs.items()}
@@ -124,10 +140,11 @@ class Governor:
             executable=job.begin.executable,
             w_iter=known.w_iter,
             curve=Curve.of(dict(known.curve)) if known.curve else None,
-            hints={"observations": known.observations} if known.w_iter else {},
+            hints=_hints(job.begin.hints, known),
         )
+        volume = job.begin.hints.volume or known.phase_bytes
         now = time.monotonic()
-        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0))
+        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0, volume))
 
     def ended(self, job: Job) -> None:
         """A job, or a member of it, is gone; it keeps how it stood."""
@@ -140,13 +157,24 @@ class Governor:
             cut = wire.PhaseEnded(phase=team.asked[job.id], bytes=0, seconds=0.0, waited=0.0)
             self.phase_ended(job, cut)
         if team := self._teams.leave(job.id):
-            last = team.id
+            last, phase = team.id, self.turns.standings[team.id].phase
+            if phase is not None and phase.admitted is None and not phase.overdue:
+                self._waited(last, time.monotonic() - phase.since)  # it will not tell
             self._heed(lambda: self.turns.ended(time.monotonic(), last))
+
+    def ended_unheard(self, job: Job) -> None:
+        """A job of an earlier controller has ended: the record has it, though no turn was its."""
+        self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job.id))
 
     def standing(self, job: Job) -> Standing | None:
         """Return how a job stands in its turns."""
         team = self._teams.of(job.id)
         return None if team is None else self.turns.standings.get(team.id)
+
+    def mate(self, job: Job) -> JobId | None:
+        """Return another member of the job, which has its I/O nodes; None: there is none."""
+        team = self._teams.of(job.id)
+        return None if team is None else min(team.members - {job.id}, default=None)
 
     def known(self, job: Job) -> Known | None:
         """Return a job as policies know it."""
@@ -162,12 +190,10 @@ class Governor:
             self._joins(job.id, told.phase, team)
             return
         try:
-            orders = self.turns.phase_began(time.monotonic(), team.id, team.phase)
+            now = time.monotonic()
+            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes)
         except Exception:  # a policy may be anybody's, and a job must not wait for it
-            self._failed(f"job {job.id} goes on without a turn")
-            if phase := self.turns.standings[team.id].phase:
-                phase.overdue = True
-            orders = [(team.id, wire.Turn(phase=team.phase, overdue=True))]
+            orders = self._failed()
         self._obey(orders)
 
     def _joins(self, member: JobId, number: int, team: Team) -> None:
@@ -185,6 +211,7 @@ class Governor:
         ended = None if team is None else team.ends(job.id, told)
         if team is not None and ended is not None:
             id, over = team.id, ended
+            self._waited(id, over.waited)
             self._heed(lambda: self.turns.phase_ended(time.monotonic(), id, over))
 
     def heard(self, job: Job) -> None:
@@ -192,10 +219,31 @@ class Governor:
         if standing := self.standing(job):
             standing.heard = time.monotonic()
 
-    def idle(self, job: Job) -> None:
-        """A job does not want its slice."""
-        if (team := self._teams.of(job.id)) and len(team.asked) == 1:
+    def idle(self, job: Job, told: wire.Idle) -> None:
+        """A job does not want its slice, or lends its turn to those who wait for it."""
+        team = self._teams.of(job.id)
+        if team is None or len(team.asked) != 1:
+            return
+        if not told.lends:
             self._slicer.idle(team.id)
+        elif self._is_wanted(team.id):
+            # As if it had not begun: it begins when it calls again, and its end has all of it.
+            pause = wire.PhaseEnded(phase=told.phase, bytes=0, seconds=0.0, waited=0.0, small=True)
+            if (over := team.ends(job.id, pause)) is not None:
+                self._tell(job.id, wire.Hold(phase=told.phase, lent=True))
+                self._heed(partial(self.turns.phase_ended, time.monotonic(), team.id, over))
+
+    def _is_wanted(self, id: JobId) -> bool:
+        """Say whether somebody waits for what a job has."""
+        phase = self.turns.standings[id].phase
+        return (
+            phase is not None
+            and phase.admitted is not None
+            and any(
+                self._is_enforced(other) and id in self.turns.manager.ahead_of(other)
+                for other, _ in self.turns.waiting()
+            )
+        )
 
     async def keep(self) -> None:
         """Say that the controller lives, and end waits that are too long, until cancelled."""
@@ -276,13 +324,19 @@ class Governor:
         try:
             orders = decide()
         except Exception:
-            self._failed("who waited for this waits for the next turn, or max-wait")
-            orders = []
+            orders = self._failed()
         self._obey(orders)
 
-    def _failed(self, then: str) -> None:
+    def _failed(self) -> list[Order]:
+        """Let all go on who wait: it may be for what the policy should have said."""
         self.failures += 1
-        log.exception("policy %s failed; %s", self.policy, then)
+        log.exception("policy %s failed; who waits goes on without a turn", self.policy)
+        waiting = list(self.turns.waiting())
+        for _, phase in waiting:
+            phase.overdue = True
+        return [
+            (id, wire.Turn(phase=phase.number, overdue=True, failed=True)) for id, phase in waiting
+        ]
 
     def _obey(self, orders: list[Order]) -> None:
         self._slicer.changed()
@@ -293,7 +347,6 @@ class Governor:
                     self._tell_all(id, message)
                     if isinstance(message, wire.Turn):
                         weights[id] = message.weight
-                        self._waited(id)
                 case Assign():
                     for member in self._teams.by_id[order.job].members:
                         self._assign(replace(order, job=member))
@@ -310,11 +363,11 @@ class Governor:
         if isinstance(message, wire.Turn):
             self._slicer.opened(id)
 
-    def _waited(self, id: JobId) -> None:
-        """Count the wait of a phase whose turn has come, if it was really made to wait."""
-        phase = self.turns.standings[id].phase
-        if phase is not None and self._is_enforced(id):
-            seconds = (phase.admitted or time.monotonic()) - phase.since
+    def _waited(self, id: JobId, seconds: float) -> None:
+        """Count the wait of a phase that is over, if it was really made to wait: each once."""
+        if self._is_enforced(id):
+            # An agent's word; no phase waits longer than this.
+            seconds = min(max(seconds, 0.0), 2 * self.longest_wait + self.lease)
             self.waits.add(seconds)
             self.throttled[self.turns.manager.jobs[id].user] += seconds
 

@@ -8,7 +8,6 @@ import asyncio
 import ctypes
 import math
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -23,6 +22,7 @@ import msgspec
 from penstock.errors import InputError, unknown
 from penstock.live import _ionode, page, wire
 from penstock.live.parent import end_with_parent
+from penstock.live.places import take_all_descriptors
 from penstock.live.registration import Registration
 from penstock.live.site_key import RemoteController
 from penstock.live.users import name_of
@@ -126,7 +126,7 @@ class IONode:
             self.remote.check()
         if self.with_parent:
             end_with_parent(signal.SIGTERM)
-        _allow_many_files()
+        take_all_descriptors()
         os.umask(0o077)
         for path in (self.socket, self.control):
             _make_room(path)
@@ -300,13 +300,6 @@ def _make_room(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
     raise InputError(f"another process serves {str(path)!r}; give another path")
-
-
-def _allow_many_files() -> None:
-    """Take as many descriptors as the system allows: clients' files are the node's, too."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def roots_of(paths: Sequence[str]) -> tuple[Path, ...]:

@@ -1,17 +1,22 @@
 """The jobs that a controller has seen: who they are, and what they say they did."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import InputError, unknown
 from penstock.live.page import JOB_BYTES
 from penstock.live.wire import Begin
 
+if TYPE_CHECKING:
+    from penstock.live.store import EndedJob
+
 REMEMBERED = 100
 """Jobs that ended and are still listed; totals are of all."""
 
-FAIL_OPENS = ("failed_open", "gave_up", "lapses", "overdue")
+FAIL_OPENS = ("failed_open", "gave_up", "interrupted", "lapses", "overdue", "policy_failed")
 """The counters of calls that were not held or forwarded as they should have been."""
 
 
@@ -42,7 +47,9 @@ class Job:
     id: str
     serial: int
     begin: Begin
-    began: float  # seconds since the epoch
+    began: float  # seconds since the epoch, as all dates: how long something took they do not tell
+    since: float = field(default_factory=time.monotonic)  # the same, monotonic
+    lasted: float | None = None  # seconds, once it ended
     agent: int = 0  # its `penstock run`, as the kernel says; 0: another's word
     host: str = ""  # the address of another host; "": the controller's own
     ended: float | None = None
@@ -55,7 +62,7 @@ class Job:
     standing: Mapping[str, object] = field(default_factory=dict)  # how it stood at its end
 
     def told(self, now: float) -> dict[str, object]:
-        """Return the job as `penstock status` lists it."""
+        """Return the job as `penstock status` lists it; `now` is monotonic."""
         counters = self.counters
         return {
             "id": self.id,
@@ -67,7 +74,7 @@ class Job:
             "state": self.state,
             "status": self.status,
             "began": self.began,
-            "seconds": max((now if self.ended is None else self.ended) - self.began, 0.0),
+            "seconds": now - self.since if self.lasted is None else self.lasted,
             "io_nodes": list(self.io_nodes),
             "forwarded_bytes": forwarded_bytes(counters),
             "direct_bytes": direct_bytes(counters),
@@ -110,16 +117,29 @@ class Jobs:
         )
         if not 0 < len(job.id.encode()) < JOB_BYTES:
             raise InputError(f"job name {begin.name!r} is too long; give a shorter one")
-        if resumes:
-            # Its counters go on from where they were.
-            self._ended = deque((j for j in self._ended if j.id != job.id), maxlen=REMEMBERED)
         self.running[job.id] = job
         return job
 
     def end(self, job: Job, status: int | None, now: float) -> None:
         """Take note that a job ended; with no status it was lost."""
-        job.state, job.status, job.ended = ("lost" if status is None else "ended"), status, now
+        job.state, job.status = ("lost" if status is None else "ended"), status
+        job.ended, job.lasted = max(now, job.began), time.monotonic() - job.since
         del self.running[job.id]
+        self.remember(job)
+
+    def take_back(self, lost: "EndedJob") -> None:
+        """Take a job that was lost out of the totals: it goes on, or its last word has come."""
+        listed = [job for job in self._ended if job.id != lost.id]
+        if len(listed) < len(self._ended):
+            self._ended = deque(listed, maxlen=REMEMBERED)
+            return
+        counted = (lost.forwarded_bytes, lost.direct_bytes, lost.fail_opens)
+        for k, count in enumerate(counted):
+            self._forgotten[k] = max(self._forgotten[k] - count, 0)
+        self._causes["earlier"] = max(self._causes["earlier"] - lost.fail_opens, 0)
+
+    def remember(self, job: Job) -> None:
+        """List a job that is over."""
         if len(self._ended) == REMEMBERED:
             oldest = self._ended.popleft().counters
             for k, count in enumerate(_COUNTED):

@@ -86,6 +86,8 @@ def _await_ready(state: State, descriptor: int, seconds: float) -> None:
         text += more
     answer = channel.parse(text, wire.Done | wire.Failed)
     if isinstance(answer, wire.Failed):
+        if answer.wrong_input:
+            raise InputError(answer.error)
         raise LaunchError(f"{answer.error}; {_log(state)}")
 
 

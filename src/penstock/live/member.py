@@ -5,49 +5,40 @@ asked, and the gate opens when it says so. It is never closed for longer than a 
 from the controller: when that goes, or this process does, the gate opens by itself.
 """
 
-import os
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
 
 import msgspec
 
 from penstock.errors import InputError
-from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.files import reason
+from penstock.learn.phases import Began, Ended
 from penstock.live import wire
+from penstock.live.asked import Asked
 from penstock.live.channel import Channel
-from penstock.live.page import Counters, Pages
+from penstock.live.last_words import LastWords
+from penstock.live.page import Pages
+from penstock.live.watch import Watch
 
+log = logging.getLogger("penstock.agent")
+CALLS_WAIT_LONGER = 1.0
+"""Seconds that a call waits beyond its phase: who ends the wait counts it, and that is not both."""
 COUNTED_EVERY = 1.0
 LAST_WORD_WITHIN = 2.0
 LOOKS_EVERY = 0.05
 """Seconds between two looks at a job that does not knock."""
+LENT_AFTER = 1.0
+"""Seconds without a call after which a phase that the job said lends its turn."""
 RECONNECTS_EVERY = 0.5
 LONG_AGO = 1e6
 """Seconds after which any phase is over."""
-MARKS = 1024
-"""Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
-_SUMMED = tuple(
-    field.name
-    for field in fields(Counters)
-    if field.name not in {"pid", "last_call", "in_flight", "waiting"}
-)
+MOST_BYTES = 2**63 - 1
 _FROM_CONTROLLER = (
     wire.Mapped | wire.Turn | wire.Hold | wire.Slice | wire.Beat | wire.Done | wire.Failed
 )
-
-
-@dataclass(slots=True)
-class _Asked:
-    """The phase under way: when it began, and since when it has its turn."""
-
-    number: int
-    began: float
-    turn: float | None = None
-    overdue: bool = False  # it transfers, whoever has the turn
-    transferred: float = 0.0  # seconds, in turns that were taken from it
 
 
 class Member:
@@ -60,25 +51,32 @@ class Member:
         begun: wire.Begun,
         pages: Pages,
         connect: Callable[[], Channel] | None = None,
+        *,
+        last_words: LastWords | None = None,
     ) -> None:
+        """`last_words`: where its end is kept if no controller hears it."""
         self.id = begun.job
         self.advice = ""
         """What the controller has to say at the end, in advise mode."""
         self._begin = begin
         self._pages = pages
         self._connect = connect
+        self._last_words = last_words
+        self._since = time.time()
         self._channel: Channel | None = controller
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._answered = threading.Event()
         self._ending = False
         self._maps = 0  # taken so far, so that the controller knows which one is in force
-        self._lapses = 0  # times that a phase went on without its turn: the controller was gone
-        self._overdue = 0
+        self._gone_on = dict.fromkeys(("lapses", "overdue", "policy_failed"), 0)
+        """Phases that went on without their turn, by why."""
+        self._waited = 0.0  # seconds, for turns
         self._phases = 0
-        self._phase: _Asked | None = None
-        self._finder = PhaseFinder()
-        self._said = (0, 0)
+        self._phase: Asked | None = None
+        self._watched = Watch(pages)
+        self._offered = 0.0  # when its turn was last offered to others
+        self._announced = 0
         self._take(begun)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
@@ -94,11 +92,11 @@ class Member:
             self._look(now)
             self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
             counters = self.counters()
-            self._ending = True
-            self._tell(wire.Ended(counters=counters, status=status))
+            self._last, self._ending = wire.Ended(counters=counters, status=status), True
+            self._tell(self._last)
             channel = self._channel
-        if channel is not None:
-            self._answered.wait(LAST_WORD_WITHIN)
+        if channel is None or not self._answered.wait(LAST_WORD_WITHIN):
+            self._leave_word(counters, status)
         self._over.set()
         self._pages.wake()
         with self._lock:
@@ -107,14 +105,26 @@ class Member:
             thread.join()
         return counters
 
+    def _leave_word(self, counters: dict[str, int], status: int) -> None:
+        if self._last_words is None:
+            return
+        word = wire.LastWord(
+            job=self.id,
+            begin=self._begin,
+            began=self._since,
+            ended=time.time(),
+            counters=counters,
+            status=status,
+        )
+        try:
+            self._last_words.leave(word)
+        except OSError as error:
+            log.warning("how job %s ended is told to nobody: %s", self.id, reason(error))
+
     def counters(self) -> dict[str, int]:
         """Return the job's counters, summed over threads, and what this half of it counted."""
-        total = dict.fromkeys(_SUMMED, 0)
-        for thread in self._pages.threads():
-            for name in _SUMMED:
-                total[name] += getattr(thread, name)
-        own = {"maps": self._maps, "lapses": self._lapses, "overdue": self._overdue}
-        return total | own | {"phases": self._phases}
+        own = {"maps": self._maps, "phases": self._phases, "turn_waited": round(self._waited * 1e9)}
+        return self._pages.totals() | own | self._gone_on
 
     def _take(self, begun: wire.Begun) -> None:
         """Be a job as the controller says, the first one or one that came after it."""
@@ -149,16 +159,33 @@ class Member:
             self._pages.await_knock(knocks, self._patience(now))
 
     def _patience(self, now: float) -> float:
-        due = self._finder.due
+        due = self._watched.finder.due
         return LOOKS_EVERY if due is None else min(max(due - now, 0.001), LOOKS_EVERY)
 
     def _look(self, now: float, ahead: float = 0.0) -> None:
-        for found in self._found(now + ahead):
+        for found in self._watched.look(now + ahead):
             if isinstance(found, Began):
                 self._began(now)
             elif isinstance(found, Ended):
                 self._ended(now, found)
         self._let_go(now)
+        if self._phase is not None and self._mode == "enforce":
+            self._lend(now, self._phase)
+
+    def _lend(self, now: float, phase: Asked) -> None:
+        """Offer the turn of a phase that the job said and does not use; ask again when it calls."""
+        if phase.lent:
+            if any(self._watched.calling()):
+                phase.ask_again(now)
+                self._tell(wire.PhaseBegan(phase=phase.number))
+            return
+        finder = self._watched.finder
+        if phase.turn is None or phase.overdue or not finder.marked:
+            return
+        idle = min(self._watched.quiet(now), now - self._offered)
+        if idle >= max(LENT_AFTER, 2 * finder.gap):
+            self._offered = now
+            self._tell(wire.Idle(phase=phase.number, lends=True))
 
     def _let_go(self, now: float) -> None:
         """End a wait for a controller that is silent, or one that is too long."""
@@ -166,67 +193,49 @@ class Member:
         if phase is None or phase.turn is not None or self._mode != "enforce":
             return
         lapsed = now - self._beaten >= self._lease
-        if lapsed or now - phase.began >= self._longest:
-            phase.overdue, phase.turn = True, now
-            self._lapses += lapsed
-            self._overdue += not lapsed
-            self._gate(open_=True)
+        if phase.lent:
+            if not lapsed or self._watched.quiet(now):
+                return
+            phase.ask_again(now)
+        if lapsed:
+            self._go_on(now, phase, "lapses")
+        elif phase.waited + now - phase.asked >= self._longest:
+            self._go_on(now, phase, "overdue")
 
-    def _calling(self) -> Iterator[Counters]:
-        """Yield the threads that are amid a data call, or wait for it at the gate."""
-        for thread in self._pages.threads():
-            if (thread.in_flight or thread.waiting) and _lives(thread.pid):
-                yield thread
-
-    def _found(self, now: float) -> Iterator[Began | Ended | None]:
-        # Marks before counters: bytes that were counted after their phase ended would be another
-        # phase, which nobody said.
-        said = self._pages.said()
-        last_call, moved = 0, 0
-        for thread in self._pages.threads():
-            moved += thread.read_bytes + thread.write_bytes + thread.left_bytes
-            last_call = max(last_call, thread.last_call)
-        calling = list(self._calling())
-        yield from self._marked(now, said, moved)
-        yield self._finder.sample(
-            now,
-            busy=bool(calling),
-            last_call=last_call / 1e9,
-            moved=moved,
-            waiting=any(thread.waiting for thread in calling),
-        )
-
-    def _marked(
-        self, now: float, said: tuple[int, int], moved: int
-    ) -> Iterator[Began | Ended | None]:
-        """Take in the phases that the job's processes said, in an order that can have been."""
-        (had_begun, had_ended), self._said = self._said, said
-        begun = min(max(self._said[0] - had_begun, 0), MARKS)
-        ended = min(max(self._said[1] - had_ended, 0), MARKS)
-        earlier = min(ended, max(had_begun - had_ended, 0))
-        for _ in range(earlier):
-            yield self._finder.ended(now, moved)
-        for _ in range(begun):
-            yield self._finder.began(now)
-        for _ in range(ended - earlier):
-            yield self._finder.ended(now, moved)
+    def _go_on(self, now: float, phase: Asked, why: str) -> None:
+        """Let a phase transfer that has not got its turn."""
+        phase.go(now)
+        phase.overdue = True
+        self._gone_on[why] += 1
+        self._gate(open_=True)
 
     def _began(self, now: float) -> None:
         self._phases += 1
-        self._phase = _Asked(self._phases, now)
-        self._tell(wire.PhaseBegan(phase=self._phases))
+        self._phase = Asked(self._phases, now, now)
+        if self._channel is None and self._mode == "enforce":
+            self._go_on(now, self._phase, "lapses")  # there is nobody to wait for
+        self._tell(wire.PhaseBegan(phase=self._phases, bytes=self._length()))
+
+    def _length(self) -> int | None:
+        """Return the bytes that the job's processes announced since the last phase; None: none."""
+        had, self._announced = self._announced, self._pages.announced
+        told = self._announced - had
+        return told if 0 < told <= MOST_BYTES else None
 
     def _ended(self, now: float, found: Ended) -> None:
         phase, self._phase = self._phase, None
         if phase is None:
             return
-        turn = phase.began if phase.turn is None else phase.turn
+        if phase.lent:
+            self._tell(wire.PhaseBegan(phase=phase.number))  # whose end is told with all of it
+        seconds = phase.over(found.time, enforced=self._mode == "enforce")
+        self._waited += phase.waited
         self._tell(
             wire.PhaseEnded(
                 phase=phase.number,
                 bytes=found.moved,
-                seconds=max(found.time - turn, 0.0) + phase.transferred,
-                waited=max(turn - phase.began - phase.transferred, 0.0),
+                seconds=seconds,
+                waited=phase.waited,
                 idle=max(now - found.time, 0.0),
                 small=found.small,
             )
@@ -254,13 +263,13 @@ class Member:
                 case wire.Beat(mode=mode):
                     self._beat(now, mode)
                 case wire.Turn(phase=number) if self._phase and self._phase.number == number:
-                    self._admitted(now, self._phase, overdue=message.overdue)
+                    self._admitted(now, self._phase, message)
                 case wire.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._held(now, self._phase)
+                    self._held(now, self._phase, lent=message.lent)
                 case wire.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
-                        if message.open and not any(self._calling()):
+                        if message.open and not self._watched.calling():
                             self._tell(wire.Idle(phase=number))
                 case wire.Mapped(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
@@ -272,30 +281,37 @@ class Member:
                     return False
         return True
 
-    def _admitted(self, now: float, phase: _Asked, *, overdue: bool) -> None:
-        if phase.turn is None:
-            enforced = self._mode == "enforce"
-            phase.turn = now if enforced else phase.began  # who is observed has not waited
-            self._overdue += enforced and overdue
-        self._gate(open_=True)
+    def _admitted(self, now: float, phase: Asked, told: wire.Turn) -> None:
+        if phase.turn is not None:
+            self._gate(open_=True)
+        elif self._mode != "enforce":
+            phase.turn = phase.began  # who is observed has not waited
+        elif told.overdue:
+            self._go_on(now, phase, "policy_failed" if told.failed else "overdue")
+        else:
+            phase.go(now)
+            self._gate(open_=True)
 
-    def _held(self, now: float, phase: _Asked) -> None:
-        if self._mode == "enforce" and not phase.overdue:
-            phase.transferred += 0.0 if phase.turn is None else now - phase.turn
-            phase.turn = None
+    def _held(self, now: float, phase: Asked, *, lent: bool) -> None:
+        if self._mode == "enforce" and not phase.overdue and phase.turn is not None:
+            phase.lend(now) if lent else phase.stop(now)
             self._gate(open_=False)
 
     def _beat(self, now: float, mode: str) -> None:
         was, self._mode, self._beaten = self._mode, mode, now
         self._bound_dirty()
-        transfers = self._phase is not None and (self._phase.turn or self._phase.overdue)
+        phase = self._phase
         if mode != "enforce":
             if was == "enforce":
+                if phase is not None and phase.waits:
+                    phase.go(now)
                 self._gate(open_=True)
-        elif not transfers:
+        elif phase is None or phase.turn is None:
             if was == "enforce":
                 self._pages.keep_closed(self._lease)
             else:
+                if phase is not None:
+                    phase.asked = now  # until now it only would have waited
                 self._gate(open_=False)
 
     def _again(self) -> bool:
@@ -303,9 +319,8 @@ class Member:
         with self._lock:
             self._hang_up()
             self._gate(open_=True)
-            if self._phase is not None and self._phase.turn is None and not self._phase.overdue:
-                self._phase.overdue, self._phase.turn = True, time.monotonic()
-                self._lapses += self._mode == "enforce"
+            if self._phase is not None and self._phase.waits and self._mode == "enforce":
+                self._go_on(time.monotonic(), self._phase, "lapses")
         while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
             with suppress(OSError, InputError), self._connected() as channel:
                 resuming = msgspec.structs.replace(self._begin, resumes=self.id)
@@ -313,8 +328,13 @@ class Member:
                 with self._lock:
                     self._channel = channel
                     self._take(begun)
+                    if self._ending:
+                        self._tell(self._last)
                     if self._phase is not None:
                         self._phase.overdue = True  # amid a phase nobody is stopped again
+                        if self._phase.turn is None:
+                            self._phase.turn = time.monotonic()
+                            self._phase.lent = False
                         self._gate(open_=True)
                         self._tell(wire.PhaseBegan(phase=self._phase.number))
                 return True
@@ -342,14 +362,3 @@ class Member:
                 self._channel.send(message)
             except OSError:
                 self._hang_up()  # half a line may be under way: only another connection will do
-
-
-def _lives(pid: int) -> bool:
-    """Say whether a process lives: one that was killed amid a call never says that it is over."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OverflowError, PermissionError):
-        return True
-    return True

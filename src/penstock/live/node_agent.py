@@ -11,6 +11,8 @@ import shutil
 import signal
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,9 +21,10 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live import channel, wire
 from penstock.live.adoption import Adopt, Adopted, Folder, List, Listed, Release
+from penstock.live.last_words import LastWords
 from penstock.live.site_key import RemoteController
-from penstock.live.state import holding, sign
-from penstock.live.tenant import Tenant
+from penstock.live.state import State, holding, sign
+from penstock.live.tenant import Tenant, connect
 
 HEARS_WITHIN = 5.0
 """Seconds for a hook to say what it wants."""
@@ -49,6 +52,12 @@ class NodeAgent:
         self.folder = folder
         self.tenants: dict[str, Tenant] = {}
         self._controller = controller
+        self._is_remote = isinstance(controller, RemoteController)
+        self._last_words = LastWords(
+            folder.last_words
+            if isinstance(controller, RemoteController)
+            else State(controller.parent).last_words
+        )
         self._gone = gone
         self._reaped_every = reaped_every
         self._locks = [asyncio.Lock() for _ in range(64)]  # a job's messages one after the other
@@ -115,7 +124,9 @@ class NodeAgent:
                 tenant = None
             if tenant is None:
                 folder = self.folder.job(adopt.job)
-                tenant = await asyncio.to_thread(Tenant, adopt, self._controller, folder)
+                tenant = await asyncio.to_thread(
+                    Tenant, adopt, self._controller, folder, self._last_words
+                )
                 self.tenants[adopt.job] = tenant
                 log.info("job %s of %s adopted", adopt.job, adopt.user)
             tenant.nodes.add(adopt.node)
@@ -154,10 +165,17 @@ class NodeAgent:
     async def _reap(self) -> None:
         while True:
             await asyncio.sleep(self._reaped_every)
+            await self._tell_last_words()
             if self.tenants:
                 for job in await asyncio.to_thread(self._gone, list(self.tenants)):
                     log.warning("job %s has ended and no epilog said so: released", job)
                     await self.end(job, 0)
+
+    async def _tell_last_words(self) -> None:
+        """Tell a controller of another host what it did not hear; on this one it looks itself."""
+        if self._is_remote:
+            with suppress(OSError, InputError):  # not there yet
+                await asyncio.to_thread(self._last_words.tell, partial(connect, self._controller))
 
 
 def serve(agent: NodeAgent, ready: Callable[[], object]) -> None:

@@ -26,7 +26,7 @@ async def overview(controller: "Controller") -> wire.Status:
         site=socket.gethostname(),
         roots=controller.deployment.roots,
         emulated=controller.deployment.emulate,
-        jobs=[job.told(time.time()) | governor.told(job.id) for job in jobs.all()],
+        jobs=[job.told(time.monotonic()) | governor.told(job.id) for job in jobs.all()],
         io_nodes=list(io_nodes),
         forwarded_bytes=forwarded,
         direct_bytes=direct,
@@ -35,6 +35,8 @@ async def overview(controller: "Controller") -> wire.Status:
         mode=governor.modes.site,
         modes=governor.modes.users,
         turns=governor.turns.turns,
+        refused=controller.refusals.total,
+        policy_failures=governor.failures,
     )
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import numpy as np
+
 from penstock.errors import InputError
 from penstock.live.wire import Node
 
@@ -32,6 +34,7 @@ _FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
 CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
 SLOT_BYTES = 192
 _TAKEN, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
+_ANNOUNCED = 184
 _FIRST_SLOT = 192
 COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
 _SEAL_FUTURE_WRITE = 0x10
@@ -66,7 +69,10 @@ def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What a thread of a job did under the managed roots; times in nanoseconds."""
+    """What a thread of a job, and those that had its slot before, did under the managed roots.
+
+    Times are in nanoseconds.
+    """
 
     pid: int
     opens: int
@@ -88,10 +94,14 @@ class Counters:
     left_bytes: int
     failed_open: int
     waiting: int
+    interrupted: int
+    locked: int
 
 
 _NAMES = tuple(field.name for field in fields(Counters))
-_SLOT = struct.Struct(f"<{len(_NAMES)}Q")
+_COLUMN = {name: k for k, name in enumerate(_NAMES)}
+_SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
+_MOVED = [_COLUMN[name] for name in ("read_bytes", "write_bytes", "left_bytes")]
 
 
 class Pages:
@@ -119,6 +129,7 @@ class Pages:
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
         self._counted = memoryview(self._counters).cast("B").cast("Q")
+        self._slots = np.frombuffer(self._counters, "<u8", offset=_FIRST_SLOT).reshape(SLOTS, -1)
         self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
         self._words[_NEVER_WAITS // 8] = never_waits
         self._words[_PATIENCE // 8] = round(patience * 1e9)
@@ -157,6 +168,7 @@ class Pages:
         self._words.release()
         self._halves.release()
         self._counted.release()
+        del self._slots  # a mapping that somebody looks at cannot be closed
         self._control.close()
         self._counters.close()
         os.close(self.control_fd)
@@ -225,13 +237,46 @@ class Pages:
         """Return how many phases the job's processes said themselves: begun, and ended."""
         return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
 
+    def _taken(self) -> "np.ndarray[tuple[int, int], np.dtype[np.uint64]]":
+        return self._slots[: min(self._counted[_TAKEN // 8], SLOTS)]
+
+    @property
+    def announced(self) -> int:
+        """The bytes of all phases whose length the job's processes said before they began."""
+        return self._counted[_ANNOUNCED // 8]
+
     def threads(self) -> Iterator[Counters]:
-        """Yield the counters of every thread that did I/O under the roots."""
-        for k in range(min(self._counted[_TAKEN // 8], SLOTS)):
-            values = _SLOT.unpack_from(self._counters, _FIRST_SLOT + k * SLOT_BYTES)
+        """Yield the counters of every slot that a thread has, or had."""
+        for values in self._taken()[:, : len(_NAMES)].tolist():
             if values[0]:  # its process id; a slot may be taken and not yet signed
                 yield Counters(**dict(zip(_NAMES, values, strict=True)))
 
+    def totals(self) -> dict[str, int]:
+        """Return the counters that add up, summed over threads."""
+        sums = self._taken().sum(axis=0, dtype=np.uint64).tolist()
+        return {name: sums[_COLUMN[name]] for name in _SUMMED}
+
     def total(self, name: str) -> int:
         """Return one counter, summed over threads."""
-        return sum(getattr(counters, name) for counters in self.threads())
+        return int(self._taken()[:, _COLUMN[name]].sum(dtype=np.uint64))
+
+    def moved(self) -> int:
+        """Return the bytes that the job has moved."""
+        return int(self._taken()[:, _MOVED].sum(dtype=np.uint64))
+
+    def last_call(self) -> int:
+        """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
+        return int(self._taken()[:, _COLUMN["last_call"]].max(initial=0))
+
+    def processes(self) -> set[int]:
+        """Return the ids of processes that called, those that have ended included."""
+        return set(self._taken()[:, _COLUMN["pid"]].tolist()) - {0}
+
+    def calling(self) -> dict[int, bool]:
+        """Return the processes amid data calls, by id, and whether they wait at the gate."""
+        slots = self._taken()
+        waiting = slots[:, _COLUMN["waiting"]] != 0
+        amid = waiting | (slots[:, _COLUMN["in_flight"]] != 0)
+        pids = slots[:, _COLUMN["pid"]]
+        waiters = set(pids[waiting].tolist())
+        return {pid: pid in waiters for pid in set(pids[amid].tolist())}

@@ -41,10 +41,10 @@ class Peer:
         """Whether it is on this host."""
         return self.uid is not None
 
-    def check_user(self, user: str) -> None:
+    def check_user(self, user: str, what: str = "begin a job") -> None:
         """Refuse one who names another user; root speaks for others, as a host does for its own."""
         if self.uid and uid_of(user) != self.uid:
-            raise RefusedError(f"{self} cannot begin a job of user {user!r}")
+            raise RefusedError(f"{self} cannot {what} of user {user!r}")
 
     def check_rule(self, what: str) -> None:
         """Refuse one who is neither the deployment's user nor root, on this host."""

@@ -19,8 +19,10 @@ from penstock.files import reason
 from penstock.live import wire
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
-from penstock.live.member import Member
+from penstock.live.last_words import LastWords
+from penstock.live.member import CALLS_WAIT_LONGER, Member
 from penstock.live.page import TOKEN_BYTES, Pages
+from penstock.live.places import FullError
 from penstock.live.site_key import RemoteController
 from penstock.live.state import State
 from penstock.live.users import name_of
@@ -42,7 +44,7 @@ _SHELL = "/bin/sh"
 
 
 class NoJobError(Exception):
-    """A command cannot be a job, and why: nothing was run."""
+    """A command cannot be a job now, and why: nothing was run."""
 
 
 class CannotRunError(Exception):
@@ -106,6 +108,7 @@ def run(
     io_nodes: int | None = None,
     environment: Mapping[str, str] | None = None,
     controller: RemoteController | None = None,
+    hints: wire.Hints | None = None,
 ) -> Outcome:
     """Run a command as a job, of another host's controller or this one's.
 
@@ -120,11 +123,15 @@ def run(
         io_nodes=io_nodes,
         protocol=wire.PROTOCOL,
         executable=Path(command[0]).name,
+        hints=hints or wire.Hints(),
     )
     where = controller or state.controller
+    last_words = LastWords(state.last_words if controller is None else state.untold(controller))
     try:
         if controller is not None:
             state.create()  # for the agent's socket
+            with suppress(InputError, OSError):  # a job is not kept waiting for others' words
+                last_words.tell(lambda: Channel(controller))
         channel = Channel(where)
     except (InputError, OSError) as error:
         at = f"in {state.folder}" if controller is None else f"at {controller}"
@@ -132,6 +139,8 @@ def run(
     with channel, ExitStack() as stack:
         try:
             begun = channel.ask(begin, wire.Begun)
+        except FullError as error:
+            raise NoJobError(str(error)) from error
         except OSError as error:
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
         before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
@@ -144,7 +153,7 @@ def run(
             preload = agent.environment(above=begun.above, below=begun.preload)
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        member = Member(channel, begin, begun, pages, lambda: Channel(where))
+        member = Member(channel, begin, begun, pages, lambda: Channel(where), last_words=last_words)
         surrounded = os.environ | (environment or {}) | begun.environment | preload
         try:
             pid = _spawn(command, surrounded, before)
@@ -161,7 +170,7 @@ def _pages(begun: wire.Begun) -> Pages:
         [Path(root) for root in begun.roots],
         job=begun.job,
         token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
-        longest_wait=begun.longest_wait,
+        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
         patience=begun.patience,
     )
 

@@ -40,6 +40,7 @@ class State:
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
+        self.last_words = self.folder / "last-words"  # of jobs that ended while nobody heard
         self.http = self.folder / "http"  # the URL of the API, while it is served
         self.listen = self.folder / "listen"  # where other hosts find the controller
         longest = len(os.fsencode(self.control(999)))
@@ -65,6 +66,10 @@ class State:
         """Return where the processes of the job that `penstock run` number `pid` runs find it."""
         return self.folder / f"agent-{pid}.sock"
 
+    def untold(self, controller: object) -> Path:
+        """Return where last words are kept for the controller of another host."""
+        return self.folder / f"last-words-{str(controller).replace('/', '_')}"
+
     def exists(self) -> bool:
         """Say whether there is such a directory; it must be ours."""
         try:
@@ -87,6 +92,7 @@ class State:
     def create(self) -> None:
         """Make the directory unless it is there."""
         if self.exists():
+            self._check_writable()
             return
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -94,6 +100,13 @@ class State:
         except OSError as error:
             raise InputError(f"state directory {self.folder}: {error.strerror}") from error
         self.exists()
+
+    def _check_writable(self) -> None:
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise InputError(
+                f"state directory {self.folder} cannot be written to; see its permissions and "
+                "mount, or give another --state"
+            )
 
     def is_up(self) -> bool:
         """Say whether a controller lives here."""

@@ -12,6 +12,7 @@ from penstock.errors import InputError
 from penstock.live import channel, wire
 from penstock.live.jobs import Job
 from penstock.live.peer import Peer, RefusedError
+from penstock.live.places import FullError
 from penstock.live.remote_node import RemoteLink
 from penstock.live.store import EndedJob
 
@@ -25,6 +26,7 @@ _TO_CONTROLLER = (
     | wire.Idle
     | wire.Counted
     | wire.Ended
+    | wire.LastWord
     | wire.Remap
     | wire.Govern
     | wire.Ask
@@ -69,6 +71,18 @@ class Talk:
         self._peer = peer
         self._job: Job | None = None
         self._link: RemoteLink | None = None
+        self._inside = False
+        self._user: str | None = None  # whose place its job has
+
+    def entered(self) -> wire.Failed | None:
+        """Take a place among the connections; return what is said where there is none."""
+        try:
+            self._controller.places.enter(self._peer)
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return wire.Failed(error=str(error), full=True)
+        self._inside = True
+        return None
 
     async def heard(self, text: bytes) -> wire.Message | None:
         """Return the answer to a line; None: there is none."""
@@ -77,6 +91,9 @@ class Talk:
             return None
         try:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return wire.Failed(error=str(error), full=True)
         except RefusedError as error:
             self._controller.refusals.note(str(error))
             return wire.Failed(error=str(error))
@@ -88,13 +105,13 @@ class Talk:
         if self._job is not None:
             self._controller.end(self._job, None)
             self._job = None
+        if self._inside:
+            self._controller.places.leave(self._peer, self._user)
         self._controller.fleet.leave(self._link)
 
     async def _do(self, message: Any) -> wire.Message | None:
         match message:
             case wire.Begin():
-                if self._job is not None:
-                    raise InputError("this connection has its job; one a connection")
                 self._job, begun = await self._begin(message)
                 return begun
             case wire.PhaseBegan() | wire.PhaseEnded() | wire.Idle() | wire.Counted():
@@ -108,6 +125,8 @@ class Talk:
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
                     return wire.Done(advice=self._controller.advice(job))
+            case wire.LastWord():
+                await self._controller.late_ends.hear(message, self._peer)
             case wire.Serving(node=node):
                 self._peer.check_node()
                 self._link = self._controller.joined(RemoteLink(node, self._writer))
@@ -125,7 +144,12 @@ class Talk:
         return wire.Done()
 
     async def _begin(self, begin: wire.Begin) -> tuple[Job, wire.Begun]:
+        if self._job is not None:
+            raise InputError("this connection has its job; one a connection")
         self._peer.check_user(begin.user)
+        if self._user is None:
+            self._controller.places.begin(begin.user)
+            self._user = begin.user
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
@@ -144,6 +168,6 @@ class Talk:
             case wire.PhaseEnded():
                 self._controller.governor.phase_ended(job, message)
             case wire.Idle():
-                self._controller.governor.idle(job)
+                self._controller.governor.idle(job, message)
             case wire.Counted():
                 await self._controller.counted(job, message.counters)

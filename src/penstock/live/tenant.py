@@ -12,8 +12,9 @@ from penstock.live import agent, wire
 from penstock.live.adoption import Adopt
 from penstock.live.agent import Agent
 from penstock.live.channel import Channel
+from penstock.live.last_words import LastWords
 from penstock.live.libraries import for_everybody
-from penstock.live.member import Member
+from penstock.live.member import CALLS_WAIT_LONGER, Member
 from penstock.live.page import TOKEN_BYTES, Pages
 from penstock.live.site_key import RemoteController
 
@@ -28,11 +29,17 @@ class Tenant:
     InputError: the controller refuses it. OSError: it cannot be asked.
     """
 
-    def __init__(self, adopt: Adopt, where: Path | RemoteController, folder: Path) -> None:
+    def __init__(
+        self,
+        adopt: Adopt,
+        where: Path | RemoteController,
+        folder: Path,
+        last_words: LastWords | None = None,
+    ) -> None:
         self.adopt = adopt
         self.nodes = {adopt.node}
         with ExitStack() as stack:
-            controller = stack.enter_context(_connect(where))
+            controller = stack.enter_context(connect(where))
             begin = _begin(adopt)
             begun = controller.ask(begin, wire.Begun)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -42,7 +49,9 @@ class Tenant:
             _give(socket.path, adopt)
             self.environment = _environment(begun, socket.path, folder.parent.parent / "lib")
             _write(folder / "environment", self.environment, adopt)
-            self._member = Member(controller, begin, begun, pages, partial(_connect, where))
+            self._member = Member(
+                controller, begin, begun, pages, partial(connect, where), last_words=last_words
+            )
             self._stack = stack.pop_all()
 
     def end(self, status: int) -> None:
@@ -51,7 +60,8 @@ class Tenant:
         self._stack.close()
 
 
-def _connect(where: Path | RemoteController) -> Channel:
+def connect(where: Path | RemoteController) -> Channel:
+    """Return a connection to the controller; OSError: it does not answer."""
     return Channel(where, patience=CONTROLLER_WITHIN)
 
 
@@ -74,7 +84,7 @@ def _pages(begun: wire.Begun) -> Pages:
         [Path(root) for root in begun.roots],
         job=begun.job,
         token=bytes.fromhex(begun.token) or bytes(TOKEN_BYTES),
-        longest_wait=begun.longest_wait,
+        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
         patience=begun.patience,
     )
 

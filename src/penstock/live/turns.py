@@ -59,6 +59,7 @@ class Standing:
     waited: float = 0.0
     transferred: float = 0.0
     bandwidth: float = 0.0  # uncontended, bytes a second: the best of its phases
+    volume: float | None = None  # bytes of a phase, as its user or its family says
     heard: float = 0.0
 
     def isolated(self, moved: int, seconds: float) -> float:
@@ -78,13 +79,16 @@ class Turns:
     record: Callable[[Event, Sequence[Action], int | None], None] = lambda *_: None
     standings: dict[JobId, Standing] = field(default_factory=dict)
     turns: int = 0  # given so far
+    fastest: float = 0.0  # bytes a second, of all phases so far
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
 
-    def started(self, now: float, job: Job, bandwidth: float = 0.0) -> list[Order]:
-        """A job begins; `bandwidth` is what its like have shown, if any have."""
-        self.standings[job.id] = Standing(bandwidth=bandwidth, heard=now)
+    def started(
+        self, now: float, job: Job, bandwidth: float = 0.0, volume: float | None = None
+    ) -> list[Order]:
+        """A job begins; `bandwidth` is what its like have shown, `volume` what a phase moves."""
+        self.standings[job.id] = Standing(bandwidth=bandwidth, heard=now, volume=volume)
         return self._orders(JobStarted(time=now, job=job))
 
     def ended(self, now: float, job: JobId) -> list[Order]:
@@ -97,13 +101,20 @@ class Turns:
             del self.standings[job]
         return orders + self._orders(JobEnded(time=now, job=job))
 
-    def phase_began(self, now: float, job: JobId, number: int) -> list[Order]:
-        """A job asks for its turn."""
+    def ended_unheard(self, now: float, job: JobId) -> list[Order]:
+        """A job ended that began under an earlier controller, and never came here."""
+        return [] if job in self.standings else self._orders(JobEnded(time=now, job=job))
+
+    def phase_began(
+        self, now: float, job: JobId, number: int, volume: float | None = None
+    ) -> list[Order]:
+        """A job asks for its turn, to move so many bytes if it says so."""
         standing = self.standings[job]
         orders = self._cut(now, job)  # what it did not tell the end of
         standing.heard = now
         standing.phase = Phase(number=number, began=now, since=now)
-        orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,)))
+        io = self._length(job, volume)
+        orders += self._orders(PhaseBegan(time=now, job=job, resources=(FILE_SYSTEM,), io=io))
         if standing.phase.admitted is None:
             orders.append((job, wire.Hold(phase=number, behind=self.manager.ahead_of(job))))
         return orders
@@ -119,10 +130,11 @@ class Turns:
             return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
         standing.phases += 1
         standing.bytes += told.bytes
-        # Who went on without its turn knows how long it waited before.
-        standing.waited += phase.waited if phase.admitted is not None else told.waited
+        # It knows best how long it waited, with and without a controller; who is observed did not.
+        standing.waited += told.waited or phase.waited
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
+        self.fastest = max(self.fastest, standing.bandwidth)
         return self._end(now, job, io, idle=told.idle, moved=told.bytes)
 
     def woke(self, now: float) -> list[Order]:
@@ -167,6 +179,19 @@ class Turns:
         """Return the part of the file system that a job has by right now."""
         weights = self.weights()
         return weights[job] / sum(weights.values()) if job in weights else 0.0
+
+    def _length(self, job: JobId, told: float | None) -> float | None:
+        """Return how long a phase will be, alone; None: nobody knows.
+
+        As it says itself, else as its earlier phases were, else by its user's or family's word.
+        """
+        standing = self.standings[job]
+        if told is None and (mean := self.ledger.expected_io(job)) is not None:
+            return mean
+        volume = standing.volume if told is None else told
+        # One bandwidth for all, where the site says so: equal volumes are then equally long.
+        bandwidth = self.ledger.site.bandwidth or standing.bandwidth or self.fastest
+        return volume / bandwidth if volume is not None and bandwidth else None
 
     def _let_go(self, job: JobId) -> Iterator[Order]:
         phase = self.standings[job].phase

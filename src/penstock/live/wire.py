@@ -20,7 +20,10 @@ Positive = Annotated[int, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
 """A job's counters: its own word, so bounded."""
+Claim = Annotated[float, Meta(gt=0, le=1e18)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
+Seconds = Annotated[float, Meta(ge=0, le=1e11)]
+"""Since the epoch."""
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
@@ -29,10 +32,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What one process tells another."""
 
 
-class Failed(Message, frozen=True, kw_only=True):
+class Failed(Message, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to what could not be done."""
 
     error: str
+    full: bool = False  # for want of room: a job runs all the same, but not as one
+    wrong_input: bool = False  # whoever asked has to ask otherwise; trying again is of no use
 
 
 class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
@@ -154,6 +159,14 @@ class Serving(Message, frozen=True, kw_only=True):
     node: Node
 
 
+class Hints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a job's user says of it: a claim, which decides nothing but the order of its phases."""
+
+    volume: Claim | None = None  # bytes of a phase
+    period: Claim | None = None  # seconds from one phase to the next, were it alone
+    phases: Claim | None = None
+
+
 class Begin(Message, frozen=True, kw_only=True):
     """`penstock run` begins a job; the connection stays open as long as it runs. Answer: Begun."""
 
@@ -168,6 +181,7 @@ class Begin(Message, frozen=True, kw_only=True):
     processes: Positive | None = None
     resumes: str | None = None  # the id that it has from a controller that is gone
     team: str | None = None  # what the job's agents on other hosts call it too: one turn for all
+    hints: Hints = Hints()
 
 
 class Begun(Message, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,10 +212,11 @@ class Mapped(Message, frozen=True, kw_only=True):
 # Turns. Only an agent that said PROTOCOL 2 or more takes part; its gate is closed between phases.
 
 
-class PhaseBegan(Message, frozen=True, kw_only=True):
+class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
     """From a job, unanswered: a phase began, and waits for its turn if it is enforced."""
 
     phase: int  # counted from 1 a job
+    bytes: Count | None = None  # that it will move, if its program says so
 
 
 class PhaseEnded(Message, frozen=True, kw_only=True):
@@ -221,6 +236,7 @@ class Turn(Message, frozen=True, kw_only=True):
     phase: int
     weight: float = 1.0
     overdue: bool = False  # out of turn: it waited for longer than anybody shall
+    failed: bool = False  # or the policy failed: then overdue is said, too
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -228,6 +244,7 @@ class Hold(Message, frozen=True, kw_only=True):
 
     phase: int
     behind: list[str] = []
+    lent: bool = False  # its turn is lent, as it offered: it asks again (PhaseBegan) when it calls
 
 
 class Slice(Message, frozen=True, kw_only=True):
@@ -241,6 +258,7 @@ class Idle(Message, frozen=True, kw_only=True):
     """From a job, unanswered: nobody wants the slice that it was given."""
 
     phase: int
+    lends: bool = False  # nor its turn for now: a Hold that says lent lets it go to who waits
 
 
 class Beat(Message, frozen=True, kw_only=True):
@@ -258,6 +276,20 @@ class Counted(Message, frozen=True, kw_only=True):
 class Ended(Message, frozen=True, kw_only=True):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
+    counters: Counts
+    status: int
+
+
+class LastWord(Message, frozen=True, kw_only=True):
+    """Of a job that ended unheard by any controller: told later, or left as a file. Answer: Done.
+
+    docs/turns.md says who is believed.
+    """
+
+    job: Annotated[str, Meta(max_length=80)]
+    begin: Begin
+    began: Seconds
+    ended: Seconds
     counters: Counts
     status: int
 
@@ -296,6 +328,8 @@ class Status(Message, frozen=True, kw_only=True):
     mode: str = "observe"
     modes: dict[str, str] = {}  # of users whose mode is another
     turns: int = 0  # given so far
+    refused: int = 0  # connections, jobs and wishes, since the controller began
+    policy_failures: int = 0  # times that the policy raised something, or answered nonsense
 
 
 class Stop(Message, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from penstock.logbook.header import Chosen, Header
 from penstock.logbook.lines import Entry
 from penstock.logbook.reader import Logbook
 from penstock.logbook.replay import Difference, Replayed, replay
+from penstock.logbook.retention import Retention
 from penstock.logbook.writer import LogbookWriter
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "Logbook",
     "LogbookWriter",
     "Replayed",
+    "Retention",
     "replay",
 ]

@@ -53,6 +53,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     learn: dict[str, bool | float] | None = None
     """The options of the estimator of w_iter; None: jobs bring theirs. An estimator starts from the
     job's w_iter, which counts as many observations as its hint `observations` says."""
+    fair_users: bool = False
+    """Turns alternate between users."""
     running: list[JobStarted] = []
     """The jobs that ran when this part began."""
     lost: Annotated[int, Meta(ge=0)] = 0
@@ -67,6 +69,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
             view=ledger,
             learn=None if self.learn is None else self._period,
             arbitrate=None if arbiter is None else arbiter.handle,
+            fair_users=self.fair_users,
         )
         ledger.attend(manager)
         return manager, ledger

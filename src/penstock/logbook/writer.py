@@ -9,6 +9,7 @@ missing and which jobs run.
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +21,15 @@ import msgspec
 from penstock.files import reason
 from penstock.logbook import lines
 from penstock.logbook.header import Header
+from penstock.logbook.retention import Retention
 from penstock.model import Action, Event, JobEnded, JobId, JobStarted
 
 DAY = 86400
 PIECE = 1024
 """Lines that are written at once."""
+PRUNED_EVERY = 3600.0
+"""Seconds; and whenever a part begins."""
+ALL = Retention()
 log = logging.getLogger("penstock.logbook")
 
 Running = dict[JobId, JobStarted]
@@ -60,6 +65,7 @@ class LogbookWriter:
         size: int = 1 << 28,
         flush: float = 1.0,
         most: int = 100_000,
+        keep: Retention = ALL,
     ) -> None:
         self.directory = directory
         self.lost_total = 0
@@ -69,7 +75,7 @@ class LogbookWriter:
         self.path: Path | None = None
         """The part that is being written, once there is one."""
         self._header = header
-        self._size, self._flush, self._most = size, flush, most
+        self._size, self._flush, self._most, self._keep = size, flush, most, keep
         self._queue: deque[_Line] = deque()
         self._wake = threading.Condition()
         self._closing = False
@@ -81,6 +87,7 @@ class LogbookWriter:
         self._part, self._part_running = 0, dict(self._running)
         self._file, self._written, self._day = -1, 0, 0
         self._told = ""
+        self._pruned = -PRUNED_EVERY
         self._thread.start()
 
     def write(self, event: Event, actions: Sequence[Action] = (), moved: int | None = None) -> None:
@@ -126,6 +133,7 @@ class LogbookWriter:
                 )
                 closing = self._closing
             self._write_all()
+            self._prune()
         self.lost_total += len(self._piece) + len(self._queue)
         if self._file >= 0:
             os.close(self._file)
@@ -141,15 +149,32 @@ class LogbookWriter:
                 return
             try:
                 self._write_piece()
-            except OSError as error:
-                self.failed_total += 1
-                if reason(error) != self._told:
-                    self._told = reason(error)
-                    log.error("the record in %s cannot be written: %s", self.directory, self._told)
+            except Exception as error:  # whatever it is: it is tried again, and a job never knows
+                self._failed(error)
                 return
             if self._told:
                 log.info("the record in %s is written again", self.directory)
                 self._told = ""
+
+    def _prune(self) -> None:
+        if time.monotonic() - self._pruned < PRUNED_EVERY:
+            return
+        self._pruned = time.monotonic()
+        try:
+            for path in self._keep.prune(self.directory, self.path):
+                log.info("%s is removed: records are kept no longer", path)
+        except FileNotFoundError:
+            pass  # nothing is recorded yet, or somebody else removes parts, too
+        except Exception as error:  # as below
+            log.error("old records in %s cannot be removed: %s", self.directory, reason(error))
+
+    def _failed(self, error: Exception) -> None:
+        self.failed_total += 1
+        why = reason(error) or type(error).__name__
+        if why != self._told:
+            self._told = why
+            fault = None if isinstance(error, OSError) else error
+            log.error("the record in %s cannot be written: %s", self.directory, why, exc_info=fault)
 
     def _write_piece(self) -> None:
         """Write the piece, or as much of it as belongs into one part."""
@@ -200,6 +225,7 @@ class LogbookWriter:
         if self._file >= 0:
             os.close(self._file)
         self._file, self._written, self.path = file, len(text), path
+        self._pruned = -PRUNED_EVERY
         self._part, self._part_running = header.part, dict(running)
 
 

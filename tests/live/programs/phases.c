@@ -1,4 +1,5 @@
-// Says its phases itself: as many as it is told, of one MiB each, with no pause between them.
+// Says its phases itself, and their length: as many as it is told, of one MiB each, with no pause
+// between them.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ int main(int count, char** words) {
   const int file = open(words[1], O_CREAT | O_WRONLY, 0600);
   if (file < 0) return 3;
   for (int k = atoi(words[2]); k > 0; k--) {
-    penstock_phase_begins();
+    penstock_phase_begins_with(sizeof data);
     if (write(file, data, sizeof data) != sizeof data) return 4;
     penstock_phase_ends();
   }

@@ -114,6 +114,7 @@ class Api:
             "policy": found.policy,
             "mode": found.mode,
             "turns": found.turns,
+            "policy_failures": found.policy_failures,
         }
         if bearer:
             plain |= {"roots": found.roots, "emulated": found.emulated, "modes": found.modes}
@@ -263,7 +264,7 @@ OPERATIONS = (
         access="admin",
         answer=Modes,
         body=SetMode,
-        fails=(409,),
+        fails=(404, 409),
     ),
     Operation(
         method="PUT",

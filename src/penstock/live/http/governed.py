@@ -13,6 +13,8 @@ from penstock.live.http.service import (
     Turns,
     Waiting,
 )
+from penstock.live.modes import DEFAULT
+from penstock.live.users import UnknownUserError
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
@@ -23,7 +25,7 @@ class Governed:
 
     def __init__(self, controller: "Controller") -> None:
         self._jobs, self._governor = controller.jobs, controller.governor
-        self._keeper = controller.archive.keeper
+        self._keeper, self._logbook = controller.archive.keeper, controller.logbook
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's behind the kill switch
 
@@ -31,7 +33,7 @@ class Governed:
         """Return one job of the status, by its id."""
         for known in self._jobs.all():
             if known.id == job:
-                return known.told(time.time()) | self._governor.told(job)
+                return known.told(time.monotonic()) | self._governor.told(job)
         raise NotFoundError(f"there is no job {job[:80]!r}; /v1/jobs lists those that are known")
 
     async def explain(self, job: str) -> dict[str, Any]:
@@ -52,11 +54,11 @@ class Governed:
         killed = self._governor.modes.site == "off"
         if user is None and killed:
             self._mode = mode or self._mode
-        elif mode is not None:
-            self._governor.govern(wire.Govern(mode=mode, user=user))
-        elif user is not None:
-            self._governor.modes.users.pop(user, None)
-            self._governor.govern(wire.Govern(mode=self._governor.modes.site))
+        elif mode is not None or user is not None:
+            try:
+                self._governor.govern(wire.Govern(mode=mode or DEFAULT, user=user))
+            except UnknownUserError as error:
+                raise NotFoundError(str(error)) from error
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or let the site go by its mode again."""
@@ -88,4 +90,6 @@ class Governed:
             throttled_seconds=dict(self._governor.throttled),
             turn_waits=self._governor.waits,
             store_failures=self._keeper.failed_total,
+            record_lost=self._logbook.lost_total,
+            record_failures=self._logbook.failed_total,
         )

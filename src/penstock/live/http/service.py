@@ -89,6 +89,7 @@ class SiteAnswer(Answer, frozen=True, kw_only=True):
     policy: str | UnsetType = UNSET
     mode: str | UnsetType = UNSET
     turns: Count | UnsetType = UNSET
+    policy_failures: Count | UnsetType = UNSET
     modes: dict[str, str] | UnsetType = UNSET
 
 
@@ -170,6 +171,8 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     throttled_seconds: dict[str, float] = {}  # by user
     turn_waits: TurnWaits = msgspec.field(default_factory=TurnWaits)
     store_failures: int = 0
+    record_lost: int = 0  # events
+    record_failures: int = 0
 
 
 class Service(Protocol):

@@ -98,6 +98,13 @@ class Telemetry(Collector):
             {"running": 0} | states,
         )
         yield _total("store_failed", "Writes that the store refused.", measures.store_failures)
+        yield _total("record_lost", "Events missing in the record.", measures.record_lost)
+        yield _total("record_failed", "Failed writes of the record.", measures.record_failures)
+        yield _total(
+            "policy_failures",
+            "Times that the policy raised something, or answered nonsense.",
+            status.policy_failures,
+        )
 
     def _top_jobs(self, jobs: list[dict[str, Any]]) -> Iterator[Metric]:
         running = [job for job in jobs if job["state"] == "running"]
@@ -124,10 +131,10 @@ def _turns(scrape: Scrape) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "penstock_transferring_jobs", "Jobs that transfer.", len(scrape.turns.transferring)
     )
-    yield _total("turns", "Turns granted.", sum(waits.counts))
+    yield _total("turns", "Turns granted.", scrape.status.turns)
     yield HistogramMetricFamily(
         "penstock_turn_wait_seconds",
-        "Time from a phase's beginning to its turn.",
+        "Time that a phase waited, counted once, when it is over, however its wait ended.",
         buckets=list(zip(bounds, cumulative, strict=True)),
         sum_value=waits.seconds,
     )

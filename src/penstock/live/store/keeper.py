@@ -58,6 +58,7 @@ class Keeper:
         self._begun = {job.id for job in self.memory.running}
         self._hurry, self._closing_until = False, math.inf
         self._pruned = -math.inf
+        self._epoch = time.time() - time.monotonic()
         self._reserved = self._serial + RESERVED
         self._batch, self._batch_since = Changes(serial=self._reserved), time.monotonic()
         self._attempt()
@@ -273,7 +274,9 @@ class Keeper:
             return
         self._pruned = time.monotonic()
         try:
-            self._store.prune(ended_before=time.time() - self._history)
+            # To a wall clock that jumped ahead all of history would be old.
+            now = min(time.time(), self._epoch + time.monotonic())
+            self._store.prune(ended_before=now - self._history)
         except Exception as error:  # as above; the next hour's does it
             self._failed(error)
 

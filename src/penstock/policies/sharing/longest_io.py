@@ -1,9 +1,10 @@
 """longest-io: one job at a time; the longest I/O phase goes first.
 
-Keeps the resource busy; short phases starve behind long ones. Paper packs, Section 5.1 (Longest
-I/O).
+Keeps the resource busy; short phases starve behind long ones. A phase whose length nobody knows is
+served last. Paper packs, Section 5.1 (Longest I/O).
 """
 
+import math
 from typing import ClassVar
 
 from penstock.model import Request, View
@@ -18,5 +19,4 @@ class LongestIo(ExclusiveFcfs):
 
     def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
         """Return the length of the phase, longest first."""
-        assert request.io is not None
-        return -request.io
+        return math.inf if request.io is None else -request.io

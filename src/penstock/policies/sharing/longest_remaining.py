@@ -1,8 +1,10 @@
 """longest-remaining: one job at a time; the job with the most work left goes first.
 
-Keeps the job on the critical path moving. Paper packs, Section 5.1 (Longest remaining).
+Keeps the job on the critical path moving. A job whose work nobody knows is served last.
+Paper packs, Section 5.1 (Longest remaining).
 """
 
+import math
 from typing import ClassVar
 
 from penstock.model import Request, View
@@ -17,4 +19,5 @@ class LongestRemaining(ExclusiveFcfs):
 
     def turn(self, request: Request, view: View) -> float:
         """Return the work that the job has still to do, most first."""
-        return -view.work_left(request.job)
+        left = view.work_left(request.job)
+        return math.inf if math.isnan(left) else -left

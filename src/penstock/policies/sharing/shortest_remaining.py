@@ -1,9 +1,10 @@
 """shortest-remaining: one job at a time; the job with the least work left goes first.
 
-Frees the machine as soon as possible; the others starve meanwhile. Paper packs, Section 5.1
-(Shortest remaining).
+Frees the machine as soon as possible; the others starve meanwhile. A job whose work nobody knows is
+served last. Paper packs, Section 5.1 (Shortest remaining).
 """
 
+import math
 from typing import ClassVar
 
 from penstock.model import Request, View
@@ -18,4 +19,5 @@ class ShortestRemaining(ExclusiveFcfs):
 
     def turn(self, request: Request, view: View) -> float:
         """Return the work that the job has still to do."""
-        return view.work_left(request.job)
+        left = view.work_left(request.job)
+        return math.inf if math.isnan(left) else left

@@ -84,7 +84,7 @@ def play(plan: dict[str, Any], writers: Writers, zero: float) -> dict[str, list[
     for compute, volume in plan["phases"]:
         time.sleep(max(begun + compute - time.monotonic(), 0.0))
         request = time.monotonic()
-        with penstock.phase():
+        with penstock.phase(bytes=volume):
             turn = time.monotonic()
             writers.write(volume)
         end = time.monotonic()

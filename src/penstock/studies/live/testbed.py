@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.config import Config
-from penstock.config.sections import LiveSection, Mode, SharingSection
+from penstock.config.sections import LiveSection, Mode, SharingSection, SiteSection
 from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment
 from penstock.live.explorer import in_memory, interruptible, private_state
@@ -91,6 +91,7 @@ def measured(
                 settings=wire.Settings(depth=DEPTH),
                 attached=True,
                 config=Config(
+                    site=SiteSection(bandwidth=float(RATE)),
                     sharing=SharingSection(policy=policy, options=dict(options or {})),
                     live=LiveSection(mode=mode, max_wait=2 * until),
                 ),
@@ -116,6 +117,7 @@ def measured(
 def _plan(workload: Workload, j: int, root: Path, folder: Path, until: float) -> Path:
     rows = slice(*workload.offsets[j : j + 2])
     volumes = np.rint(workload.io[rows] * RATE).astype(int).tolist()
+    period = float((workload.compute[rows] + workload.io[rows]).mean())
     plan = folder / f"plan-{j}.json"
     plan.write_text(
         json.dumps(
@@ -128,6 +130,7 @@ def _plan(workload: Workload, j: int, root: Path, folder: Path, until: float) ->
                 "release": float(workload.release[j]),
                 "phases": list(zip(workload.compute[rows].tolist(), volumes, strict=True)),
                 "until": until,
+                "hint": f"period={period},phases={len(volumes)}",
             }
         ),
         encoding="utf-8",
@@ -177,7 +180,7 @@ def _play(
 
 
 def _start(stack: contextlib.ExitStack, state: State, plan: Path) -> "subprocess.Popen[bytes]":
-    name = json.loads(plan.read_text(encoding="utf-8"))["name"]
+    told = json.loads(plan.read_text(encoding="utf-8"))
     penstock = [sys.executable, "-P", "-m", "penstock.cli", "run"]
     job = stack.enter_context(
         subprocess.Popen(
@@ -185,7 +188,7 @@ def _start(stack: contextlib.ExitStack, state: State, plan: Path) -> "subprocess
                 *penstock,
                 "--require",
                 *("--state", str(state.folder)),
-                *("--name", name),
+                *("--name", told["name"], "--hint", told["hint"]),
                 "--",
                 *(sys.executable, "-P", str(_JOB), str(plan)),
             ],

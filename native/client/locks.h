@@ -1,0 +1,30 @@
+// Does this process hold a file lock? Then it must not wait at the gate.
+//
+// Which locks are left is the kernel's to say: one ends with an unlock of any part, with the close of
+// another descriptor of the file, with the last copy of a descriptor, or is the parent's. Here is only
+// written down which descriptors to ask about, and it is asked when somebody comes to a closed gate.
+
+#ifndef PENSTOCK_LOCKS_H
+#define PENSTOCK_LOCKS_H
+
+#include <stdbool.h>
+
+enum penstock_lock { PENSTOCK_FLOCK = 1, PENSTOCK_OFD = 2, PENSTOCK_POSIX = 4 };
+
+// A lock of a kind was taken through a descriptor, or all such locks of its file were given back.
+void penstock_locked(int fd, enum penstock_lock kind);
+void penstock_unlocked(int fd, enum penstock_lock kind);
+
+// A descriptor that was there when the program began: a lock may have come with it.
+void penstock_lock_inherited(int fd);
+
+// A number has a new meaning: a file that nobody has locked through it, or what another one means.
+void penstock_lock_opened(int fd);
+void penstock_lock_copied(int from, int to);
+
+bool penstock_holds_lock(void);
+
+void penstock_locks_fork(bool begins);
+void penstock_locks_forked(void);
+
+#endif

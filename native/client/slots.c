@@ -1,0 +1,70 @@
+#define _GNU_SOURCE
+#include "slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "process.h"
+
+#define SHARED (PENSTOCK_SLOTS - 1)  // by all who find no other
+
+__thread penstock_slot* penstock_mine;
+
+// Thread ids mean something only inside a namespace, and a job may have several (containers).
+static uint64_t this_thread(void) {
+  static _Atomic uint64_t names;
+  uint64_t namespace = atomic_load_explicit(&names, memory_order_relaxed);
+  if (namespace == 0) {
+    struct stat status;
+    if (syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/ns/pid", &status, 0) != 0) return 0;
+    namespace = (uint64_t)status.st_ino << 32;
+    atomic_store_explicit(&names, namespace, memory_order_relaxed);
+  }
+  return namespace == 0 ? 0 : namespace | (uint32_t)syscall(SYS_gettid);
+}
+
+static bool is_gone(uint64_t owner, uint64_t me) {
+  if (owner == me) return true;  // what this thread was before it called exec
+  if (owner == 0 || owner >> 32 != me >> 32) return false;
+  return syscall(SYS_tkill, (pid_t)(uint32_t)owner, 0) != 0 && errno == ESRCH;
+}
+
+// A slot whose thread ended, was killed, or went with its process. Its counts stay, and go on.
+static penstock_slot* abandoned(uint64_t from, uint64_t me) {
+  for (uint64_t k = 0; me != 0 && k < SHARED; ++k) {
+    penstock_slot* slot = &penstock_counted->slot[(from + k) % SHARED];
+    uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_relaxed);
+    if (!is_gone(owner, me) || !atomic_compare_exchange_strong(&slot->owner, &owner, me)) continue;
+    // It may have been killed amid a call.
+    atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
+    return slot;
+  }
+  return &penstock_counted->slot[SHARED];
+}
+
+penstock_slot* penstock_claim(void) {
+  const int error = errno;
+  const uint64_t me = this_thread();
+  const uint64_t k = atomic_fetch_add_explicit(&penstock_counted->taken, 1, memory_order_relaxed);
+  penstock_mine = k < SHARED ? &penstock_counted->slot[k] : abandoned(k, me);
+  if (k < SHARED) atomic_store_explicit(&penstock_mine->owner, me, memory_order_relaxed);
+  atomic_store_explicit(&penstock_mine->pid, (uint64_t)syscall(SYS_getpid), memory_order_relaxed);
+  errno = error;
+  return penstock_mine;
+}
+
+void penstock_count_open(void) { penstock_add(&penstock_my_slot()->opens, 1); }
+
+void penstock_count_failed_open(void) { penstock_add(&penstock_my_slot()->failed_open, 1); }
+
+void penstock_count_forwarded(enum penstock_kind kind, size_t bytes) {
+  penstock_slot* slot = penstock_my_slot();
+  const bool writes = kind == PENSTOCK_WRITES;
+  penstock_add(writes ? &slot->forwarded_writes : &slot->forwarded_reads, 1);
+  penstock_add(writes ? &slot->forwarded_write_bytes : &slot->forwarded_read_bytes, bytes);
+}

@@ -1,0 +1,30 @@
+// What this process's threads count, each in a slot of the counters page.
+
+#ifndef PENSTOCK_SLOTS_H
+#define PENSTOCK_SLOTS_H
+
+#include <stddef.h>
+
+#include "page.h"
+
+enum penstock_kind { PENSTOCK_READS, PENSTOCK_WRITES, PENSTOCK_SYNCS, PENSTOCK_LEFT };
+
+extern __thread penstock_slot* penstock_mine;  // NULL: this thread has none yet
+
+penstock_slot* penstock_claim(void);
+
+static inline penstock_slot* penstock_my_slot(void) {
+  return penstock_mine != NULL ? penstock_mine : penstock_claim();
+}
+
+// One thread at a time writes to a slot. Where threads outnumber slots, counts of the last may get lost.
+static inline void penstock_add(_Atomic uint64_t* counter, uint64_t amount) {
+  const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+  atomic_store_explicit(counter, before + amount, memory_order_relaxed);
+}
+
+void penstock_count_open(void);
+void penstock_count_forwarded(enum penstock_kind kind, size_t bytes);
+void penstock_count_failed_open(void);
+
+#endif

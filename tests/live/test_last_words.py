@@ -1,0 +1,206 @@
+"""Jobs that end while there is no controller: their last words are heard by the next one."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from live.other_users import AS_ROOT, NOBODY
+from live.taking_turns import LEASE, PENSTOCK, WAIT, Deployed, deployed
+
+from penstock.live import wire
+from penstock.live.channel import Channel
+from penstock.live.last_words import LastWords
+from penstock.live.state import State, gone
+from penstock.live.users import name_of
+from penstock.logbook import Logbook, replay
+from penstock.model import JobEnded
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Deployed]:
+    with deployed(tmp_path) as site:
+        yield site
+
+
+def kill_controller(site: Deployed) -> None:
+    process = os.pidfd_open(site.controller)
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    assert gone(process, WAIT)
+    os.close(process)
+
+
+def until(says: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT
+    while not (told := says()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return told
+
+
+def words(site: Deployed) -> list[Path]:
+    return list(site.state.last_words.glob("*"))
+
+
+def word(site: Deployed, job: str, *, user: str | None = None, **more: Any) -> wire.LastWord:
+    begin = wire.Begin(
+        name=job.rpartition(".")[0],
+        pid=1,
+        command=["true"],
+        user=name_of(os.getuid()) if user is None else user,
+    )
+    told = {"began": time.time() - 9, "ended": time.time() - 1, "counters": {}, "status": 0}
+    return wire.LastWord(job=job, begin=begin, **(told | more))
+
+
+def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deployed) -> None:
+    """Its status, counters and fail-opens are in the books, the totals, the store and the record,
+    and are there once, however often the controller starts anew."""
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    kill_controller(site)
+    assert second.answer(LEASE + 2.0) == "write"
+    ended = second.finish()
+    assert ended["fail_opens"] == 1
+    first.tell("die 3")
+    assert first.run.wait(WAIT) == 3
+    assert len(words(site)) == 2
+    site.up()
+    told = site.until("second", lambda job: job.get("state") == "ended")
+    assert told["fail_opens"] == ended["fail_opens"]
+    assert told["counters"]["lapses"] == 1
+    page = site.penstock("explain", "second.2")
+    assert "It ended well" in page
+    assert "(lapses)" in page
+    assert site.until("first", lambda job: job.get("state") == "ended")["status"] == 3
+    until(lambda: not words(site))
+    total = site.status().fail_open_total
+    assert total == 1
+    site.penstock("down")
+    record = Logbook(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
+    ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
+    assert sorted(ends) == ["first.1", "second.2"]
+    assert replay(record).first_difference is None
+    site.up()
+    assert site.status().fail_open_total == total
+
+
+def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost(
+    site: Deployed,
+) -> None:
+    site.up()
+    job = site.obedient("late")
+    site.until("late", bool)
+    job.run.kill()
+    site.until("late", lambda job: job["state"] == "lost")
+    LastWords(site.state.last_words).leave(word(site, "late.1", counters={"gave_up": 2}, status=4))
+    told = site.until("late", lambda job: job["state"] == "ended")
+    assert (told["status"], told["fail_opens"]) == (4, 2)
+    assert [each["id"] for each in site.status().jobs] == ["late.1"]
+    assert site.status().fail_open_total == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{}", b'{"type": "LastWord"}', b"\xff" * 4096],
+    ids=["empty", "no word", "nothing in it", "no text"],
+)
+def test_what_is_no_last_word_is_refused_and_removed(site: Deployed, text: bytes) -> None:
+    site.up()
+    (site.state.last_words / "odd.json").write_bytes(text)
+    until(lambda: not words(site))
+    assert "refused: last word odd.json" in site.state.log.read_text()
+    assert site.status().jobs == []
+
+
+def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
+    site.up()
+    LastWords(site.state.last_words).leave(word(site, "never.123456789"))
+    until(lambda: not words(site))
+    assert "which nobody began" in site.state.log.read_text()
+
+
+@AS_ROOT
+def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> None:
+    """The kernel says who wrote a file: nobody ends the books of another's job."""
+    site.up()
+    job = site.obedient("mine")
+    site.until("mine", bool)
+    for name, user in (("forged", "root"), ("own", "nobody")):
+        path = site.state.last_words / f"{name}.json"
+        unfinished = path.with_suffix(".new")
+        unfinished.write_bytes(msgspec.json.encode(word(site, "mine.1", user=user, status=9)))
+        os.chown(unfinished, NOBODY, NOBODY)
+        unfinished.rename(path)
+    until(lambda: not words(site))
+    log = site.state.log.read_text()
+    assert "last word forged.json: user nobody cannot tell the end of a job of user 'root'" in log
+    assert "last word own.json: user nobody cannot tell the end of mine.1" in log
+    assert site.job("mine")["state"] == "running"
+    job.finish()
+
+
+def test_words_for_another_hosts_controller_are_told_once_it_is_back(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """As an agent of another host does; one that is refused is not told for ever."""
+    kept = LastWords(tmp_path / "untold")
+    kept.leave(word(site, "far.7", counters={"lapses": 1}))
+    kept.leave(word(site, "never.123456789"))
+    with pytest.raises(OSError, match="No such file"):
+        kept.tell(lambda: Channel(site.state.controller))
+    assert len(list(kept.left())) == 2
+    site.up()
+    kill_controller(site)
+    site.up()
+    assert kept.tell(lambda: Channel(site.state.controller)) == 1
+    assert site.job("far")["status"] == 0
+    assert site.status().fail_open_total == 1
+    assert not list(kept.left())
+
+
+def test_no_link_is_followed_where_a_word_is_left(tmp_path: Path, site: Deployed) -> None:
+    """An agent of root writes into a folder that is another's."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "words"
+    folder.mkdir()
+    for name in (f".a.1.{os.getpid()}", f"a.1.{os.getpid()}.json"):
+        (folder / name).symlink_to(victim)
+    LastWords(folder).leave(word(site, "a.1"))
+    assert victim.read_text() == "precious"
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        LastWords(tmp_path / "link").leave(word(site, "a.2"))
+
+
+def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Its 'penstock run' has no folder of the controller's to leave its word in."""
+    key, there = str(tmp_path / "key"), State(tmp_path / "there")
+    subprocess.run([*PENSTOCK, "key", key], check=True, timeout=30)
+    up = ("--root", str(site.root), "--io-nodes", "0", "--key-file", key, "--listen")
+    site.penstock("up", *up, "127.0.0.1:0")
+    where = site.state.listen.read_text().strip()
+    run = [*PENSTOCK, "run", "--state", str(there.folder), "--controller", where]
+    run += ["--key-file", key, "--name", "far", "--"]
+    job = subprocess.Popen([*run, "sh", "-c", "read line; exit 5"], stdin=subprocess.PIPE)
+    try:
+        site.until("far", bool)
+        kill_controller(site)
+        job.communicate(b"\n", timeout=WAIT)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 5
+    assert len(list(LastWords(there.untold(where)).left())) == 1
+    site.penstock("up", *up, where)
+    assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
+    assert [(told["id"], told["status"]) for told in site.status().jobs][:1] == [("far.1", 5)]
