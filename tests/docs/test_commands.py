@@ -20,6 +20,8 @@ SLOW = {
     "penstock reproduce packs --out packs",
     "penstock reproduce live-io-sets --out live",
     "penstock reproduce live-packs --out live-packs",
+    "penstock reproduce detection --out detection",
+    "penstock patterns measure --out seen.csv",
 }
 """Much work; tests/studies runs those studies in small."""
 

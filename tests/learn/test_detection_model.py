@@ -40,15 +40,14 @@ def test_ideal_patterns_are_told_at_any_scale(pattern: str, size: int, ranks: in
     assert confidence >= model.shipped().least_confidence
 
 
-def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own() -> None:
+@pytest.mark.parametrize("pattern", ["shared-contiguous", "shared-strided"])
+def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own(pattern: str) -> None:
     """A rule on the number of files alone, as the thesis' tree has it, would say so."""
-    told = Pattern(
-        operation="write", total_size=2**30, request_size=64 * KIB, number_of_files="shared"
-    )
+    told = Pattern(operation="write", total_size=2**30, request_size=64 * KIB, **PLAYED[pattern])  # type: ignore[arg-type]
     jobs = [played(told, 8, requests=20, job=job) for job in "ab"]
     both = observation(one for pair in zip(*jobs, strict=True) for one in pair)
     assert (both.handles, both.clients) == (2, 16)
-    assert model.shipped().detect(both).pattern == "shared-contiguous"
+    assert model.shipped().detect(both).pattern == pattern
 
 
 def test_one_client_cannot_show_whose_file_it_is() -> None:

@@ -16,7 +16,11 @@ from penstock.errors import InputError
 from penstock.files import check_writable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.live.explorer import Cell
+    from penstock.live.observing import Grid
+    from penstock.studies.journal import Journal
 
 
 @click.command(short_help="Take observations of known patterns.")
@@ -75,7 +79,7 @@ def measure(
     """
     from penstock.learn.detection import samples  # noqa: PLC0415 - 'show' needs none of it
     from penstock.live import explorer, observing  # noqa: PLC0415
-    from penstock.studies.journal import Entry, Journal  # noqa: PLC0415
+    from penstock.studies.journal import Journal  # noqa: PLC0415
 
     check_writable(out)
     told = {
@@ -98,23 +102,8 @@ def measure(
     }
 
     with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
-        missing = [cell for cell in wanted if _name(cell) not in journal.entries]
         try:
-            with ExitStack() as stack:
-                stack.enter_context(explorer.interruptible())
-                shown = stack.enter_context(progress("measuring", len(wanted)))
-                shown.advance(len(wanted) - len(missing))
-                if missing:
-                    stack.enter_context(deployed.telling())
-                    folder = root or stack.enter_context(explorer.in_memory())
-                    state = stack.enter_context(explorer.private_state())
-                    survey = stack.enter_context(
-                        observing.Survey(grid, root=folder, state=state, emulate=emulate, seed=seed)
-                    )
-                for cell in missing:
-                    rows: list[Any] = [one.row for one in survey.take(cell)]
-                    journal.add(Entry(cell=_name(cell), seconds=grid.seconds, rows=rows))
-                    shown.advance()
+            _take(grid, wanted, journal, root=root, emulate=emulate, seed=seed)
         except explorer.InterruptedRun as signalled:
             kept = len(wanted) - sum(_name(cell) not in journal.entries for cell in wanted)
             click.echo(
@@ -133,6 +122,38 @@ def measure(
         click.echo(f"{len(found)} observations of {len(wanted)} runs, on an emulated file system")
         click.echo(f"what to do with them: penstock patterns train {out} --out model.json")
     return 0
+
+
+def _take(
+    grid: "Grid",
+    wanted: "Sequence[Cell]",
+    journal: "Journal",
+    *,
+    root: Path | None,
+    emulate: str,
+    seed: int,
+) -> None:
+    """Run the cells that the journal does not have yet."""
+    from penstock.live import explorer, observing  # noqa: PLC0415
+    from penstock.studies.journal import Entry  # noqa: PLC0415
+
+    missing = [cell for cell in wanted if _name(cell) not in journal.entries]
+    with ExitStack() as stack:
+        stack.enter_context(explorer.interruptible())
+        shown = stack.enter_context(progress("measuring", len(wanted)))
+        shown.advance(len(wanted) - len(missing))
+        if not missing:
+            return
+        stack.enter_context(deployed.telling())
+        folder = root or stack.enter_context(explorer.in_memory())
+        state = stack.enter_context(explorer.private_state())
+        survey = stack.enter_context(
+            observing.Survey(grid, root=folder, state=state, emulate=emulate, seed=seed)
+        )
+        for cell in missing:
+            rows: list[Any] = [one.row for one in survey.take(cell)]
+            journal.add(Entry(cell=_name(cell), seconds=grid.seconds, rows=rows))
+            shown.advance()
 
 
 def _name(cell: "Cell") -> tuple[str, float, int]:

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from operator import mul
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -150,8 +150,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     network: Network | None = None
     made: dict[str, Any] = {}
     """Of what and how, and what it reached; for people."""
-
-    longest: ClassVar[int] = MOST
 
     def shares(self, seen: Observation) -> Sequence[float]:
         """Return the share of each class; of an observation that can be right."""
