@@ -128,7 +128,7 @@ def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     type=click.Path(path_type=Path),
     help="Where rewards go; FILE.csv.jsonl beside it is what an interruption leaves.",
 )
-@click.option("--processes", metavar="N,...", help="Ranks; else 4,8,16.")
+@click.option("--processes", metavar="N,...", help="Ranks; else 8,16.")
 @click.option("--io-nodes", metavar="N,...", help="Else 1,2,4.")
 @click.option("--full", is_flag=True, help="128 to 512 ranks, 1 to 8 I/O nodes, 1 s: hours.")
 @click.option("--emulate", metavar="SPEC", help="The file system; else 'disks'.")
@@ -148,8 +148,8 @@ def measure(
 
     \b
     Examples:
-      penstock tuner measure --out windows.csv                         about 45 minutes
-      penstock tuner measure --out few.csv --processes 16 --io-nodes 4    five minutes
+      penstock tuner measure --out windows.csv                         about half an hour
+      penstock tuner measure --out few.csv --processes 16 --io-nodes 4    six minutes
 
     The grid is pattern x operation x request size x ranks x I/O nodes x window, on an emulated file
     system. The I/O nodes are the command's own and end with it. After an interruption the same

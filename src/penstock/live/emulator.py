@@ -197,10 +197,10 @@ MACHINES: Mapping[str, Mapping[str, str]] = {
         "targets": "4",
         "count": "4",
         "stripe": "64 KiB",
-        "rate": "16 MiB/s",
+        "rate": "32 MiB/s",
         "latency": "100 us",
         "switch": "0 s",
-        "read-switch": "12 ms",
+        "read-switch": "6 ms",
     },
 }
 """What a preset says of other keys. docs/emulator.md has the reasons."""

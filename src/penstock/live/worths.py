@@ -33,9 +33,9 @@ BEGIN, END = 2, 3
 """Intervals in which ranks begin and end, counted from the first byte on."""
 GRID = Grid(
     sizes=(32 * 2**10, 256 * 2**10),
-    processes=(16, 8, 4),
+    processes=(16, 8),
     seconds=2.7,
-    volume=192 * MIB,
+    volume=384 * MIB,
     keep=20,
 )
 FULL = Grid(
