@@ -27,6 +27,7 @@ from penstock.model import Observation
 EMULATED = "disks"
 MIB = 2**20
 WINDOWS = tuple(float(value) for value in PARAMETERS["window"].values)
+DEFAULT = 1e-3
 BASELINES = ("fifo", "hbrr")
 """Schedulers without a window, measured where the thesis shows them (Fig. 3.8)."""
 BEGIN, END = 2, 3
@@ -77,7 +78,7 @@ def tries(grid: Grid, seed: int) -> list[Try]:
             settings = [Setting(TWINS, window) for window in WINDOWS]
             pattern, _, size = grid.told(cell)
             if (pattern, size) == ("shared-strided", 32 * 2**10):
-                settings += [Setting(name, PARAMETERS["window"].default) for name in BASELINES]
+                settings += [Setting(name, DEFAULT) for name in BASELINES]
             chance.shuffle(settings)
             found += [Try(cell, setting) for setting in settings]
     return found
@@ -149,7 +150,7 @@ def scenario(grid: Grid, cell: Cell) -> Scenario:
 
 def rewards(seen: Sequence[Sequence[Observation]]) -> list[float]:
     """Return the mean bandwidth of busy I/O nodes amid a run, interval by interval, in MiB/s."""
-    found = []
+    found: list[float] = []
     for interval in zip(*seen, strict=False):
         busy = [one for one in interval if one.requests and one.busy >= IDLEST * one.seconds]
         if busy and (found or any(one.moved for one in busy)):
