@@ -1,7 +1,7 @@
 """What the study runs, cell by cell, as rows; and rows as what was measured."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import fmean
@@ -13,6 +13,7 @@ from penstock.data.windows import Worth
 from penstock.learn.detection import model, samples
 from penstock.live import worths
 from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.live.patterns import Phase
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Row, Value
 from penstock.studies.tuning import jobs
@@ -25,6 +26,7 @@ SHIPPED, FIXED, MADBENCH, OVERHEAD, DECISION = (
     "overhead",
     "decision",
 )
+MADBENCH_FIXED = "madbench fixed"
 ONLINE = "online "
 POLICIES = ("discounted-ucb", "epsilon-greedy", "ucb1")
 DEPLOYED = (12, 48, 96, 240, 768)
@@ -70,32 +72,33 @@ LONG = Size(
 def run_cell(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
     """Run one cell."""
     name = cell.scenario
-    if name == SHIPPED:
-        return [{"part": "worth", **one.row} for one in windows.shipped()]
-    if name == FIXED:
-        return list(_fixed(jobs.write_read(size.fixed), worths.WINDOWS, FIXED))
     if name.startswith(ONLINE):
         policy = name.removeprefix(ONLINE)
         return list(_tuned(jobs.write_read(size.repetitions[policy]), policy, name))
-    if name == MADBENCH:
-        fixed = jobs.madbench(1, part=size.part)
-        rows = list(_fixed(fixed, size.madbench_windows, "madbench fixed"))
-        return rows + list(_tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], name))
-    if name == OVERHEAD:
-        return list(_overhead(size.pairs))
-    if name == DECISION:
-        return list(_decisions(size.rounds))
-    return _worths(cell, seed)
+    parts: Mapping[str, Callable[[], Iterable[dict[str, Value]]]] = {
+        SHIPPED: lambda: ({"part": "worth", **one.row} for one in windows.shipped()),
+        FIXED: lambda: _fixed(jobs.write_read(size.fixed), worths.WINDOWS, FIXED),
+        MADBENCH: lambda: _madbench(size),
+        OVERHEAD: lambda: _overhead(size.pairs),
+        DECISION: lambda: _decisions(size.rounds),
+    }
+    return list(parts[name]()) if name in parts else _worths(cell, seed)
 
 
-def _fixed(phase: jobs.Phase, tried: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
+def _madbench(size: Size) -> Iterator[dict[str, Value]]:
+    fixed = jobs.madbench(1, part=size.part)
+    yield from _fixed(fixed, size.madbench_windows, MADBENCH_FIXED)
+    yield from _tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
+
+
+def _fixed(phase: Phase, tried: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
     with Layer([phase]) as layer:
         for window in tried:
             layer.set(window)
             yield from _rows(layer.play(phase), run, window)
 
 
-def _tuned(phase: jobs.Phase, policy: str, run: str) -> Iterator[dict[str, Value]]:
+def _tuned(phase: Phase, policy: str, run: str) -> Iterator[dict[str, Value]]:
     options = {"epsilon": 0.07} if policy == "epsilon-greedy" else {}
     with Layer([phase], tuned(policy, options=options)) as layer:
         played = layer.play(phase)

@@ -143,7 +143,7 @@ class Offline:
 
 def reversed_ranks(each: Mapping[Value, ArrayLike]) -> dict[Value, ArrayLike]:
     """Return the rewards of the best value as those of the worst, and so on."""
-    ranked = sorted(each, key=lambda value: float(np.mean(each[value])))
+    ranked = sorted(each, key=lambda value: float(np.mean(np.asarray(each[value], dtype=float))))
     turned = dict(zip(ranked, reversed(ranked), strict=True))
     return {value: each[turned[value]] for value in each}
 
