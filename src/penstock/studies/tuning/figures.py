@@ -45,8 +45,8 @@ def _windows(offline: Offline) -> Figure:
     return Figure(
         name="fig-3-8-windows",
         title="Fig. 3.8: the window decides, and not alike for reads and writes",
-        caption=f"{MEASURED}: 16 processes, 4 I/O nodes, shared file, strided, 32 KiB. Bandwidth, "
-        "where the thesis has times.",
+        caption=f"{MEASURED}: 16 processes, 4 I/O nodes, shared file, strided; reads of 256 KiB, "
+        "writes of 32 KiB. Bandwidth, where the thesis has times.",
         panels=panels,
         source="measured",
     )

@@ -50,7 +50,7 @@ class Size:
 
 
 FAST = Size(
-    repetitions={"discounted-ucb": 6, "epsilon-greedy": 4, "ucb1": 4},
+    repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},
     fixed=1,
     madbench=4,
     part=0.5,
