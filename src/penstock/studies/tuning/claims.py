@@ -90,8 +90,8 @@ def _windows(offline: Offline) -> list[Claim]:
             f"{show(_best(small))}, with that of writes they lose "
             f"{1 - small[best['write']] / small[_best(small)]:.0%}",
             holds=min(lost.values()) >= 0.15,
-            why="Rule: 15% or more are lost, both, by writes of 32 KiB and reads of 256 KiB; in the "
-            "thesis both are of 32 KiB. Measured on an emulated file system.",
+            why="Rule: 15% or more are lost, both, by writes of 32 KiB and reads of 256 KiB; the "
+            "thesis has 32 KiB for both. Measured on an emulated file system.",
         ),
     ]
 
