@@ -62,14 +62,24 @@ def _best(means: Mapping[float, float]) -> float:
     return max(means, key=lambda window: means[window])
 
 
+def _lost(means: Mapping[float, float], other: Mapping[float, float]) -> float:
+    """Return what is lost with windows that are good for the other, on the mean over these."""
+    good = [window for window, mean in other.items() if mean >= 0.95 * max(other.values())]
+    return 1 - fmean(means[window] for window in good) / max(means.values())
+
+
 def _windows(offline: Offline) -> list[Claim]:
     told = {does: offline.means[strided(does)] for does in ("write", "read")}
     best = {does: _best(means) for does, means in told.items()}
-    small = offline.means[strided("read", request=32 * KIB)]
     fifo = {does: offline.baselines[strided(does), "fifo"] for does in told}
+    small = offline.means[strided("read", request=32 * KIB)]
     lost = {
-        "write": 1 - told["write"][best["read"]] / told["write"][best["write"]],
-        "read": 1 - told["read"][best["write"]] / told["read"][best["read"]],
+        "write": _lost(told["write"], told["read"]),
+        "read": _lost(told["read"], told["write"]),
+    }
+    single = {
+        does: 1 - told[does][best[other]] / told[does][best[does]]
+        for does, other in (("write", "read"), ("read", "write"))
     }
     gain = max(told["read"].values()) / fifo["read"] - 1
     loss = 1 - min(told["write"].values()) / fifo["write"]
@@ -85,13 +95,14 @@ def _windows(offline: Offline) -> list[Claim]:
         Claim(
             claim="4.2.3: the best window for writes is bad for reads, and the other way round",
             paper="125 us and 8 ms: the best for one is the worst for the other",
-            ours=f"writes {show(best['write'])}, reads {show(best['read'])}; with the other's, "
-            f"writes lose {lost['write']:.0%} and reads {lost['read']:.0%}; reads of 32 KiB: best "
-            f"{show(_best(small))}, with that of writes they lose "
-            f"{1 - small[best['write']] / small[_best(small)]:.0%}",
+            ours=f"best {show(best['write'])} and {show(best['read'])}; with windows good for the "
+            f"other writes lose {lost['write']:.0%} and reads {lost['read']:.0%}, with the other's "
+            f"single best {single['write']:.0%} and {single['read']:.0%}; reads of 32 KiB: best "
+            f"{show(_best(small))}, {_lost(small, told['write']):.0%} lost",
             holds=min(lost.values()) >= 0.15,
-            why="Rule: 15% or more are lost, both, by writes of 32 KiB and reads of 256 KiB; the "
-            "thesis has 32 KiB for both. Measured on an emulated file system.",
+            why="Rule: 15% or more are lost, both, on the mean over the other's windows that are "
+            "within 5% of its best; writes of 32 KiB and reads of 256 KiB, the thesis has 32 KiB "
+            "for both. Measured on an emulated file system.",
         ),
     ]
 
