@@ -26,7 +26,7 @@ def _strided(operation: Literal["write", "read"], mebibytes: float) -> Pattern:
 
 def write_read(repetitions: int, *, part: float = 1.0) -> Phase:
     """Return the thesis' benchmark (4.2.3) in small: a file is written, then some of it read."""
-    patterns = [_strided("write", 256 * part), _strided("read", 96 * part)]
+    patterns = [_strided("write", 224 * part), _strided("read", 80 * part)]
     return Phase(name="write-read", patterns=patterns, repetitions=repetitions)
 
 

@@ -52,11 +52,11 @@ class Size:
 FAST = Size(
     repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},
     fixed=1,
-    madbench=4,
+    madbench=3,
     part=0.5,
     madbench_windows=(125e-6, 1e-3, 4e-3),
     pairs=4,
-    rounds=30,
+    rounds=20,
 )
 LONG = Size(
     repetitions=dict.fromkeys(POLICIES, 60),
