@@ -48,7 +48,7 @@ def test_a_reward_is_the_mean_of_busy_io_nodes_from_the_first_byte_on() -> None:
     first = [come, *(seen(k) for k in range(1, 9))]
     second = [idle, idle, *(seen(k) for k in range(3, 9)), idle]
     found = worths.rewards([first, second])
-    assert found == pytest.approx([10 * k for k in (3, 4, 5)])
+    assert found == pytest.approx([35, 45, 55])
 
 
 def test_neighbours_share_an_io_node(tmp_path: Path) -> None:
