@@ -22,6 +22,8 @@ SLOW = {
     "penstock reproduce live-packs --out live-packs",
     "penstock reproduce detection --out detection",
     "penstock patterns measure --out seen.csv",
+    "penstock reproduce tuning --out tuning",
+    "penstock tuner measure --processes 16 --out windows.csv",
 }
 """Much work; tests/studies runs those studies in small."""
 

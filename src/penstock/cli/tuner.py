@@ -1,19 +1,24 @@
 """penstock tuner: what was learnt about the I/O nodes' parameters."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import console, emit_json, table
+from penstock.cli.output import console, emit_json, progress, table
 from penstock.errors import InputError
-from penstock.files import reason
+from penstock.files import check_writable, reason
 from penstock.live.state import State
 from penstock.units import show_bandwidth, show_seconds, show_volume
+
+if TYPE_CHECKING:
+    from penstock.live.worths import Try
 
 _SHOWN = {"window": show_seconds, "aggregation": show_volume}
 
@@ -28,12 +33,13 @@ def show_value(parameter: str, value: Any) -> str:
 
 @click.group(short_help="What was learnt about the I/O nodes' parameters.")
 def tuner() -> None:
-    """Look at what the Council of a deployment has learnt.
+    """Look at what the Council of a deployment has learnt, or measure what there is to learn.
 
     \b
     Examples:
       penstock tuner show
       penstock tuner show --state ./state --json
+      penstock tuner measure --out windows.csv
 
     'penstock up --tune window --scheduler twins --mode enforce' tunes; docs/tuning.md is the guide.
     """
@@ -112,3 +118,101 @@ def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
                     f"{count:,.1f}",
                     show_bandwidth(mean) if count > 0 else "-",
                 )
+
+
+@tuner.command(short_help="Measure what windows of TWINS are worth.")
+@click.option(
+    "--out",
+    metavar="FILE.csv",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Where rewards go; FILE.csv.jsonl beside it is what an interruption leaves.",
+)
+@click.option("--processes", metavar="N,...", help="Ranks; else 8,16.")
+@click.option("--io-nodes", metavar="N,...", help="Else 1,2,4.")
+@click.option("--full", is_flag=True, help="128 to 512 ranks, 1 to 8 I/O nodes, 1 s: hours.")
+@click.option("--emulate", metavar="SPEC", help="The file system; else 'disks'.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
+@json_option
+def measure(
+    *,
+    out: Path,
+    processes: str | None,
+    io_nodes: str | None,
+    full: bool,
+    emulate: str | None,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Play every access pattern with every window, and keep what each interval was worth.
+
+    \b
+    Examples:
+      penstock tuner measure --out windows.csv                         about half an hour
+      penstock tuner measure --out few.csv --processes 16 --io-nodes 4    six minutes
+
+    The grid is pattern x operation x request size x ranks x I/O nodes x window, on an emulated file
+    system. The I/O nodes are the command's own and end with it. After an interruption the same
+    command goes on where it stopped.
+    """
+    from penstock.data import windows  # noqa: PLC0415 - 'show' needs none of it
+    from penstock.live import explorer, worths  # noqa: PLC0415
+    from penstock.studies.journal import Entry, Journal  # noqa: PLC0415
+
+    check_writable(out)
+    counts = {
+        "processes": deployed.numbers(processes, "--processes") if processes else None,
+        "io_nodes": deployed.numbers(io_nodes, "--io-nodes") if io_nodes else None,
+    }
+    told = {name: tuple(dict.fromkeys(given)) for name, given in counts.items() if given}
+    grid = msgspec.structs.replace(worths.FULL if full else worths.GRID, **told)
+    if min(*grid.processes, *grid.io_nodes) < 1:
+        raise InputError("--processes and --io-nodes: give 1 or more of each")
+    emulate = emulate or worths.EMULATED
+    wanted = worths.tries(grid, seed)
+    header: dict[str, str | int | float | None] = {
+        "study": "windows",
+        "grid": hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16],
+        "emulated": emulate,
+        "seed": seed,
+    }
+    with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
+        missing = [one for one in wanted if _name(one) not in journal.entries]
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(explorer.interruptible())
+                shown = stack.enter_context(progress("measuring", len(wanted)))
+                shown.advance(len(wanted) - len(missing))
+                if missing:
+                    stack.enter_context(deployed.telling())
+                    root = stack.enter_context(explorer.in_memory())
+                    state = stack.enter_context(explorer.private_state())
+                    survey = stack.enter_context(
+                        worths.Survey(grid, root=root, state=state, emulate=emulate, seed=seed)
+                    )
+                for one in missing:
+                    rows = [survey.take(one).row]
+                    journal.add(Entry(cell=_name(one), seconds=grid.seconds, rows=rows))
+                    shown.advance()
+        except explorer.InterruptedRun as signalled:
+            kept = sum(_name(one) in journal.entries for one in wanted)
+            click.echo(
+                f"penstock: interrupted; {kept} of {len(wanted)} runs are kept in {journal.path}, "
+                "the same command goes on from there",
+                err=True,
+            )
+            return 128 + signalled.number
+        entries = [journal.entries[_name(one)] for one in sorted(wanted)]
+    found = [windows.worth(row) for entry in entries for row in entry.rows]
+    windows.write(out, found)
+    result = {"out": str(out), "runs": len(found), "emulated": emulate}
+    if as_json:
+        emit_json(result)
+    else:
+        click.echo(f"{len(found)} runs, each with one window, on an emulated file system: {out}")
+    return 0
+
+
+def _name(one: "Try") -> tuple[str, float, int]:
+    setting = f"{one.setting.scheduler}-{round(one.setting.window * 1e6)}"
+    return (f"{one.cell.phase} {setting}", float(one.cell.processes), one.cell.io_nodes)

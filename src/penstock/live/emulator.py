@@ -117,6 +117,7 @@ class Emulation:
         if preset not in PRESETS:
             raise unknown("emulation", preset, PRESETS)
         degradation = PRESETS[preset]
+        table = {**MACHINES.get(preset, {}), **table}
         values: dict[str, Any] = {}
         for key, value in table.items():
             if key == "preset":
@@ -188,8 +189,21 @@ PRESETS: Mapping[str, float | None] = {
     "degradation-2": 0.02,
     "degradation-16": 0.16,
     "degradation-11": 0.11,
+    "disks": None,
 }
 """Degradations are those that use cases A, B and C of paper packs saw (section 2)."""
+MACHINES: Mapping[str, Mapping[str, str]] = {
+    "disks": {
+        "targets": "4",
+        "count": "4",
+        "stripe": "64 KiB",
+        "rate": "32 MiB/s",
+        "latency": "100 us",
+        "switch": "0 s",
+        "read-switch": "6 ms",
+    },
+}
+"""What a preset says of other keys. docs/emulator.md has the reasons."""
 
 
 def served(path: Path) -> list[Served]:

@@ -106,12 +106,19 @@ class Explorer:
     """Runs phases in a directory, on a deployment of its own; a context manager."""
 
     def __init__(
-        self, deployment: Deployment, phases: Iterable[Phase], *, seed: int, mpi: bool
+        self,
+        deployment: Deployment,
+        phases: Iterable[Phase],
+        *,
+        seed: int,
+        mpi: bool,
+        blocks: bool = False,
     ) -> None:
         self._deployment = deployment
         self._phases = {phase.name: phase for phase in phases}
         self._seed = seed
         self._mpi = mpi
+        self._blocks = blocks
         self._state = State(Path(deployment.state))
         self._controller: subprocess.Popen[bytes] | None = None
 
@@ -141,6 +148,7 @@ class Explorer:
                 results=results,
                 patience=PATIENCE,
                 mpi=self._mpi,
+                blocks=cell.io_nodes if self._blocks else 0,
             )
             player.prefill(plan)
             outcome = runner.run(

@@ -38,6 +38,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     results: str  # directory
     patience: float  # seconds that a rank waits for the others
     mpi: bool = False
+    blocks: int = 0  # I/O nodes, each for ranks next to each other; 0: as ranks come
 
     def result(self, rank: int) -> Path:
         """Return where a rank leaves what it did."""
@@ -86,6 +87,7 @@ class Player:
     def play(self) -> list[Did]:
         """Do all of the phase."""
         did = []
+        self._go_by_blocks()
         for repetition in range(self._plan.phase.repetitions):
             for k, pattern in enumerate(self._plan.phase.patterns):
                 act = self._prepared(pattern)
@@ -107,6 +109,22 @@ class Player:
             self._barrier()
             self._close_all()
         return did
+
+    def _go_by_blocks(self) -> None:
+        """Let ranks next to each other have one I/O node, as those of a compute node do.
+
+        A process's I/O node is given by how many came before it: ranks ask theirs one by one for
+        what is behind the end of a file, which costs and moves nothing.
+        """
+        blocks, ranks = self._plan.blocks, self._plan.ranks
+        pattern = next((p for p in self._plan.phase.patterns if p.operation in DATA), None)
+        if not blocks or pattern is None:
+            return
+        descriptor = self._open(pattern)
+        for rank in sorted(range(ranks), key=lambda r: (r * blocks % ranks, r)):
+            self._barrier()
+            if rank == self._rank:
+                os.pread(descriptor, 1, pattern.total_size)
 
     def _prepared(self, pattern: Pattern) -> Callable[[], int]:
         """Return what is to be timed; opening is not, unless it is the pattern."""

@@ -110,6 +110,18 @@ LOOKS: Mapping[str, Look] = {
     "backfill": Look(colour="#56B4E9", marker="D", line=(0, (2.5, 1.2))),
     "no-barriers": Look(colour="#B58900", marker="X"),
     "dominant-share": Look(colour="#009E73", marker="P"),
+    **{
+        label: Look(colour=colour, marker=marker)
+        for colour, marker, labels in (
+            ("#0072B2", "o", ("discounted-ucb", "write", "A", "epsilon 0.07")),
+            ("#D55E00", "s", ("epsilon-greedy", "read", "B", "epsilon 0.1")),
+            ("#009E73", "v", ("ucb1", "C", "epsilon 0.15")),
+            ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2")),
+            ("#555555", "^", ("sliding-ucb", "E", "median")),
+            ("#B58900", "X", ("F", "99%")),
+        )
+        for label in labels
+    },
 }
 OTHER = Look(colour="#8c8c00", marker="d", line=(0, (5, 1, 1, 1)))
 

@@ -16,6 +16,7 @@ STUDIES: Mapping[str, str] = {
     "live-packs": "penstock.studies.live.packs:STUDY",
     "packs": "penstock.studies.packs:STUDY",
     "sharing-policies": "penstock.studies.sharing_policies:STUDY",
+    "tuning": "penstock.studies.tuning:STUDY",
 }
 
 

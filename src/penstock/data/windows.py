@@ -1,0 +1,136 @@
+"""What windows of TWINS were worth: rewards that our own I/O nodes measured, scenario by scenario.
+
+`windows.csv`: bandwidth of busy I/O nodes in MiB/s, their mean over each interval of a run of real
+processes on the emulated file system `disks`. `penstock tuner measure` writes such a file.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InputError
+from penstock.files import reason, replacing
+
+SHIPPED = "windows.csv"
+TWINS = "twins"
+MOST = 16 * 2**20
+"""Bytes of such a file: more is not one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Scenario:
+    """What is run."""
+
+    pattern: str
+    operation: str
+    request: int
+    """Bytes of a request."""
+    processes: int
+    io_nodes: int
+
+    @property
+    def name(self) -> str:
+        """Return it in a word."""
+        size = f"{self.request // 1024}K"
+        return f"{self.pattern}-{self.operation}-{size}-{self.processes}-{self.io_nodes}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """The rewards of a scenario with one scheduler and window, interval by interval, in MiB/s."""
+
+    scenario: Scenario
+    scheduler: str
+    window: float
+    """Seconds; of no meaning but with twins."""
+    rewards: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Return what it was worth."""
+        return sum(self.rewards) / len(self.rewards)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Return it flat, as a line of a table."""
+        told = {name: getattr(self.scenario, name) for name in RUN}
+        rewards = " ".join(f"{reward:.4g}" for reward in self.rewards)
+        return {
+            **told,
+            "scheduler": self.scheduler,
+            "window_us": round(self.window * 1e6),
+            "rewards": rewards,
+        }
+
+
+RUN = tuple(field.name for field in fields(Scenario))
+COLUMNS = (*RUN, "scheduler", "window_us", "rewards")
+
+
+def worth(row: Mapping[str, Any]) -> Worth:
+    """Return what a row tells; KeyError, TypeError or ValueError: nothing."""
+    numbers = {name: int(row[name]) for name in ("request", "processes", "io_nodes")}
+    rewards = tuple(float(reward) for reward in str(row["rewards"]).split())
+    if not rewards or not all(0 <= reward < 1e12 for reward in rewards):
+        raise ValueError("rewards must be numbers, one or more, none below zero")
+    return Worth(
+        scenario=Scenario(pattern=row["pattern"], operation=row["operation"], **numbers),
+        scheduler=row["scheduler"],
+        window=int(row["window_us"]) / 1e6,
+        rewards=rewards,
+    )
+
+
+def write(path: Path, found: Iterable[Worth]) -> None:
+    """Write a file, whole or not at all."""
+    out = io.StringIO()
+    table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(one.row for one in found)
+    with replacing(path) as partial:
+        partial.write_text(out.getvalue(), encoding="utf-8")
+
+
+def read(path: Path) -> tuple[Worth, ...]:
+    """Return what a file tells."""
+    try:
+        if path.stat().st_size > MOST:
+            raise InputError(f"{path} is larger than any file of rewards; give another")
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}") from error
+
+
+def parse(content: str, name: str) -> tuple[Worth, ...]:
+    """Return what the text of a file of that name tells."""
+    table = csv.DictReader(io.StringIO(content))
+    found = []
+    try:
+        for row in table:
+            found.append(worth(row))
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        raise InputError(f"{name}, line {table.line_num}: {reason(error)}; measure anew") from error
+    if not found:
+        raise InputError(f"{name} has no rewards; 'penstock tuner measure' takes some")
+    return tuple(found)
+
+
+@cache
+def shipped() -> tuple[Worth, ...]:
+    """Return what we measured."""
+    return parse(files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+
+
+def by_window(found: Sequence[Worth]) -> dict[Scenario, dict[float, tuple[float, ...]]]:
+    """Return the rewards of twins by scenario and window, of scenarios that have all windows."""
+    windows = {one.window for one in found if one.scheduler == TWINS}
+    rewards: dict[Scenario, dict[float, tuple[float, ...]]] = {}
+    for one in sorted(found, key=lambda one: (one.scenario, one.window)):
+        if one.scheduler == TWINS:
+            rewards.setdefault(one.scenario, {})[one.window] = one.rewards
+    return {scenario: each for scenario, each in rewards.items() if set(each) == windows}

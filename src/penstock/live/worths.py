@@ -1,0 +1,157 @@
+"""Measures what windows of TWINS are worth: known access patterns, each with every window.
+
+While ranks play a pattern, every I/O node is asked at a short interval what it saw, as a Council
+asks; the reward of an interval is the mean bandwidth of those that were busy. All windows of a
+scenario are run one after the other, in random order. Ranks next to each other have one I/O node,
+as those of a compute node do.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from penstock.config.tuning import PARAMETERS
+from penstock.council import IDLEST
+from penstock.data.windows import TWINS, Scenario, Worth
+from penstock.live import launcher, wire
+from penstock.live.channel import Channel
+from penstock.live.deployment import Deployment, emulated, managed
+from penstock.live.explorer import Cell, Explorer
+from penstock.live.observing import ATTEMPTS, Grid, Watch
+from penstock.live.state import State
+from penstock.model import Observation
+
+EMULATED = "disks"
+MIB = 2**20
+WINDOWS = tuple(float(value) for value in PARAMETERS["window"].values)
+DEFAULT = 1e-3
+BASELINES = ("fifo", "hbrr")
+"""Schedulers without a window, measured where the thesis shows them (Fig. 3.8)."""
+BEGIN, END = 2, 3
+"""Intervals in which ranks begin and end, counted from the first byte on."""
+GRID = Grid(
+    sizes=(32 * 2**10, 256 * 2**10),
+    processes=(16, 8),
+    seconds=2.7,
+    volume=384 * MIB,
+    keep=20,
+)
+FULL = Grid(
+    sizes=GRID.sizes,
+    processes=(128, 256, 512),
+    io_nodes=(1, 2, 4, 8),
+    interval=1.0,
+    seconds=26.0,
+    volume=4 * 2**30,
+    keep=20,
+)
+"""The grid of the thesis (4.2.1), with its interval and volume."""
+
+
+class Setting(NamedTuple):
+    """How I/O nodes serve."""
+
+    scheduler: str
+    window: float
+
+
+class Try(NamedTuple):
+    """A scenario, run with one setting."""
+
+    cell: Cell
+    setting: Setting
+
+
+def tries(grid: Grid, seed: int) -> list[Try]:
+    """Return all that is to be run, most processes first; else the order is random."""
+    chance = random.Random(seed)
+    found = []
+    for processes in sorted(grid.processes, reverse=True):
+        cells = [
+            Cell(phase.name, processes, n, 0) for phase, n in product(grid.phases(), grid.io_nodes)
+        ]
+        chance.shuffle(cells)
+        for cell in cells:
+            settings = [Setting(TWINS, window) for window in WINDOWS]
+            if grid.told(cell)[0] == "shared-strided":
+                settings += [Setting(name, DEFAULT) for name in BASELINES]
+            chance.shuffle(settings)
+            found += [Try(cell, setting) for setting in settings]
+    return found
+
+
+class Survey:
+    """Runs tries in a deployment of its own; a context manager."""
+
+    def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
+        self._grid = grid
+        self._state = State(state)
+        self._io_nodes = max(grid.io_nodes)
+        roots = managed((root,))
+        deployment = Deployment(
+            state=str(state),
+            roots=roots,
+            io_nodes=self._io_nodes,
+            emulate=emulated(emulate, roots),
+            attached=True,
+            settings=wire.Settings(scheduler=TWINS),
+        )
+        self._explorer = Explorer(deployment, grid.phases(), seed=seed, mpi=False, blocks=True)
+
+    def __enter__(self) -> "Survey":
+        self._explorer.__enter__()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self._explorer.__exit__(*why)
+
+    def take(self, wanted: Try) -> Worth:
+        """Run a try and return its rewards; LaunchError: they are too few."""
+        grid, why = self._grid, ""
+        self._set(wanted.setting)
+        for _ in range(ATTEMPTS):
+            with Watch(self._state, self._io_nodes, grid.interval) as watch:
+                run = self._explorer.run(wanted.cell)
+            found = rewards(watch.seen())
+            if len(found) >= grid.keep and not run.marked:
+                return Worth(
+                    scenario=scenario(grid, wanted.cell),
+                    scheduler=wanted.setting.scheduler,
+                    window=wanted.setting.window,
+                    rewards=tuple(found[: grid.keep]),
+                )
+            why = run.marked or f"{len(found)} of {grid.keep} rewards amid the run"
+        raise launcher.LaunchError(
+            f"{wanted.cell.phase}: {why}; play for longer, or observe more often"
+        )
+
+    def _set(self, setting: Setting) -> None:
+        told = wire.Settings(scheduler=setting.scheduler, window=setting.window)
+        for k in range(self._io_nodes):
+            with Channel(self._state.control(k)) as node:
+                node.ask(told, wire.Done)
+
+
+def scenario(grid: Grid, cell: Cell) -> Scenario:
+    """Return what a cell runs."""
+    pattern, operation, size = grid.told(cell)
+    return Scenario(
+        pattern=pattern,
+        operation=operation,
+        request=size,
+        processes=cell.processes,
+        io_nodes=cell.io_nodes,
+    )
+
+
+def rewards(seen: Sequence[Sequence[Observation]]) -> list[float]:
+    """Return the mean bandwidth of busy I/O nodes amid a run, interval by interval, in MiB/s."""
+    found: list[float] = []
+    for interval in zip(*seen, strict=False):
+        busy = [one for one in interval if one.requests and one.busy >= IDLEST * one.seconds]
+        if busy and (found or any(one.moved for one in busy)):
+            found.append(fmean(one.moved / one.busy for one in busy) / MIB)
+    return found[BEGIN:-END]

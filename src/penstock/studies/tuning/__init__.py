@@ -1,0 +1,79 @@
+"""Chapter 4 of J. L. Bez's thesis: the window of TWINS, learnt while I/O nodes serve.
+
+Rewards are ours: real I/O nodes, real processes, on an emulated file system. In small the study
+draws from those that come with the package and runs a few minutes of real jobs; --full measures the
+thesis' grid anew and runs for hours.
+"""
+
+from functools import partial
+
+from penstock.learn.detection import samples
+from penstock.live import worths
+from penstock.report.findings import Findings
+from penstock.studies.campaign import Campaign, Cell, Results
+from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
+from penstock.studies.tuning.choices import Choices
+from penstock.studies.tuning.measured import FAST, LONG, Measured
+from penstock.studies.tuning.offline import Offline
+
+VERSION = 1
+OBSERVATIONS, REPETITIONS = 400, 100
+
+
+class Tuning:
+    """Figures 3.8 and 4.3 to 4.12, Tables 3.6, 3.7 and 4.1 to 4.6."""
+
+    name = "tuning"
+    title = "The window of TWINS, learnt at run time (Bez, thesis, Ch. 4): drawn and measured"
+
+    def campaign(self, *, full: bool, seed: int) -> Campaign:
+        """Return what is to be measured: in small, real jobs only."""
+        names = [f"{measured.ONLINE}{policy}" for policy in measured.POLICIES]
+        names += [measured.FIXED, measured.MADBENCH, measured.OVERHEAD, measured.DECISION]
+        cells = [Cell(scenario=name, x=0, workload=0) for name in names]
+        if full:
+            cells += [
+                Cell(scenario=phase.name, x=float(ranks), workload=n)
+                for phase in worths.FULL.phases()
+                for ranks in worths.FULL.processes
+                for n in worths.FULL.io_nodes
+            ]
+        else:
+            cells.append(Cell(scenario=measured.SHIPPED, x=0, workload=0))
+        return Campaign(
+            study=self.name,
+            version=VERSION,
+            size="full" if full else "fast",
+            seed=seed,
+            cells=cells,
+            work=partial(measured.run_cell, size=LONG if full else FAST, seed=seed),
+            alone=True,
+        )
+
+    def findings(self, results: Results) -> Findings:
+        """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
+        seen = Measured(results.rows)
+        seed = results.campaign.seed
+        offline = Offline(
+            seen.worths, observations=OBSERVATIONS, repetitions=REPETITIONS, seed=seed
+        )
+        choices = Choices(offline.means, samples.shipped(), seed=seed)
+        return Findings(
+            title="The window of TWINS, learnt at run time",
+            summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
+            "TWINS scheduler is best depends on the access pattern, and bandits learn it. Rewards "
+            "were measured by our own I/O nodes, of real processes, on an emulated file system of "
+            "four disks ('disks'); the thesis' on Grid'5000 with PVFS. Offline figures draw from "
+            "those rewards; the online ones are real jobs on the same emulated disks, with phases "
+            "of seconds where the thesis has minutes.",
+            claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
+            figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
+            made=(
+                ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
+                ("offline", f"{REPETITIONS} repetitions of {OBSERVATIONS} observations, drawn"),
+                ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),
+            ),
+        )
+
+
+STUDY = Tuning()

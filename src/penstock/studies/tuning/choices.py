@@ -1,0 +1,89 @@
+"""Windows chosen by the detected access pattern, against 1 ms (thesis, 3.5: Tables 3.6 and 3.7).
+
+As there, whoever detects a pattern rightly is given the best window: what is counted is what wrong
+detections cost. Observations are those that come with the package.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from penstock.data.windows import Scenario
+from penstock.learn.detection import samples, selection, training
+from penstock.learn.detection.samples import Sample
+from penstock.model import Observation
+
+BASELINE, STATIC = 1e-3, 125e-6
+NOTICED = 0.01
+"""By so much a window must be better or worse to count: rewards are measured."""
+TREES = 100
+Means = Mapping[Scenario, Mapping[float, float]]
+Key = tuple[str, str, int]
+"""Operation, approach, I/O nodes."""
+
+
+class Choices:
+    """How many observations are of a run that a chosen window makes better, or worse."""
+
+    def __init__(self, means: Means, seen: Sequence[Sample], *, seed: int) -> None:
+        self._means = means
+        self.increased: Counter[Key] = Counter()
+        self.decreased: Counter[Key] = Counter()
+        self.observations = 0
+        ways = approaches(seed)
+        for one in seen:
+            scenario = _scenario(one)
+            if scenario not in means:
+                continue
+            self.observations += 1
+            self._count(scenario, "oracle", self._best(scenario))
+            self._count(scenario, "static", STATIC)
+            for name, detect in ways.items():
+                told = replace(scenario, pattern=detect(one.observation))
+                window = self._best(told) if told in means else BASELINE
+                self._count(scenario, name, window)
+
+    def _best(self, scenario: Scenario) -> float:
+        means = self._means[scenario]
+        return max(means, key=lambda window: means[window])
+
+    def _count(self, scenario: Scenario, approach: str, window: float) -> None:
+        means = self._means[scenario]
+        gain = means[window] / means[BASELINE] - 1
+        key = (scenario.operation, approach, scenario.io_nodes)
+        self.increased[key] += gain > NOTICED
+        self.decreased[key] += gain < -NOTICED
+
+    def total(self, counts: Counter[Key], approach: str, operation: str | None = None) -> int:
+        """Return a count over all numbers of I/O nodes."""
+        return sum(
+            n
+            for (does, name, _), n in counts.items()
+            if name == approach and operation in (None, does)
+        )
+
+
+def approaches(seed: int) -> dict[str, Callable[[Observation], str]]:
+    """Return models of each kind, made of 70% of the observations of 32 and 256 KiB."""
+    known = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+    first, _ = training.split(known, seed=seed)
+    features = selection.chosen(known)
+    made = {
+        kind: training.train(first, kind, features, seed=seed, trees=TREES).model
+        for kind in training.KINDS
+    }
+
+    def teller(kind: training.Kind) -> Callable[[Observation], str]:
+        return lambda seen: made[kind].detect(seen).pattern
+
+    return {kind: teller(kind) for kind in made}
+
+
+def _scenario(one: Sample) -> Scenario:
+    return Scenario(
+        pattern=one.pattern,
+        operation=one.operation,
+        request=one.request,
+        processes=one.processes,
+        io_nodes=one.io_nodes,
+    )

@@ -1,0 +1,235 @@
+"""What the study runs, cell by cell, as rows; and rows as what was measured."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from statistics import fmean
+
+from penstock.config.tuning import PARAMETERS, TuningSection
+from penstock.council import Council, Experience
+from penstock.data import windows
+from penstock.data.windows import Worth
+from penstock.learn.detection import model, samples
+from penstock.live import worths
+from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.live.patterns import Phase
+from penstock.studies.campaign import Cell
+from penstock.studies.journal import Row, Value
+from penstock.studies.tuning import jobs
+from penstock.studies.tuning.online import Layer, Played, tuned
+
+SHIPPED, FIXED, MADBENCH, OVERHEAD, DECISION = (
+    "shipped",
+    "fixed",
+    "madbench",
+    "overhead",
+    "decision",
+)
+MADBENCH_FIXED = "madbench fixed"
+ONLINE = "online "
+POLICIES = ("discounted-ucb", "epsilon-greedy", "ucb1")
+DEPLOYED = (12, 48, 96, 240, 768)
+"""I/O nodes that report to one Council (Fig. 4.12)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much of everything."""
+
+    repetitions: Mapping[str, int]
+    """Of writing and reading, by policy."""
+    fixed: int
+    """Repetitions with a window that stays."""
+    madbench: int
+    part: float
+    """Of the volume of the jobs like MADbench2."""
+    madbench_windows: tuple[float, ...]
+    pairs: int
+    rounds: int
+
+
+FAST = Size(
+    repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},
+    fixed=1,
+    madbench=3,
+    part=0.5,
+    madbench_windows=(125e-6, 1e-3, 4e-3),
+    pairs=4,
+    rounds=20,
+)
+LONG = Size(
+    repetitions=dict.fromkeys(POLICIES, 60),
+    fixed=5,
+    madbench=30,
+    part=1.0,
+    madbench_windows=worths.WINDOWS,
+    pairs=30,
+    rounds=300,
+)
+
+
+def run_cell(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
+    """Run one cell."""
+    name = cell.scenario
+    if name.startswith(ONLINE):
+        policy = name.removeprefix(ONLINE)
+        return list(_tuned(jobs.write_read(size.repetitions[policy]), policy, name))
+    parts: Mapping[str, Callable[[], Iterable[dict[str, Value]]]] = {
+        SHIPPED: lambda: ({"part": "worth", **one.row} for one in windows.shipped()),
+        FIXED: lambda: _fixed(jobs.write_read(size.fixed), worths.WINDOWS, FIXED),
+        MADBENCH: lambda: _madbench(size),
+        OVERHEAD: lambda: _overhead(size.pairs),
+        DECISION: lambda: _decisions(size.rounds),
+    }
+    return list(parts[name]()) if name in parts else _worths(cell, seed)
+
+
+def _madbench(size: Size) -> Iterator[dict[str, Value]]:
+    fixed = jobs.madbench(1, part=size.part)
+    yield from _fixed(fixed, size.madbench_windows, MADBENCH_FIXED)
+    yield from _tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
+
+
+def _fixed(phase: Phase, tried: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
+    with Layer([phase]) as layer:
+        for window in tried:
+            layer.set(window)
+            yield from _rows(layer.play(phase), run, window)
+
+
+def _tuned(phase: Phase, policy: str, run: str) -> Iterator[dict[str, Value]]:
+    options = {"epsilon": 0.07} if policy == "epsilon-greedy" else {}
+    with Layer([phase], tuned(policy, options=options)) as layer:
+        played = layer.play(phase)
+        known = layer.known()
+    yield from _rows(played, run, None)
+    yield from ({"part": "chosen", "run": run, **asdict(one)} for one in played.chosen)
+    yield from ({"part": "known", "run": run, **asdict(one)} for one in known)
+
+
+def _rows(played: Played, run: str, window: float | None) -> Iterator[dict[str, Value]]:
+    for repetition, seconds in enumerate(played.seconds):
+        for place, taken in seconds.items():
+            yield {
+                "part": "job",
+                "run": run,
+                "window": window,
+                "repetition": repetition,
+                "place": place,
+                "seconds": taken,
+                "volume": played.volume[place],
+            }
+
+
+def _overhead(pairs: int) -> Iterator[dict[str, Value]]:
+    """Write with a Council whose choices are told and not set, and without one, in turn."""
+    phase = jobs.writing(160)
+    with (
+        Layer([phase]) as plain,
+        Layer([phase], tuned(POLICIES[0], dry_run=True)) as observed,
+    ):
+        for pair in range(pairs + 1):
+            for name, layer in (("none", plain), ("dry-run", observed)):
+                played = layer.play(phase)
+                if pair:  # the first of each warms up
+                    yield {
+                        "part": "overhead",
+                        "run": name,
+                        "repetition": pair,
+                        "seconds": played.seconds[0][0],
+                        "volume": played.volume[0],
+                    }
+
+
+def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
+    """Time a Council in this process: from the last I/O node's report to the choice."""
+    seen = [one.observation for one in samples.shipped()]
+    window = PARAMETERS["window"]
+    for deployed in DEPLOYED:
+        tuner = TuningSection(tune=("window",)).tuner()
+        council = Council([window], Experience({"window": tuner}), model.shipped())
+        for k in range(deployed):
+            council.joined(k)
+        for turn in range(rounds):
+            for k in range(deployed):
+                observation = seen[(turn * deployed + k) % len(seen)]
+                began = time.perf_counter()
+                council.observed(float(turn), k, observation, {"window": window.default})
+            yield {
+                "part": "decision",
+                "io_nodes": deployed,
+                "seconds": time.perf_counter() - began,
+            }
+
+
+def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
+    """Measure a scenario of the thesis' grid with every window."""
+    wanted = [
+        one
+        for one in worths.tries(worths.FULL, seed)
+        if (one.cell.phase, one.cell.processes, one.cell.io_nodes)
+        == (cell.scenario, int(cell.x), cell.workload)
+    ]
+    with (
+        interruptible(),
+        in_memory() as root,
+        private_state() as state,
+        worths.Survey(
+            worths.FULL, root=root, state=state, emulate=worths.EMULATED, seed=seed
+        ) as survey,
+    ):
+        return [{"part": "worth", **survey.take(one).row} for one in wanted]
+
+
+class Measured:
+    """The rows of a campaign, looked up by what they are."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows: dict[str, list[Row]] = {}
+        for row in rows:
+            self._rows.setdefault(str(row["part"]), []).append(row)
+        self.worths: list[Worth] = [windows.worth(row) for row in self.part("worth")]
+
+    def part(self, name: str) -> list[Row]:
+        """Return the rows of a part."""
+        return self._rows.get(name, [])
+
+    def jobs(self, run: str, window: float | None = None) -> list[dict[int, tuple[float, float]]]:
+        """Return seconds and bytes by place, repetition by repetition, of a run."""
+        found: dict[int, dict[int, tuple[float, float]]] = {}
+        for row in self.part("job"):
+            if row["run"] == run and (window is None or row["window"] == window):
+                places = found.setdefault(int(row["repetition"] or 0), {})
+                told = (float(row["seconds"] or 0), float(row["volume"] or 0))
+                places[int(row["place"] or 0)] = told
+        return [found[repetition] for repetition in sorted(found)]
+
+    def fixed(self, run: str, places: Sequence[int] | None = None) -> dict[float, float]:
+        """Return the mean seconds of some places of a job, or all, by the window that stays."""
+        tried = sorted({float(row["window"] or 0) for row in self._of(run)})
+        return {window: mean_seconds(self.jobs(run, window), places) for window in tried}
+
+    def _of(self, run: str) -> list[Row]:
+        return [row for row in self.part("job") if row["run"] == run]
+
+    def chosen(self, run: str) -> list[Row]:
+        """Return which windows were in force."""
+        return [row for row in self.part("chosen") if row["run"] == run]
+
+
+def mean_seconds(
+    repetitions: Sequence[Mapping[int, tuple[float, float]]], places: Sequence[int] | None = None
+) -> float:
+    """Return the mean time of a repetition, or of some places of it."""
+    return fmean(
+        sum(told[0] for place, told in one.items() if places is None or place in places)
+        for one in repetitions
+    )
+
+
+def learnt(
+    repetitions: Sequence[Mapping[int, tuple[float, float]]],
+) -> list[Mapping[int, tuple[float, float]]]:
+    """Return the second half of a run, when something has been learnt."""
+    return list(islice(repetitions, len(repetitions) // 2, None))

@@ -1,0 +1,156 @@
+"""What policies learn from recorded rewards (thesis, 4.2.2): no I/O is done, rewards are drawn."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from penstock.data.windows import TWINS, Scenario, Worth, by_window
+from penstock.model import Value
+from penstock.sim.bandits import Evaluation, Learning, Rewards
+
+EPSILONS = (0.07, 0.10, 0.15, 0.20)
+OURS = "discounted-ucb"
+OTHERS = ("thompson", "sliding-ucb")
+KIB = 2**10
+SIX: Mapping[str, tuple[str, str, int, int]] = {
+    "A": ("shared-strided", "read", 16, 4),
+    "B": ("shared-contiguous", "write", 16, 2),
+    "C": ("shared-contiguous", "read", 16, 4),
+    "D": ("shared-strided", "write", 16, 1),
+    "E": ("file-per-process", "write", 16, 1),
+    "F": ("shared-strided", "read", 16, 2),
+}
+"""Table 4.1: pattern, operation, processes, I/O nodes; all of 32 KiB. Ours have 16 processes where
+the thesis' have 128 or 512, and half of its 8 and 4 I/O nodes in A and F."""
+CHANGES_AT, AGAIN_WITHIN = 250, 150
+MATTERS = 0.15
+"""A window matters where the worst is so much worse than the best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """What is reached in the last bin: the share of right choices, and of the performance."""
+
+    precision: float
+    performance: float
+
+
+class Offline:
+    """Evaluations of recorded rewards; each is made when it is first asked for."""
+
+    def __init__(
+        self, found: Sequence[Worth], *, observations: int, repetitions: int, seed: int
+    ) -> None:
+        self.rewards: dict[Scenario, dict[float, tuple[float, ...]]] = by_window(found)
+        self.baselines = {
+            (one.scenario, one.scheduler): one.mean for one in found if one.scheduler != TWINS
+        }
+        self.observations = observations
+        self.repetitions = repetitions
+        self._seed = seed
+        self.recorded: dict[str, dict[Value, ArrayLike]] = {
+            s.name: dict(each.items()) for s, each in self.rewards.items()
+        }
+        self.table = Rewards(self.recorded)
+
+    @cached_property
+    def means(self) -> dict[Scenario, dict[float, float]]:
+        """Return what each window is worth on the mean."""
+        return {
+            scenario: {window: fmean(series) for window, series in each.items()}
+            for scenario, each in self.rewards.items()
+        }
+
+    @cached_property
+    def six(self) -> dict[str, Scenario]:
+        """Return the scenarios of Table 4.1, as far as they were measured."""
+        named = {
+            letter: Scenario(
+                pattern=pattern,
+                operation=operation,
+                request=32 * KIB,
+                processes=processes,
+                io_nodes=io_nodes,
+            )
+            for letter, (pattern, operation, processes, io_nodes) in SIX.items()
+        }
+        return {letter: one for letter, one in named.items() if one in self.rewards}
+
+    def _evaluation(self, policy: str, **options: float) -> Evaluation:
+        return Evaluation(
+            policy=policy,
+            options=options,
+            observations=self.observations,
+            repetitions=self.repetitions,
+            seed=self._seed,
+        )
+
+    def _of_six(self) -> dict[str, dict[Value, ArrayLike]]:
+        return {letter: self.recorded[one.name] for letter, one in self.six.items()}
+
+    @cached_property
+    def epsilons(self) -> dict[float, Learning]:
+        """Return how epsilon-greedy learns the six, each alone (Fig. 4.3)."""
+        return {
+            epsilon: self._evaluation("epsilon-greedy", epsilon=epsilon).alone(self._of_six())
+            for epsilon in EPSILONS
+        }
+
+    @cached_property
+    def interleaved(self) -> Learning:
+        """Return how it learns the six at once (Fig. 4.4)."""
+        return self._evaluation("epsilon-greedy", epsilon=0.15).interleaved(self._of_six())
+
+    @cached_property
+    def policies(self) -> dict[str, Learning]:
+        """Return how UCB1 and ours learn the six (Fig. 4.5)."""
+        return {
+            name: self._evaluation(name).alone(self._of_six()) for name in ("ucb1", OURS, *OTHERS)
+        }
+
+    @cached_property
+    def everywhere(self) -> dict[str, Learning]:
+        """Return how policies learn all scenarios."""
+        names = ("epsilon-greedy", "ucb1", OURS, *OTHERS)
+        return {name: self._evaluation(name).alone(self.recorded) for name in names}
+
+    @cached_property
+    def mattering(self) -> list[str]:
+        """Return the scenarios in which the window matters."""
+        lost = 1 - self.table.mean.min(axis=1) / self.table.mean.max(axis=1)
+        return [
+            name for name, part in zip(self.table.scenarios, lost, strict=True) if part >= MATTERS
+        ]
+
+    @cached_property
+    def changed(self) -> dict[str, Learning]:
+        """Return how policies do where the window matters and the windows' ranks are reversed."""
+        before = {name: self.recorded[name] for name in self.mattering}
+        after = {name: reversed_ranks(each) for name, each in before.items()}
+        return {
+            name: self._evaluation(name).changing(before, after, at=CHANGES_AT)
+            for name in ("epsilon-greedy", "ucb1", OURS, *OTHERS)
+        }
+
+    def again(self, policy: str) -> float:
+        """Return the mean performance so many observations after the change."""
+        return float(self.changed[policy].after(CHANGES_AT + AGAIN_WITHIN).mean())
+
+
+def reversed_ranks(each: Mapping[Value, ArrayLike]) -> dict[Value, ArrayLike]:
+    """Return the rewards of the best value as those of the worst, and so on."""
+    ranked = sorted(each, key=lambda value: float(np.mean(np.asarray(each[value], dtype=float))))
+    turned = dict(zip(ranked, reversed(ranked), strict=True))
+    return {value: each[turned[value]] for value in each}
+
+
+def last(learning: Learning, scenario: str) -> Last:
+    """Return what is reached in the last bin of a scenario."""
+    k = learning.scenarios.index(scenario)
+    return Last(
+        precision=float(learning.precision[k, -1]), performance=float(learning.performance[k, -1])
+    )

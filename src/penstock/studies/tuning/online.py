@@ -1,0 +1,195 @@
+"""Real jobs on the emulated disks while the Council chooses the window, or while it stays.
+
+A layer is a controller and I/O nodes of its own. Without a Council it has one window, which may be
+set between two jobs.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from penstock.config import Config
+from penstock.config.sections import LiveSection, SharingSection
+from penstock.config.tuning import TuningSection
+from penstock.live import launcher, wire, worths
+from penstock.live.channel import Channel
+from penstock.live.deployment import Deployment, emulated, managed
+from penstock.live.explorer import Cell, Explorer, Timed, in_memory, interruptible, private_state
+from penstock.live.patterns import DATA, Phase
+from penstock.live.state import State
+
+PROCESSES, IO_NODES = 16, 4
+INTERVAL = 0.25
+"""Seconds between two choices; the thesis has one second, and phases of minutes."""
+DEFAULT = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What was seen and which window was in force, so many seconds after the job began."""
+
+    at: float
+    operation: str
+    window: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a tuner has learnt of a context's window: how often it counts, bytes a busy second."""
+
+    operation: str
+    pattern: str
+    load: int
+    window: float
+    count: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A job: the seconds and bytes of each pattern, by repetition; and what was chosen."""
+
+    seconds: Sequence[Mapping[int, float]]
+    volume: Mapping[int, int]
+    chosen: Sequence[Chosen]
+
+
+def tuned(policy: str, **more: Any) -> TuningSection:
+    """Return how a layer is tuned."""
+    return TuningSection(
+        policy=policy, tune=("window",), interval=INTERVAL, deadline=INTERVAL, **more
+    )
+
+
+class Layer:
+    """A controller and I/O nodes, with a Council or (no section) without; a context manager."""
+
+    def __init__(
+        self, phases: Sequence[Phase], section: TuningSection | None = None, *, seed: int = 0
+    ) -> None:
+        self._phases = phases
+        self._section = section
+        self._seed = seed
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Layer":
+        with ExitStack() as stack:
+            stack.enter_context(interruptible())
+            root = stack.enter_context(in_memory())
+            self._state = State(stack.enter_context(private_state()))
+            roots = managed((root,))
+            deployment = Deployment(
+                state=str(self._state.folder),
+                roots=roots,
+                io_nodes=IO_NODES,
+                emulate=emulated(worths.EMULATED, roots),
+                attached=True,
+                settings=wire.Settings(scheduler="twins", window=DEFAULT),
+                config=Config(
+                    sharing=SharingSection(policy="fair-share"),
+                    live=LiveSection(mode="off" if self._section is None else "enforce"),
+                    tuning=self._section or TuningSection(),
+                ),
+            )
+            self._explorer = stack.enter_context(
+                Explorer(deployment, self._phases, seed=self._seed, mpi=False, blocks=True)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self._stack.__exit__(*why)  # type: ignore[arg-type]
+
+    def set(self, window: float) -> None:
+        """Give all I/O nodes a window."""
+        for k in range(IO_NODES):
+            with Channel(self._state.control(k)) as node:
+                node.ask(wire.Settings(window=window), wire.Done)
+
+    def play(self, phase: Phase) -> Played:
+        """Run a job of that phase; LaunchError: it does not count."""
+        with _Onlooker(self._state, looks=self._section is not None) as onlooker:
+            run = self._explorer.run(Cell(phase.name, PROCESSES, IO_NODES, 0))
+        if run.marked:
+            raise launcher.LaunchError(f"a run does not count: {run.marked}")
+        return Played(seconds=_seconds(run.ranks), volume=_volume(run.ranks), chosen=onlooker.seen)
+
+    def known(self) -> list[Known]:
+        """End the layer and return what its tuner has learnt of the window."""
+        launcher.down(self._state)
+        found = []
+        for path in sorted(self._state.tuning.glob("*.json")):
+            told: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+            for context in told["learned"]["tuners"]["window"]["contexts"]:
+                arms = zip(context["values"], context["count"], context["mean"], strict=True)
+                found += [
+                    Known(
+                        operation=context["operation"],
+                        pattern=context["pattern"],
+                        load=context["load"],
+                        window=float(value),
+                        count=float(count),
+                        mean=float(mean),
+                    )
+                    for value, count, mean in arms
+                ]
+        return found
+
+
+class _Onlooker:
+    """Asks the controller at every interval which window is in force; a context manager."""
+
+    def __init__(self, state: State, *, looks: bool) -> None:
+        self._state = state
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True) if looks else None
+        self.seen: list[Chosen] = []
+
+    def __enter__(self) -> "_Onlooker":
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        with Channel(self._state.controller) as controller:
+            while not self._over.wait(INTERVAL):
+                status = controller.ask(wire.Ask(), wire.Status)
+                nodes: list[dict[str, Any]] = [dict(node) for node in status.io_nodes]
+                busy = next((node for node in nodes if node.get("operation")), None)
+                if busy is not None:
+                    self.seen.append(
+                        Chosen(
+                            at=time.monotonic() - began,
+                            operation=str(busy["operation"]),
+                            window=float(busy["tuned"]["window"]),
+                        )
+                    )
+
+
+def _seconds(ranks: Sequence[Timed]) -> list[dict[int, float]]:
+    """Return the slowest rank's time, by repetition and pattern."""
+    found: dict[int, dict[int, float]] = {}
+    for one in ranks:
+        if one.operation in DATA:
+            by_pattern = found.setdefault(one.repetition, {})
+            by_pattern[one.pattern] = max(by_pattern.get(one.pattern, 0.0), one.seconds)
+    return [found[repetition] for repetition in sorted(found)]
+
+
+def _volume(ranks: Sequence[Timed]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for one in ranks:
+        if one.operation in DATA and one.repetition == 0:
+            found[one.pattern] = found.get(one.pattern, 0) + one.bytes
+    return found

@@ -1,0 +1,169 @@
+"""The study of tuning: claims follow from rows, bars are bars, the offline part runs in small."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from claims import assert_all_is_said, find
+
+from penstock.data import windows
+from penstock.data.windows import Scenario
+from penstock.learn.detection import samples
+from penstock.live import worths
+from penstock.report.plots import draw
+from penstock.studies import tuning
+from penstock.studies.campaign import Cell, Results
+from penstock.studies.journal import Row, Value
+from penstock.studies.tuning import STUDY, choices, claims, live_claims, measured, offline
+from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
+from penstock.studies.tuning.offline import Offline
+
+BEST, WORST = 500e-6, 8e-3
+
+
+def job(
+    run: str, seconds: Mapping[int, float], *, repetition: int = 0, window: float | None = None
+):
+    return [
+        {
+            "part": "job",
+            "run": run,
+            "window": window,
+            "repetition": repetition,
+            "place": place,
+            "seconds": taken,
+            "volume": 100,
+        }
+        for place, taken in seconds.items()
+    ]
+
+
+def live_rows(tuned: float = 5.0, overhead: float = 1.0) -> list[dict[str, Value]]:
+    """Return rows of jobs that take 6 s with the best window that stays and 9 s with the worst."""
+    rows: list[dict[str, Value]] = []
+    for window in worths.WINDOWS:
+        whole = {BEST: 6.0, WORST: 9.0}.get(window, 7.0)
+        rows += job("fixed", {0: whole / 2, 1: whole / 2}, window=window)
+        rows += job("madbench fixed", dict.fromkeys(range(6), whole), window=window)
+    for policy in measured.POLICIES:
+        for repetition, taken in enumerate((20.0, tuned)):
+            run = f"online {policy}"
+            rows += job(run, {0: taken / 2, 1: taken / 2}, repetition=repetition)
+            rows.append(
+                {"part": "chosen", "run": run, "at": 1.0, "operation": "read", "window": 1e-3}
+            )
+        for does, window, mean in (
+            ("write", BEST, 3e7),
+            ("write", WORST, 2e7),
+            ("read", 4e-3, 1e7),
+        ):
+            told = {"operation": does, "pattern": "unknown", "load": 4}
+            rows.append(
+                {"part": "known", "run": run, **told, "window": window, "count": 2.0, "mean": mean}
+            )
+    rows += job("madbench", dict.fromkeys(range(6), tuned))
+    for pair in range(3):
+        for name, taken in (("none", 1.0), ("dry-run", overhead)):
+            told = {"part": "overhead", "run": name, "repetition": pair, "volume": 1}
+            rows.append({**told, "seconds": taken})
+    rows += [{"part": "decision", "io_nodes": n, "seconds": 1e-3} for n in DEPLOYED]
+    return rows
+
+
+def held(rows: list[dict[str, Value]], part: str) -> bool:
+    (found,) = [c for c in live_claims.claims(Measured(rows)) if part in c.claim]
+    return found.holds
+
+
+@pytest.mark.parametrize(("tuned", "holds"), [(5.9, True), (6.1, False)])
+def test_the_bar_is_the_best_window_that_stays(tuned: float, holds: bool) -> None:
+    """And only the second half counts: the first repetition takes 20 s."""
+    assert held(live_rows(tuned), "as good as the best fixed window") is holds
+
+
+@pytest.mark.parametrize(("tuned", "holds"), [(7.8, True), (7.9, False)])
+def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: bool) -> None:
+    assert held(live_rows(tuned), "ucb1 learns") is holds
+
+
+@pytest.mark.parametrize(("overhead", "holds"), [(1.009, True), (1.011, False)])
+def test_overhead_is_one_per_cent_at_most(overhead: float, holds: bool) -> None:
+    assert held(live_rows(overhead=overhead), "announced and ignored") is holds
+
+
+@pytest.fixture(scope="module")
+def small() -> Offline:
+    return Offline(windows.shipped(), observations=400, repetitions=10, seed=0)
+
+
+def test_the_shipped_rewards_are_a_grid_of_windows(small: Offline) -> None:
+    assert len(small.rewards) >= 36
+    assert set(small.table.values) == set(worths.WINDOWS)
+    assert set(small.six) == set(offline.SIX)
+    assert small.table.length.min() >= 20
+    assert len(small.mattering) >= 6
+
+
+def test_reversed_ranks_make_the_best_the_worst_and_keep_the_values() -> None:
+    each = {1.0: (1.0, 1.0), 2.0: (3.0,), 3.0: (2.0,)}
+    turned = offline.reversed_ranks(each)
+    assert list(turned) == [1.0, 2.0, 3.0]
+    assert (turned[1.0], turned[2.0], turned[3.0]) == ((3.0,), (1.0, 1.0), (2.0,))
+
+
+def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle and who detects rightly gain; who says otherwise gets the other's window."""
+    seen = next(s for s in samples.shipped() if s.pattern == "shared-strided")
+    run = {
+        "operation": seen.operation,
+        "request": seen.request,
+        "processes": seen.processes,
+        "io_nodes": seen.io_nodes,
+    }
+    means = {
+        Scenario(pattern="shared-strided", **run): {125e-6: 0.8, 1e-3: 1.0, 8e-3: 2.0},
+        Scenario(pattern="file-per-process", **run): {125e-6: 3.0, 1e-3: 1.0, 8e-3: 0.5},
+    }
+    told = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
+    monkeypatch.setattr(
+        choices, "approaches", lambda _: {k: (lambda _, v=v: v) for k, v in told.items()}
+    )
+    found = choices.Choices(means, [seen], seed=0)
+    up, down = (
+        {name: found.total(counts, name) for name in ("oracle", "static", *told)}
+        for counts in (found.increased, found.decreased)
+    )
+    assert up == {"oracle": 1, "static": 0, "right": 1, "wrong": 0, "silent": 0}
+    assert down == {"oracle": 0, "static": 1, "right": 0, "wrong": 1, "silent": 0}
+
+
+@pytest.mark.slow
+def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tuning, "REPETITIONS", 20)
+    monkeypatch.setattr(choices, "TREES", 20)
+    rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
+    campaign = STUDY.campaign(full=False, seed=0)
+    findings = STUDY.findings(Results(campaign=campaign, rows=rows + live_rows(), seconds={}))
+    assert_all_is_said(findings, 18)
+    for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "soon back"):
+        assert find(findings, part).holds, find(findings, part)
+    for figure in findings.figures:
+        assert "emulated" in figure.caption
+        draw(figure)
+
+
+def test_a_choice_is_timed_at_every_number_of_io_nodes() -> None:
+    rows = measured.run_cell(Cell(scenario="decision", x=0, workload=0), size=FAST, seed=0)
+    found = live_claims.decisions(Measured(rows))
+    assert set(found) == set(DEPLOYED)
+    assert all(np.all(each > 0) and len(each) == FAST.rounds for each in found.values())
+
+
+def test_full_measures_what_the_fast_form_reads() -> None:
+    fast, full = (STUDY.campaign(full=f, seed=0).cells for f in (False, True))
+    assert [c for c in fast if c not in full] == [Cell(scenario="shipped", x=0, workload=0)]
+    measures = [c for c in full if c not in fast]
+    assert len(measures) == 144
+    assert claims.strided("read").io_nodes == 4
