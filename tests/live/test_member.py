@@ -13,7 +13,7 @@ import pytest
 
 from penstock.live import page, wire
 from penstock.live.channel import Channel, line
-from penstock.live.member import Member
+from penstock.live.member import LENT_AFTER, Member
 from penstock.live.page import Pages
 
 WAIT = 20.0
@@ -132,3 +132,15 @@ def test_what_a_phase_announced_is_told_again_with_it(told: Told) -> None:
     assert told.hear(wire.Begin).resumes == "a.1"
     told.say(told.begun)
     assert told.hear(wire.PhaseBegan).bytes == 1000
+
+
+@pytest.mark.timed
+def test_a_turn_that_came_late_is_not_lent_before_it_can_be_used(told: Told) -> None:
+    told.set(begun=1)
+    told.hear(wire.PhaseBegan)
+    with told.member._lock:
+        told.member._watched._called -= 10 * LENT_AFTER  # it has waited since then
+    given = time.monotonic()
+    told.say(wire.Turn(phase=1))
+    assert told.hear(wire.Idle).lends
+    assert time.monotonic() - given >= LENT_AFTER

@@ -183,7 +183,8 @@ class Member:
         finder = self._watched.finder
         if phase.turn is None or phase.overdue or not finder.marked:
             return
-        idle = min(self._watched.quiet(now), now - self._offered)
+        # Who waited for long had no call to show for it when its turn came.
+        idle = min(self._watched.quiet(now), now - max(self._offered, phase.turn))
         if idle >= max(LENT_AFTER, 2 * finder.gap):
             self._offered = now
             self._tell(wire.Idle(phase=phase.number, lends=True))
