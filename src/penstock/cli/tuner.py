@@ -1,8 +1,6 @@
 """penstock tuner: what was learnt about the I/O nodes' parameters."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +9,7 @@ import msgspec
 
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import console, emit_json, progress, table
+from penstock.cli.output import console, emit_json, table
 from penstock.errors import InputError
 from penstock.files import check_writable, reason
 from penstock.live.state import State
@@ -155,9 +153,9 @@ def measure(
     system. The I/O nodes are the command's own and end with it. After an interruption the same
     command goes on where it stopped.
     """
-    from penstock.data import windows  # noqa: PLC0415 - 'show' needs none of it
-    from penstock.live import explorer, worths  # noqa: PLC0415
-    from penstock.studies.journal import Entry, Journal  # noqa: PLC0415
+    from penstock.cli.survey import Survey  # noqa: PLC0415 - 'show' needs none of it
+    from penstock.data import windows  # noqa: PLC0415
+    from penstock.live import worths  # noqa: PLC0415
 
     check_writable(out)
     counts = {
@@ -170,40 +168,20 @@ def measure(
         raise InputError("--processes and --io-nodes: give 1 or more of each")
     emulate = emulate or worths.EMULATED
     wanted = worths.tries(grid, seed)
-    header: dict[str, str | int | float | None] = {
-        "study": "windows",
-        "grid": hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16],
-        "emulated": emulate,
-        "seed": seed,
-    }
-    with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
-        missing = [one for one in wanted if _name(one) not in journal.entries]
-        try:
-            with ExitStack() as stack:
-                stack.enter_context(explorer.interruptible())
-                shown = stack.enter_context(progress("measuring", len(wanted)))
-                shown.advance(len(wanted) - len(missing))
-                if missing:
-                    stack.enter_context(deployed.telling())
-                    root = stack.enter_context(explorer.in_memory())
-                    state = stack.enter_context(explorer.private_state())
-                    survey = stack.enter_context(
-                        worths.Survey(grid, root=root, state=state, emulate=emulate, seed=seed)
-                    )
-                for one in missing:
-                    rows = [survey.take(one).row]
-                    journal.add(Entry(cell=_name(one), seconds=grid.seconds, rows=rows))
-                    shown.advance()
-        except explorer.InterruptedRun as signalled:
-            kept = sum(_name(one) in journal.entries for one in wanted)
-            click.echo(
-                f"penstock: interrupted; {kept} of {len(wanted)} runs are kept in {journal.path}, "
-                "the same command goes on from there",
-                err=True,
-            )
-            return 128 + signalled.number
-        entries = [journal.entries[_name(one)] for one in sorted(wanted)]
-    found = [windows.worth(row) for entry in entries for row in entry.rows]
+    survey = Survey(
+        study="windows",
+        grid=grid,
+        emulate=emulate,
+        seed=seed,
+        seconds=grid.seconds,
+        wanted=wanted,
+        name=_name,
+        begin=lambda root, state: worths.Survey(
+            grid, root=root, state=state, emulate=emulate, seed=seed
+        ),
+        take=lambda begun, one: [begun.take(one).row],
+    )
+    found = [windows.worth(row) for row in survey.run(out)]
     windows.write(out, found)
     result = {"out": str(out), "runs": len(found), "emulated": emulate}
     if as_json:

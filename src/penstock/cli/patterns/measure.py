@@ -1,26 +1,15 @@
 """penstock patterns measure: observations of known patterns, taken."""
 
-import hashlib
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import emit_json, progress
+from penstock.cli.output import emit_json
 from penstock.errors import InputError
 from penstock.files import check_writable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from penstock.live.explorer import Cell
-    from penstock.live.observing import Grid
-    from penstock.studies.journal import Journal
 
 
 @click.command(short_help="Take observations of known patterns.")
@@ -77,9 +66,9 @@ def measure(
     and end are not. The I/O nodes are the command's own and end with it. After an interruption the
     same command goes on where it stopped.
     """
-    from penstock.learn.detection import samples  # noqa: PLC0415 - 'show' needs none of it
-    from penstock.live import explorer, observing  # noqa: PLC0415
-    from penstock.studies.journal import Journal  # noqa: PLC0415
+    from penstock.cli.survey import Survey  # noqa: PLC0415 - 'show' needs none of it
+    from penstock.learn.detection import samples  # noqa: PLC0415
+    from penstock.live import observing  # noqa: PLC0415
 
     check_writable(out)
     told = {
@@ -94,26 +83,20 @@ def measure(
     grid = observing.grid(full=full, **{k: v for k, v in told.items() if v is not None})
     emulate = emulate or observing.EMULATED
     wanted = observing.cells(grid, seed)
-    header: dict[str, str | int | float | None] = {
-        "study": "patterns",
-        "grid": hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16],
-        "emulated": emulate,
-        "seed": seed,
-    }
-
-    with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
-        try:
-            _take(grid, wanted, journal, root=root, emulate=emulate, seed=seed)
-        except explorer.InterruptedRun as signalled:
-            kept = len(wanted) - sum(_name(cell) not in journal.entries for cell in wanted)
-            click.echo(
-                f"penstock: interrupted; {kept} of {len(wanted)} runs are kept in {journal.path}, "
-                "the same command goes on from there",
-                err=True,
-            )
-            return 128 + signalled.number
-        entries = [journal.entries[_name(cell)] for cell in sorted(wanted)]
-        found = [samples.sample(row) for entry in entries for row in entry.rows]
+    survey = Survey(
+        study="patterns",
+        grid=grid,
+        emulate=emulate,
+        seed=seed,
+        seconds=grid.seconds,
+        wanted=wanted,
+        name=lambda cell: (cell.phase, float(cell.processes), cell.io_nodes),
+        begin=lambda root, state: observing.Survey(
+            grid, root=root, state=state, emulate=emulate, seed=seed
+        ),
+        take=lambda begun, cell: [one.row for one in begun.take(cell)],
+    )
+    found = [samples.sample(row) for row in survey.run(out, root)]
     samples.write(out, found)
     result = {"out": str(out), "observations": len(found), "runs": len(wanted), "emulated": emulate}
     if as_json:
@@ -122,42 +105,6 @@ def measure(
         click.echo(f"{len(found)} observations of {len(wanted)} runs, on an emulated file system")
         click.echo(f"what to do with them: penstock patterns train {out} --out model.json")
     return 0
-
-
-def _take(
-    grid: "Grid",
-    wanted: "Sequence[Cell]",
-    journal: "Journal",
-    *,
-    root: Path | None,
-    emulate: str,
-    seed: int,
-) -> None:
-    """Run the cells that the journal does not have yet."""
-    from penstock.live import explorer, observing  # noqa: PLC0415
-    from penstock.studies.journal import Entry  # noqa: PLC0415
-
-    missing = [cell for cell in wanted if _name(cell) not in journal.entries]
-    with ExitStack() as stack:
-        stack.enter_context(explorer.interruptible())
-        shown = stack.enter_context(progress("measuring", len(wanted)))
-        shown.advance(len(wanted) - len(missing))
-        if not missing:
-            return
-        stack.enter_context(deployed.telling())
-        folder = root or stack.enter_context(explorer.in_memory())
-        state = stack.enter_context(explorer.private_state())
-        survey = stack.enter_context(
-            observing.Survey(grid, root=folder, state=state, emulate=emulate, seed=seed)
-        )
-        for cell in missing:
-            rows: list[Any] = [one.row for one in survey.take(cell)]
-            journal.add(Entry(cell=_name(cell), seconds=grid.seconds, rows=rows))
-            shown.advance()
-
-
-def _name(cell: "Cell") -> tuple[str, float, int]:
-    return (cell.phase, float(cell.processes), cell.io_nodes)
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
