@@ -1,4 +1,5 @@
-"""The Council's speed: from the last report of many I/O nodes to the announcement at each of them.
+"""The Council's speed: from the last report of many I/O nodes to the announcement at each of them;
+and what it takes from an I/O node's throughput.
 
 The I/O nodes are made up: one process answers for all of them, each on a Unix socket of its own,
 with observations that differ from node to node. The Council is the controller's own, over its own
@@ -14,6 +15,7 @@ import resource
 import select
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +35,17 @@ from penstock.live.tuning import Tuning
 from penstock.model import Observation
 
 DECIDED_WITHIN = 0.050
+OVERHEAD = 0.01
+WRITES = """
+import os, sys, time
+fd, block = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY), bytes(4096)
+began, n = time.monotonic(), 0
+while time.monotonic() - began < 1.0:
+    for k in range(256):
+        os.pwrite(fd, block, 4096 * k)
+    n += 256
+print(n / (time.monotonic() - began))
+"""
 SEEN = Observation(
     seconds=1.0,
     busy=0.9,
@@ -164,14 +177,49 @@ def decided(count: int, seconds: float) -> bool:
     return met
 
 
+def overhead(rounds: int) -> bool:
+    """Two deployments in memory, one with a Council that sets nothing; runs in turn."""
+    rates: dict[str, list[float]] = {"plain": [], "tuned": []}
+    with tempfile.TemporaryDirectory(prefix="pst", dir="/dev/shm") as folder:
+        for name in rates:
+            Path(folder, name).mkdir()
+            tuned = ["--tune", "window", "--set", "tuning.dry-run=true", "--mode", "enforce"]
+            up = ["up", "--root", f"{folder}/{name}", "--io-nodes", "1", "--scheduler", "twins"]
+            up += ["--policy", "fair-share", "--state", f"{folder}/{name}.s"]
+            penstock(*up, *(tuned if name == "tuned" else tuned[-2:]))
+        try:
+            for _ in range(rounds):
+                for name, found in rates.items():
+                    command = ("--", sys.executable, "-c", WRITES, f"{folder}/{name}/f")
+                    found.append(float(penstock("run", "--state", f"{folder}/{name}.s", *command)))
+        finally:
+            for name in rates:
+                penstock("down", "--state", f"{folder}/{name}.s")
+    ratios = [tuned / plain for plain, tuned in zip(*rates.values(), strict=True)]
+    lost = 1 - statistics.median(ratios)
+    met = lost <= OVERHEAD
+    print(
+        f"4 KiB writes through an I/O node, {statistics.median(rates['plain']):,.0f} a second: the "
+        f"Council costs {lost:+.1%}, median of {rounds} pairs from {1 - max(ratios):+.1%} to "
+        f"{1 - min(ratios):+.1%} (bar: {OVERHEAD:.0%}, {'met' if met else 'NOT met'})"
+    )
+    return met
+
+
+def penstock(*words: str) -> str:
+    command = [sys.executable, "-m", "penstock.cli", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
 def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--io-nodes", type=int, nargs="+", default=[48, 240, 768])
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=15)
     told = parser.parse_args()
-    met = [decided(count, told.seconds) for count in told.io_nodes]
+    met = [overhead(told.rounds), *(decided(count, told.seconds) for count in told.io_nodes)]
     sys.exit(not all(met))
 
 
