@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.council import Council, Experience
+from penstock.council import Account, Council, Experience
 from penstock.errors import InputError
 from penstock.learn.detection.features import doubt, operation
 from penstock.model import Context, Observation, Parameter, Tune, Value
@@ -93,7 +93,6 @@ class World:
     def __init__(self, nodes: int, *parameters: Parameter, **given: Any) -> None:
         self.tuners = {p.name: Table() for p in parameters}
         self.council = Council(parameters, Experience(self.tuners), Told(), **given)
-        self.now = 0.0
         self.has: dict[int, dict[str, Value]] = {}
         for k in range(nodes):
             self.do([self.council.joined(k)])
@@ -103,12 +102,12 @@ class World:
             self.has[tune.resource] = self.has.get(tune.resource, {}) | dict(tune.settings)
 
     def report(self, k: int, observation: Observation) -> None:
-        self.do(self.council.observed(self.now, k, observation, self.has[k]))
+        self.council.observed(k, observation, self.has[k])
 
     def second(self, rates: Mapping[int, Observation]) -> None:
-        self.now += 1.0
         for k, observation in rates.items():
             self.report(k, observation)
+        self.do(self.council.decide())
 
 
 def by_window(world: World, best: int) -> dict[int, Observation]:
@@ -135,24 +134,35 @@ def test_all_have_one_window_while_it_learns() -> None:
         assert len({has["window"] for has in world.has.values()}) == 1
 
 
-def test_a_choice_waits_for_all_until_the_deadline() -> None:
-    world = World(3, WINDOW, deadline=0.5, guard=1.0)
-    world.report(0, seen())
-    assert world.council.due == 0.5
-    world.now = 0.2
-    world.report(1, seen())
-    assert world.council.rounds == 0
-    assert world.council.woke(0.49) == []
-    world.do(world.council.woke(0.5))
-    assert (world.council.rounds, world.council.missed, world.council.due) == (1, 1, None)
+def test_who_has_not_reported_when_the_round_ends_is_not_waited_for() -> None:
+    world = World(3, WINDOW, guard=1.0)
+    for k in range(2):
+        world.report(k, seen())
+    assert world.council.missing == {2}
+    world.do(world.council.decide())
+    assert (world.council.rounds, world.council.missed) == (1, 1)
+    assert world.council.missing == {0, 1, 2}
 
 
-def test_who_has_gone_is_not_waited_for() -> None:
+def test_a_report_counts_once_a_round() -> None:
+    world = World(1, WINDOW, guard=1.0)
+    world.second({0: seen()})
+    for rate in (100.0, 700.0):
+        world.report(0, seen(rate))
+    world.do(world.council.decide())
+    (known,) = world.tuners["window"].rewards.values()
+    assert list(known.values()) == [[100.0]]
+
+
+def test_who_has_gone_is_forgotten() -> None:
     world = World(2, WINDOW, guard=1.0)
     world.report(0, seen())
-    world.do(world.council.left(1, 0.1))
+    world.council.left(1)
+    assert world.council.missing == set()
+    world.council.observed(1, seen(), {"window": 2})
+    world.do(world.council.decide())
     assert (world.council.rounds, world.council.missed) == (1, 0)
-    assert world.council.observed(0.2, 1, seen(), {"window": 2}) == [], "it is not one of them"
+    assert set(world.council.last) == {0}
 
 
 def test_who_joins_gets_what_the_others_have() -> None:
@@ -234,6 +244,96 @@ def test_a_rate_that_cannot_be_is_not_believed() -> None:
     assert sum(map(len, known.values())) == before + 1
 
 
+def test_a_rate_that_stays_is_believed() -> None:
+    """A file system may become much faster than it was."""
+    world = World(1, WINDOW, guard=1.0)
+    for _ in range(12):
+        world.second({0: seen(100.0)})
+    (known,) = world.tuners["window"].rewards.values()
+    before = sum(map(len, known.values()))
+    for _ in range(20):
+        world.second({0: seen(1e6)})
+    assert sum(map(len, known.values())) >= before + 12
+
+
+def test_intervals_in_which_nothing_moved_teach_nothing() -> None:
+    """Reads at the end of a file: busy, and no byte."""
+    world = World(1, WINDOW, guard=1.0)
+    for _ in range(20):
+        world.second({0: seen(0.0)})
+    assert world.council.experience.accounts == {}
+    world.second({0: seen(100.0)})
+    assert world.council.rounds == 1
+
+
+class Odd(Table):
+    """A tuner that answers, or raises, what it should not."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def choose(self, context: Context, values: Sequence[Value]) -> Value:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        found: Value = self.answer
+        return found
+
+    best = choose
+
+    def learn(self, context: Context, value: Value, reward: float) -> None:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        super().learn(context, value, reward)
+
+
+@pytest.mark.parametrize("answer", [3000.0, "x", -1, RuntimeError("no")])
+@pytest.mark.parametrize("parameter", [WINDOW, DEPTH], ids=lambda p: p.name)
+def test_a_tuner_that_answers_nonsense_changes_nothing(parameter: Parameter, answer: Any) -> None:
+    world = World(2, parameter)
+    world.council.experience.tuners = {parameter.name: Odd(answer)}
+    for _ in range(5):
+        world.second({k: seen() for k in range(2)})
+    assert {has[parameter.name] for has in world.has.values()} == {parameter.default}
+    assert world.council.experience.faults > 0
+    assert parameter.name in world.council.experience.fault
+
+
+def test_the_guard_is_each_contexts_own() -> None:
+    """Where values may differ, who has spent its share exploits, and others explore."""
+    world = World(2, DEPTH, guard=0.05)
+    small, large = seen(), seen(asked=64 << 20)
+    spent, fresh = (world.council._judge(o).context for o in (small, large))
+    assert spent is not None
+    assert fresh is not None
+    world.council.experience.accounts[spent] = Account(usual=100.0, cost=0.9, rounds=50)
+    table = world.tuners["depth"]
+    for context in (spent, fresh):
+        table.learn(context, 16, 100.0)
+    world.second({0: small, 1: large})
+    assert world.has == {0: {"depth": 16}, 1: {"depth": 4}}
+    assert world.council.guarded == 1
+    cost = world.council.experience.accounts[spent].cost
+    world.second({0: small, 1: large})
+    assert world.council.experience.accounts[spent].cost < cost, "another's trial is not its cost"
+
+
+def test_groups_teach_once_a_round() -> None:
+    table = Table()
+    experience = Experience({"window": table})
+    groups = [Council([WINDOW], experience, Told(), guard=1.0) for _ in range(5)]
+    for k, council in enumerate(groups):
+        council.joined(k)
+    for _ in range(2):
+        for k, council in enumerate(groups):
+            council.observed(k, seen(100.0 + k), {"window": 2})
+        experience.teach()
+        for council in groups:
+            council.choose()
+    (known,) = table.rewards.values()
+    assert known == {2: [102.0]}
+
+
 def test_the_guard_stops_exploring_that_costs_too_much() -> None:
     """Values other than the best lose all: trying them may cost a twentieth of the bandwidth."""
     world = World(1, WINDOW, guard=0.05)
@@ -244,7 +344,7 @@ def test_the_guard_stops_exploring_that_costs_too_much() -> None:
         best = world.has[0]["window"] == 8 or k < 4
         worst += not best
         got += 100.0 if best else 0.0
-        world.second({0: seen(100.0 if world.has[0]["window"] == 8 else 1e-6 if k > 3 else 50.0)})
+        world.second({0: seen(100.0 if world.has[0]["window"] == 8 else 1.0 if k > 3 else 50.0)})
         if k == 3:
             (context,) = table.rewards
             table.rewards[context] = {8: [100.0], 1: [1.0], 2: [1.0], 4: [1.0]}

@@ -1,23 +1,33 @@
 """The Council: which values the I/O nodes' parameters take, from what the nodes saw.
 
 After the Council of thesis forwarding (4.1.1, Algorithm 3), without I/O and without a clock: a host
-passes observations in as they come and sets what comes out. Each I/O node's access pattern is
-detected by itself, its bandwidth is the reward of the values that it had, and a choice is made once
-all have reported or the deadline has passed.
+passes observations in as they come, says when the round is over, and sets what comes out. Each I/O
+node's access pattern is detected by itself; its bandwidth is the reward of the values that it had.
 
 One parameter a round may explore, in turn, so that a reward tells which value it is due to. Where a
 parameter's values make sense only together, all I/O nodes get one: while exploring that of the most
-common context, otherwise what is best for most. docs/tuning.md has the rules.
+common context, otherwise what is best for most. docs/council.md has the rules.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from penstock.errors import InputError
-from penstock.model import Context, Observation, Parameter, ResourceId, Tune, Value
+from penstock.model import (
+    Context,
+    Observation,
+    Operation,
+    Parameter,
+    ResourceId,
+    Tune,
+    Value,
+)
 from penstock.policies.base import Tuner
 
 _T = TypeVar("_T")
@@ -28,7 +38,7 @@ IDLEST = 0.02
 REMEMBERED = 0.05
 """Weight of the newest round in what a context usually gets, and what exploring cost it."""
 SETTLED, ABSURD = 8, 20.0
-"""After so many rounds, a rate so many times the usual one is not believed."""
+"""After so many rounds a rate that many times the usual one must come as often again to count."""
 
 
 class Detector(Protocol):
@@ -56,15 +66,99 @@ class Account:
     usual: float = 0.0
     cost: float = 0.0
     rounds: int = 0
+    refused: int = 0
+    """Rates in a row that were not believed."""
+
+    def takes(self, rate: float) -> bool:
+        """Say whether a rate can be believed; one that stays has to be."""
+        odd = self.rounds >= SETTLED and rate > ABSURD * self.usual > 0
+        self.refused = self.refused + 1 if odd else 0
+        if self.refused >= SETTLED:
+            self.usual, self.refused = rate, 0
+            return True
+        return not odd
+
+    def book(self, rate: float, *, explored: bool) -> None:
+        """Take in what a round got, and what it cost if a value was tried in it."""
+        self.rounds += 1
+        cost = 0.0
+        if not explored or self.usual <= 0:
+            self.usual += max(REMEMBERED, 1 / self.rounds) * (rate - self.usual)
+        else:
+            cost = max(1 - rate / self.usual, 0.0)
+        self.cost += REMEMBERED * (cost - self.cost)
+
+
+_Amount = Annotated[float, Meta(ge=0, le=1e30)]
+_Count = Annotated[int, Meta(ge=0, le=1 << 62)]
+_Saved = tuple[Operation, str, _Count, _Count, _Amount, _Amount, _Count]
+
+
+@dataclass(slots=True)
+class _Reward:
+    rates: list[float] = field(default_factory=list)
+    explored: bool = False
 
 
 class Experience:
-    """What was learnt: a tuner a parameter, and an account a context. Councils may share it."""
+    """What was learnt: a tuner a parameter, and an account a context. Councils may share it.
+
+    Tuners may be anybody's. What one raises, and what it answers beside the values, is counted and
+    passed over.
+    """
 
     def __init__(self, tuners: Mapping[str, Tuner]) -> None:
         self.tuners = tuners
         self.accounts: dict[Context, Account] = {}
+        self.faults = 0
+        self.fault = ""
+        """The last one."""
         self._others: dict[str, Any] = {}  # learnt of parameters that are not tuned now
+        self._rewards: dict[tuple[str, Context, Value], _Reward] = {}
+
+    def note(
+        self, parameter: str, context: Context, value: Value, rate: float, *, explored: bool
+    ) -> None:
+        """Take note of what a value was worth at one I/O node, to be taught with all others."""
+        reward = self._rewards.setdefault((parameter, context, value), _Reward())
+        reward.rates.append(rate)
+        reward.explored |= explored
+
+    def teach(self) -> None:
+        """Teach what was noted: once a round, however many saw it, for tuners forget by rounds."""
+        rewards, self._rewards = self._rewards, {}
+        for (parameter, context, value), reward in rewards.items():
+            rate = math.fsum(reward.rates) / len(reward.rates)
+            account = self.accounts.setdefault(context, Account())
+            if account.takes(rate):
+                self._asked(parameter, lambda t, c=context, v=value, r=rate: t.learn(c, v, r))  # type: ignore[misc]
+                account.book(rate, explored=reward.explored)
+
+    def choose(self, parameter: Parameter, context: Context) -> Value | None:
+        """Return the value to try; None: there is no answer."""
+        return self._value(parameter, lambda tuner: tuner.choose(context, parameter.values))
+
+    def best(self, parameter: Parameter, context: Context) -> Value | None:
+        """Return the best value so far; None: nothing is known."""
+        return self._value(parameter, lambda tuner: tuner.best(context, parameter.values))
+
+    def _value(self, parameter: Parameter, ask: Callable[[Tuner], Value | None]) -> Value | None:
+        value = self._asked(parameter.name, ask)
+        if value is None or value in parameter.values:
+            return value
+        self._note_fault(f"the tuner of {parameter.name} answered {value!r}")
+        return None
+
+    def _asked(self, parameter: str, ask: Callable[[Tuner], _T]) -> _T | None:
+        try:
+            return ask(self.tuners[parameter])
+        except Exception as error:
+            self._note_fault(f"the tuner of {parameter} failed: {error!r}")
+            return None
+
+    def _note_fault(self, said: str) -> None:
+        self.faults += 1
+        self.fault = said
 
     def learned(self) -> dict[str, Any]:
         """Return all that was learnt, as plain data."""
@@ -79,18 +173,17 @@ class Experience:
 
     def restore(self, learned: Mapping[str, Any]) -> None:
         """Go on from what `learned` returned; InputError, and nothing changed: it is damaged."""
-        if learned.get("version") != VERSION:
-            raise InputError(
-                f"learned state of version {learned.get('version')!r}; this is version {VERSION}"
-            )
+        if not isinstance(learned, Mapping) or learned.get("version") != VERSION:
+            raise InputError(f"it is no learned state of version {VERSION}")
         try:
-            accounts = {}
-            for operation, pattern, size, load, usual, cost, rounds in learned["accounts"]:
-                context = Context(operation=operation, pattern=pattern, size=size, load=load)
-                accounts[context] = Account(float(usual), float(cost), int(rounds))
-            tuners = dict(learned["tuners"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"learned state is damaged: {error!r}") from error
+            saved = msgspec.convert(learned.get("accounts"), list[_Saved])
+            tuners = msgspec.convert(learned.get("tuners"), dict[str, Any])
+        except msgspec.ValidationError as error:
+            raise InputError(f"learned state is damaged: {error}") from error
+        accounts = {}
+        for operation, pattern, size, load, usual, cost, rounds in saved:
+            context = Context(operation=operation, pattern=pattern, size=size, load=load)
+            accounts[context] = Account(usual, cost, rounds)
         before = {name: tuner.learned() for name, tuner in self.tuners.items()}
         try:
             for name, tuner in self.tuners.items():
@@ -104,20 +197,10 @@ class Experience:
         self._others = {name: tuners[name] for name in tuners if name not in self.tuners}
 
 
-@dataclass(slots=True)
-class _Round:
-    """Reports since the last choice."""
-
-    began: float
-    seen: dict[ResourceId, Seen] = field(default_factory=dict)
-    rates: dict[tuple[Context, Value], list[float]] = field(default_factory=dict)
-
-
 class Council:
     """Chooses for some I/O nodes; Councils of several groups may share their experience.
 
     `guard` is the part of a context's bandwidth that exploring may cost; who has spent it exploits.
-    `deadline` is how long a round waits for the I/O nodes that have not reported, in seconds.
     """
 
     def __init__(
@@ -126,18 +209,16 @@ class Council:
         experience: Experience,
         detector: Detector,
         *,
-        deadline: float = 0.5,
         guard: float = 0.05,
     ) -> None:
         self.parameters = tuple(parameters)
         self.experience = experience
         self.detector = detector  # may be exchanged for a better one at any time
-        self.deadline = deadline
         self.guard = guard
         self.rounds = 0
         self.explored = 0
         self.guarded = 0
-        """Rounds in which the guard kept it from exploring."""
+        """Rounds in which the guard kept somebody from exploring."""
         self.missed = 0
         """Reports that a round did not wait for."""
         self.last: dict[ResourceId, Seen] = {}
@@ -146,19 +227,19 @@ class Council:
         self.chosen: dict[ResourceId, dict[str, Value]] = {}
         """What each I/O node is to have."""
         self._expected: set[ResourceId] = set()
-        self._round: _Round | None = None
-        self._floor: str | None = None  # the parameter whose values the interval's rewards are of
-        self._exploring = False
-
-    @property
-    def due(self) -> float | None:
-        """When the round ends whoever has not reported; None: none is under way."""
-        return None if self._round is None else self._round.began + self.deadline
+        self._reported: dict[ResourceId, Context | None] = {}
+        self._floor: Parameter | None = None  # whose values the interval's rewards are of
+        self._tried: dict[ResourceId, Value] = {}  # of the floor, where one is being tried
 
     @property
     def exploring(self) -> str | None:
         """Return the parameter of which a value is being tried; None: all have their best."""
-        return self._floor if self._exploring else None
+        return self._floor.name if self._floor is not None and self._tried else None
+
+    @property
+    def missing(self) -> set[ResourceId]:
+        """Return the I/O nodes that have not reported in this round."""
+        return self._expected - self._reported.keys()
 
     def joined(self, resource: ResourceId) -> Tune:
         """An I/O node serves: it begins with what the others have, or the defaults."""
@@ -168,56 +249,70 @@ class Council:
         self.has[resource], self.chosen[resource] = {}, settings
         return Tune(resource=resource, settings=settings)
 
-    def left(self, resource: ResourceId, now: float) -> list[Tune]:
-        """An I/O node is gone; the round may be over by that."""
+    def left(self, resource: ResourceId) -> None:
+        """An I/O node is gone."""
         self._expected.discard(resource)
-        self.last.pop(resource, None)
-        self.has.pop(resource, None)
-        self.chosen.pop(resource, None)
-        if self._round is not None:
-            self._round.seen.pop(resource, None)
-        return self.woke(now)
+        for known in (self.last, self.has, self.chosen, self._reported, self._tried):
+            known.pop(resource, None)
 
     def observed(
-        self,
-        now: float,
-        resource: ResourceId,
-        observation: Observation,
-        settings: Mapping[str, Value],
-    ) -> list[Tune]:
-        """Take a report in, with the settings in force at the I/O node; return what changes."""
-        if resource not in self._expected:
-            return []
+        self, resource: ResourceId, observation: Observation, settings: Mapping[str, Value]
+    ) -> None:
+        """Take a report in, with the settings in force at the I/O node; the first of a round."""
+        if resource not in self._expected or resource in self._reported:
+            return
         seen = self._judge(observation)
         self.last[resource] = seen
+        self._reported[resource] = seen.context
         # Whatever it was told: it may have been restarted, or could not be set.
         self.has[resource] = {
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
-        if self._round is None:
-            self._round = _Round(now)
-        if resource not in self._round.seen:
-            self._note(self._round, seen, settings)
-        self._round.seen[resource] = seen
-        return self.woke(now)
+        floor = self._floor
+        if seen.context is None or floor is None:
+            return
+        value = settings.get(floor.name)
+        if value is not None and value in floor.values:  # else it was set by somebody else
+            explored = self._tried.get(resource) == value
+            self.experience.note(floor.name, seen.context, value, seen.rate, explored=explored)
 
-    def woke(self, now: float) -> list[Tune]:
-        """Choose if all have reported or the deadline has passed; return what changes."""
-        if self._round is None:
+    def decide(self) -> list[Tune]:
+        """End the round, whoever has not reported: learn, choose, and return what changes."""
+        self.experience.teach()
+        return self.choose()
+
+    def choose(self) -> list[Tune]:
+        """Choose for the next interval by what was taught; return what changes."""
+        self.missed += len(self.missing) if self._reported else 0
+        reported, self._reported = self._reported, {}
+        contexts = {r: context for r, context in reported.items() if context is not None}
+        if not contexts:
             return []
-        missing = self._expected - self._round.seen.keys()
-        if missing and now < self._round.began + self.deadline:
-            return []
-        self.missed += len(missing)
-        over, self._round = self._round, None
-        for (context, value), rates in over.rates.items():
-            self._learn(context, value, math.fsum(rates) / len(rates))
-        contexts = {r: s.context for r, s in over.seen.items() if s.context is not None}
-        return self._choose(contexts) if contexts else []
+        self._floor = floor = self.parameters[self.rounds % len(self.parameters)]
+        self.rounds += 1
+        self._tried = {}
+        guarded = self.guarded
+        chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
+        for parameter in self.parameters:
+            if parameter.together:
+                value = self._for_all(parameter, contexts, explores=parameter is floor)
+                for settings in chosen.values():
+                    settings[parameter.name] = value
+                continue
+            for resource, settings in chosen.items():
+                settings[parameter.name] = self._for_one(
+                    parameter, resource, contexts.get(resource), explores=parameter is floor
+                )
+        self.explored += bool(self._tried)
+        self.guarded = guarded + (self.guarded > guarded)
+        self.chosen = chosen
+        changed = {r: s for r, s in chosen.items() if s != self.has.get(r)}
+        return [Tune(resource=r, settings=s) for r, s in sorted(changed.items())]
 
     def _judge(self, observation: Observation) -> Seen:
         context, confidence = self.detector.situation(observation)
-        if context is None or observation.busy < IDLEST * observation.seconds:
+        idle = observation.busy < IDLEST * observation.seconds or not observation.moved
+        if context is None or idle:
             return Seen(pattern="unknown", confidence=0.0, context=None, rate=0.0)
         return Seen(
             pattern=context.pattern,
@@ -226,81 +321,30 @@ class Council:
             rate=observation.moved / observation.busy,
         )
 
-    def _note(self, over: _Round, seen: Seen, settings: Mapping[str, Value]) -> None:
-        """Take note of what a value of the parameter that has the floor was worth."""
-        if seen.context is None or self._floor is None:
-            return
-        parameter = next(p for p in self.parameters if p.name == self._floor)
-        value = settings.get(parameter.name)
-        if value is not None and value in parameter.values:  # else it was set by somebody else
-            over.rates.setdefault((seen.context, value), []).append(seen.rate)
-
-    def _learn(self, context: Context, value: Value, rate: float) -> None:
-        """Learn once an interval, however many I/O nodes saw it: tuners forget by observations."""
-        assert self._floor is not None
-        account = self.experience.accounts.setdefault(context, Account())
-        if account.rounds >= SETTLED and rate > ABSURD * account.usual:
-            return
-        self.experience.tuners[self._floor].learn(context, value, rate)
-        account.rounds += 1
-        cost = 0.0
-        if not self._exploring or account.usual <= 0:
-            step = max(REMEMBERED, 1 / account.rounds)
-            account.usual += step * (rate - account.usual)
-        else:
-            cost = max(1 - rate / account.usual, 0.0)
-        account.cost += REMEMBERED * (cost - account.cost)
-
-    def _choose(self, contexts: Mapping[ResourceId, Context]) -> list[Tune]:
-        floor = self.parameters[self.rounds % len(self.parameters)]
-        self.rounds += 1
-        main = _most_common(contexts.values())
-        may_explore = self.experience.accounts.get(main, Account()).cost <= self.guard
-        self._floor, self._exploring = floor.name, False
-        chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
-        for parameter in self.parameters:
-            explores = parameter is floor and may_explore
-            if parameter.together:
-                value = self._for_all(parameter, main, contexts, explores=explores)
-                for settings in chosen.values():
-                    settings[parameter.name] = value
-            else:
-                for resource, settings in chosen.items():
-                    settings[parameter.name] = self._for_one(
-                        parameter, resource, contexts.get(resource), explores=explores
-                    )
-        self.explored += self._exploring
-        self.guarded += not may_explore
-        self.chosen = chosen
-        changed = {r: s for r, s in chosen.items() if s != self.has.get(r)}
-        return [Tune(resource=r, settings=s) for r, s in sorted(changed.items())]
+    def _may_explore(self, context: Context) -> bool:
+        account = self.experience.accounts.get(context)
+        may = account is None or account.cost <= self.guard
+        self.guarded += not may
+        return may
 
     def _for_all(
-        self,
-        parameter: Parameter,
-        main: Context,
-        contexts: Mapping[ResourceId, Context],
-        *,
-        explores: bool,
+        self, parameter: Parameter, contexts: Mapping[ResourceId, Context], *, explores: bool
     ) -> Value:
-        tuner = self.experience.tuners[parameter.name]
-        if explores:
-            tried = tuner.choose(main, parameter.values)
-            if tried != tuner.best(main, parameter.values):
-                self._exploring = True
+        main = _most_common(contexts.values())
+        if explores and self._may_explore(main):
+            tried = self.experience.choose(parameter, main)
+            if tried is not None and tried != self.experience.best(parameter, main):
+                self._tried = dict.fromkeys(self._expected, tried)
                 return tried
-        votes = Counter(contexts.values())
-        known = [
+        votes = [
             value
-            for context, voters in votes.items()
-            if (value := tuner.best(context, parameter.values)) is not None
+            for context, voters in Counter(contexts.values()).items()
+            if (value := self.experience.best(parameter, context)) is not None
             for _ in range(voters)
         ]
-        return (
-            _most_common(known)
-            if known
-            else self._in_force().get(parameter.name, parameter.default)
-        )
+        if votes:
+            return _most_common(votes)
+        return self._in_force().get(parameter.name, parameter.default)
 
     def _for_one(
         self,
@@ -313,12 +357,12 @@ class Council:
         has = self.chosen.get(resource, {}).get(parameter.name, parameter.default)
         if context is None:
             return has
-        tuner = self.experience.tuners[parameter.name]
-        best = tuner.best(context, parameter.values)
-        if explores:
-            tried = tuner.choose(context, parameter.values)
-            self._exploring |= tried != best
-            return tried
+        best = self.experience.best(parameter, context)
+        if explores and self._may_explore(context):
+            tried = self.experience.choose(parameter, context)
+            if tried is not None and tried != best:
+                self._tried[resource] = tried
+                return tried
         return has if best is None else best
 
     def _in_force(self) -> dict[str, Value]:

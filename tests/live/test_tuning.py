@@ -180,6 +180,25 @@ def test_a_window_is_not_tuned_where_nobody_has_one(tuned: Tuned) -> None:
     assert "did you mean" in tuned.penstock(*command[:-1], "windw", status=2)
 
 
+@pytest.mark.parametrize("fault", ["return 3000.0", "raise RuntimeError('no')"])
+def test_a_tuner_that_is_out_of_its_mind_hurts_nobody(tuned: Tuned, fault: str) -> None:
+    """Its answers are not set, the job goes on, and the deployment comes down as ever."""
+    policy = tuned.root.parent / "mine.py"
+    method = f"    def {{}}(self, *_):\n        {fault}\n"
+    names = ("choose", "best", "learn", "learned", "restore")
+    policy.write_text("class Mine:\n" + "".join(map(method.format, names)))
+    tuned.up("--set", f"tuning.policy={policy}:Mine")
+    with tuned.job():
+        tuned.until(lambda told, node: told["faults"] > 3 and node["tuned"] == {"window": 1e-3})
+        moved = tuned.status().forwarded_bytes
+        end = time.monotonic() + WITHIN
+        while tuned.status().forwarded_bytes <= moved:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+    tuned.penstock("down")
+    assert not tuned.state.is_up()
+
+
 def test_nothing_learnt_is_said(tuned: Tuned) -> None:
     assert "nothing was learnt" in tuned.penstock("tuner", "show", status=2)
 
@@ -199,7 +218,13 @@ def test_a_checkpoint_is_what_was_learnt(tmp_path: Path) -> None:
     assert second.learned() == first.learned()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 9}', b'{"format": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"format": 9}', b'{"format": 1}', b'{"format": 1, "learned": []}'),
+        b'{"format": 1, "learned": {"version": 1, "tuners": {}, "accounts": [["read", 1]]}}',
+    ],
+)
 def test_a_damaged_checkpoint_is_put_aside_and_never_overwritten(
     tmp_path: Path, content: bytes
 ) -> None:
@@ -227,7 +252,7 @@ def test_what_was_learnt_of_other_parameters_stays(tmp_path: Path) -> None:
 
 def test_a_policy_has_a_file_of_its_own(tmp_path: Path) -> None:
     names = {Checkpoint(tmp_path, p).path.name for p in ("ucb1", "thompson", "/x/mine.py:Mine")}
-    assert names == {"ucb1.json", "thompson.json", "Mine.json"}
+    assert names == {"ucb1.json", "thompson.json", "mine-Mine.json"}
 
 
 def test_a_model_is_exchanged_when_its_file_is(tmp_path: Path) -> None:

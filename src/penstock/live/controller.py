@@ -166,10 +166,10 @@ class Controller:
             self.tuning.up(node.number)
 
     def _node_down(self, number: int) -> None:
-        if self.tuning is not None:
-            self.tuning.down(number)
         for job, mapped in self.assignments.node_down(number).items():
             self._push(job, mapped)
+        if self.tuning is not None:
+            self.tuning.down(number)
 
     def _push(self, job: str, mapped: wire.Mapped) -> None:
         if job in self._writers:

@@ -8,10 +8,9 @@ access patterns is read again when its file changes.
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ from penstock.live.fleet import Fleet
 from penstock.model import Tune, Value
 
 FORMAT = 1
-AT_A_TIME = 64
-"""I/O nodes that are asked together."""
+AT_A_TIME, APART = 64, 0.01
+"""I/O nodes that are asked together; seconds after which the next are, whoever has not answered."""
 SAVED_EVERY = 10.0
 """Seconds between two checkpoints of what was learnt."""
 
@@ -39,8 +38,8 @@ class Checkpoint:
     """What a policy has learnt, in a file of its own."""
 
     def __init__(self, folder: Path, policy: str) -> None:
-        name = policy.rpartition(":")[2] or policy
-        self.path = folder / f"{name}.json"
+        file, _, name = policy.rpartition(":")
+        self.path = folder / f"{Path(file).stem}-{name}.json" if file else folder / f"{name}.json"
         self._policy = policy
 
     def read(self, experience: Experience) -> None:
@@ -52,12 +51,15 @@ class Checkpoint:
             if not isinstance(told, dict) or told.get("format") != FORMAT:
                 raise InputError("it is of another version")
             experience.restore(told["learned"])
-        except (OSError, InputError, msgspec.DecodeError, KeyError, TypeError) as error:
+        except Exception as error:  # a stranger's tuner may raise anything
             aside = self._aside()
             log.warning(
                 "%s cannot be read (%s): put aside as %s", self.path, reason(error), aside.name
             )
-            self.path.rename(aside)
+            try:
+                self.path.rename(aside)
+            except OSError as why:
+                raise InputError(f"{self.path} is damaged and cannot be put aside: {why}") from why
 
     def write(self, learned: Mapping[str, Any]) -> None:
         """Save it, whole or not at all."""
@@ -117,7 +119,7 @@ class Tuning:
         _check(section, self.parameters, settings)
         self._fleet = fleet
         self._enforced = enforced
-        self._interval, deadline = section.seconds()
+        self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
         self.experience = Experience(
             {p.name: section.tuner(seed=k) for k, p in enumerate(self.parameters)}
@@ -130,7 +132,6 @@ class Tuning:
                 self.parameters,
                 self.experience,
                 self._model.model,
-                deadline=deadline,
                 guard=section.guard,
             )
             for _ in range(0, len(fleet.io_nodes), size)
@@ -140,41 +141,40 @@ class Tuning:
 
     def up(self, number: int) -> None:
         """An I/O node serves."""
-        self._set([self._of(number).joined(number)])
+        with _minor("taking an I/O node in"):
+            self._set([self._of(number).joined(number)])
 
     def down(self, number: int) -> None:
         """An I/O node is gone."""
-        self._set(self._of(number).left(number, time.monotonic()))
+        with _minor("letting an I/O node go"):
+            self._of(number).left(number)
 
     async def run(self) -> None:
         """Go on until cancelled; what was learnt by then is saved by `save`."""
         saved = due = time.monotonic()
-        was_enforced = self._enforced()
+        faults = 0
         while True:
             due = max(due + self._interval, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
-            try:
-                if was_enforced and not self._enforced():
-                    self._put_back()
-                was_enforced = self._enforced()
+            with _minor("an interval"):
                 await self._round()
                 if (model := await asyncio.to_thread(self._model.refresh)) is not None:
                     for council in self.councils:
                         council.detector = model
-                if time.monotonic() - saved >= SAVED_EVERY:
-                    saved = time.monotonic()
-                    await self.save()
-            except Exception:
-                # Jobs do not depend on it: a fault costs a choice, not the controller.
-                log.exception("the Council passed over an interval")
+            if self.experience.faults > faults:
+                faults = self.experience.faults
+                log.warning("%s (%d so far)", self.experience.fault, faults)
+            if time.monotonic() - saved >= SAVED_EVERY:
+                saved = time.monotonic()
+                await self.save()
 
     async def save(self) -> None:
         """Save what was learnt; a full disk costs the newest of it only."""
-        learned = self.experience.learned()
-        try:
-            await asyncio.to_thread(self._checkpoint.write, learned)
-        except (OSError, InputError) as error:
-            log.warning("what was learnt is not saved: %s", reason(error))
+        with _minor("saving what was learnt"):
+            try:
+                await asyncio.to_thread(self._checkpoint.write, self.experience.learned())
+            except (OSError, InputError) as error:
+                log.warning("what was learnt is not saved: %s", reason(error))
 
     def told(self) -> dict[str, Any]:
         """Return what is tuned, and how that goes."""
@@ -189,6 +189,7 @@ class Tuning:
             "missed": sum(c.missed for c in councils),
             "exploring": sorted({c.exploring for c in councils if c.exploring}),
             "contexts": len(self.experience.accounts),
+            "faults": self.experience.faults,
         }
 
     def node(self, number: int) -> dict[str, Any]:
@@ -212,23 +213,32 @@ class Tuning:
         return self._enforced() and not self.section.dry_run
 
     async def _round(self) -> None:
-        """Ask all, and let those that do not answer in time be."""
-        deadline = self.councils[0].deadline
-        serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
-        until = time.monotonic() + deadline
+        """Ask all, let those that do not answer in time be, and choose."""
+        serving = [n for n in self._fleet.io_nodes if n.node is not None]
+        for io_node in serving:
+            if io_node.link is None and not io_node.remote:
+                await self._fleet.link(io_node)
+        until = time.monotonic() + self._deadline
+        numbers = [io_node.number for io_node in serving]
+        groups = []
         # Some at a time: else the last report would wait until all others have been looked at.
-        for k in range(0, len(serving), AT_A_TIME):
-            asked = dict.fromkeys(serving[k : k + AT_A_TIME], wire.Observe())
+        for k in range(0, len(numbers), AT_A_TIME):
+            asked = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.Observe())
             within = max(until - time.monotonic(), 0.001)
-            await self._fleet.ask_each(asked, wire.Observed, self._heard, within)
+            asking = self._fleet.ask_each(asked, wire.Observed, self._heard, within)
+            groups.append(asyncio.create_task(asking))
+            await asyncio.wait(groups[-1:], timeout=APART)  # who is slow keeps no others waiting
+        await asyncio.gather(*groups)
+        self.experience.teach()
         for council in self.councils:
-            self._set(council.woke(math.inf))
+            self._set(council.choose())
+        if not self._applied():
+            self._put_back()
 
     def _heard(self, number: int, told: Any) -> None:
         if isinstance(told, wire.Observed):
-            council, now = self._of(number), time.monotonic()
-            with suppress(ConnectionError):  # it counts as one that did not report
-                self._set(council.observed(now, number, told.seen(), told.settings))
+            with _minor("a report"), suppress(ConnectionError):  # as one that did not come
+                self._of(number).observed(number, told.seen(), told.settings)
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
@@ -245,10 +255,23 @@ class Tuning:
         await self._fleet.ask_each(messages, wire.Done, _was_set)
 
     def _put_back(self) -> None:
-        """Nothing is enforced any more: I/O nodes have again what the site gave them."""
+        """While nothing is set, I/O nodes have what the site gave them."""
         defaults = {p.name: p.default for p in self.parameters}
-        serving = [n.number for n in self._fleet.io_nodes if n.node is not None]
-        self._send(Tune(resource=number, settings=defaults) for number in serving)
+        self._send(
+            Tune(resource=number, settings=defaults)
+            for council in self.councils
+            for number, has in council.has.items()
+            if has and has != defaults
+        )
+
+
+@contextmanager
+def _minor(what: str) -> Iterator[None]:
+    """Let no fault out of the Council: jobs do not depend on it."""
+    try:
+        yield
+    except Exception:
+        log.exception("the Council passed over %s", what)
 
 
 def _was_set(number: int, told: Any) -> None:

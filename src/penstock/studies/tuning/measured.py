@@ -155,7 +155,8 @@ def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
             for k in range(deployed):
                 observation = seen[(turn * deployed + k) % len(seen)]
                 began = time.perf_counter()
-                council.observed(float(turn), k, observation, {"window": window.default})
+                council.observed(k, observation, {"window": window.default})
+            council.decide()
             yield {
                 "part": "decision",
                 "io_nodes": deployed,
