@@ -87,7 +87,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
     """Return what a file says, and the rows of its table: a file that has none is no such file."""
     try:
         told = msgspec.json.decode(path.read_bytes())
-        learned = {
+        learned: dict[str, Any] = {
             "file": str(path),
             "policy": str(told["policy"]),
             "saved": float(told["saved"]),
