@@ -1,12 +1,17 @@
 """Where values come from, which wins, and what a wrong one says."""
 
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock import config
 from penstock.config import Setting, load
+from penstock.config.tuning import PARAMETERS, SCHEDULERS, TuningSection
 from penstock.errors import InputError
+from penstock.live import _ionode
+from penstock.model import Value
 
 FILE = """
 [site]
@@ -207,3 +212,56 @@ def test_a_file_that_is_not_there(name: str) -> None:
 def test_a_window_in_words() -> None:
     assert config.window("2 h:4 h") == (7200.0, 14400.0)
     assert config.window("6000:14000") == (6000.0, 14000.0)
+
+
+def test_schedulers_are_those_of_io_nodes() -> None:
+    assert sorted(SCHEDULERS) == sorted(_ionode.scheduler_names())
+
+
+TAKEN: dict[str, dict[Any, Value]] = {
+    "window": {"1 us": 1e-6, "520 us": 520e-6, 1: 1.0},
+    "depth": {1: 1, 2.0: 2, 1024: 1024},
+    "aggregation": {"4 KiB": 4096, "1 GiB": 2**30},
+    "scheduler": {name: name for name in SCHEDULERS},
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_values_that_are_tried_are_taken_by_io_nodes(name: str) -> None:
+    """Of what the section lets through, and of its own defaults, an I/O node refuses nothing."""
+    section = TuningSection(tune=(name,), values={name: list(TAKEN[name])})
+    (given,) = section.parameters({})
+    assert given.values[: len(TAKEN[name])] == tuple(TAKEN[name].values())
+    (plain,) = TuningSection(tune=(name,)).parameters({})
+    assert plain.values == PARAMETERS[name].values
+    node = _ionode.Node(0, 1)
+    for value in (*given.values, *plain.values):
+        node.configure({name: value})
+        assert node.settings()[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("window", "0.5 us", "give 1 us to 1 s"),
+        ("window", "1.1 s", "give 1 us to 1 s"),
+        ("window", 0, "give 1 us to 1 s"),
+        ("window", [1], "no value of it"),
+        ("depth", 0, "give 1 to 1024"),
+        ("depth", -1, "give 1 to 1024"),
+        ("depth", 1025, "give 1 to 1024"),
+        ("depth", 1.5, "no value of it"),
+        ("depth", math.inf, "no value of it"),
+        ("depth", math.nan, "no value of it"),
+        ("depth", True, "no value of it"),
+        ("aggregation", "4095 B", "give 4 KiB to 1 GiB"),
+        ("aggregation", "2 GiB", "give 4 KiB to 1 GiB"),
+        ("aggregation", None, "no value of it"),
+        ("scheduler", "twin", "did you mean 'twins'"),
+        ("scheduler", 7, "no value of it"),
+    ],
+)
+def test_values_that_io_nodes_would_refuse_are_refused(name: str, value: Any, why: str) -> None:
+    section = TuningSection(tune=(name,), values={name: [*TAKEN[name], value]})
+    with pytest.raises(InputError, match=f"tuning.values.{name}.*{why}"):
+        section.parameters({})

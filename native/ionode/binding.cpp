@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+
 #include "node.hpp"
 
 namespace nb = nanobind;
@@ -13,6 +15,16 @@ using namespace nb::literals;
 
 namespace penstock {
 namespace {
+
+void set_window(Settings& settings, double seconds) {
+  constexpr double longest = 60;
+  // Also false for NaN, whose cast would be undefined.
+  if (!(seconds > 0 && seconds <= longest)) {
+    throw nb::value_error("a window is above zero and has 60 s at most");
+  }
+  settings.window = static_cast<std::uint64_t>(std::llround(seconds * 1e9));
+  settings.window_told = seconds;
+}
 
 // Fields that the settings name; others stay as they are.
 void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& given) {
@@ -23,7 +35,7 @@ void change(Settings& settings, std::uint64_t& stripe_size, const nb::dict& give
     } else if (name == "shares") {
       settings.shares = shares_named(nb::cast<std::string>(value));
     } else if (name == "window") {
-      settings.window = static_cast<std::uint64_t>(nb::cast<double>(value) * 1e9);
+      set_window(settings, nb::cast<double>(value));
     } else if (name == "quantum") {
       settings.quantum = nb::cast<std::uint64_t>(value);
     } else if (name == "aggregation") {
@@ -125,7 +137,7 @@ nb::dict in_force(Node& node) {
   const Settings settings = node.settings();
   nb::dict fields;
   fields["scheduler"] = settings.scheduler;
-  fields["window"] = static_cast<double>(settings.window) / 1e9;
+  fields["window"] = settings.window_told;
   fields["quantum"] = settings.quantum;
   fields["aggregation"] = settings.aggregation;
   fields["servers"] = settings.servers;

@@ -180,6 +180,28 @@ NETWORK = {
 }
 
 
+@pytest.mark.parametrize("power", [-20.0, 20.0])
+def test_no_distance_is_too_far_for_a_network_that_was_taken(tmp_path: Path, power: float) -> None:
+    """Offsets are the client's: one sparse file must not stop detection."""
+    base: dict[str, Any] = {"kind": "network", "features": ["distance"], "trees": []}
+    taken = model.load(stored(tmp_path, **base, network=NETWORK | {"power": [power]}))
+    far = replace(FINE, distance=2.0**62)
+    assert not features.doubt(far)
+    assert taken.detect(far).confidence > 0
+
+
+def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Any, values: Any) -> Any:
+        raise OverflowError("math range error")
+
+    fine = msgspec.json.encode(model.shipped())
+    assert model.decode(fine, "fine") == model.shipped()
+    kind = model.Network if model.shipped().network is not None else model.Tree
+    monkeypatch.setattr(kind, "evaluate", fails)
+    with pytest.raises(InputError, match="cannot be evaluated: math range error"):
+        model.decode(fine, "fine")
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -188,6 +210,9 @@ NETWORK = {
         ({"layers": [{"weights": [[1.0, 2.0]] * 3, "bias": [0, 0, 0]}]}, "does not fit"),
         ({"layers": [{"weights": [[1.0]], "bias": [0]}]}, "every class"),
         ({"layers": []}, "damaged"),
+        ({"power": [1e6]}, r"not within \+-20"),
+        ({"power": [-20.5]}, r"not within \+-20"),
+        ({"scale": [5e-324]}, "a number of it is none"),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(

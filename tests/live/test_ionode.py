@@ -1,6 +1,7 @@
 """An I/O node as its clients see it: a real process, spoken to in frames."""
 
 import errno
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -221,6 +222,30 @@ def test_handles_and_connections_are_bounded(folder: Path, file: Path) -> None:
     assert node.measure()["refused"] == 1
     assert node.drain(PATIENCE)
     assert node.stop()
+
+
+def test_the_window_that_is_told_is_the_one_that_was_set() -> None:
+    """A tuner's reward counts only if both are equal: a cut nanosecond loses it for good."""
+    node = _ionode.Node(0, 1)
+    assert node.settings()["window"] == 1e-3
+    literal = [float(f"{k}e-6") for k in range(1, 1000)]
+    literal += [float(f"{k}e-4") for k in range(1, 100)] + [
+        float(f"{k}e-3") for k in range(1, 1000)
+    ]
+    computed = [k * 1e-6 for k in range(1, 1000)] + [k * 1e-3 for k in range(1, 1000)]
+    for window in (*literal, *computed, 1.0, 60.0):
+        node.configure({"window": window})
+        assert node.settings()["window"] == window
+
+
+@pytest.mark.parametrize("window", [0.0, -1e-3, 1e-10, 60.1, 1e300, math.inf, -math.inf, math.nan])
+def test_windows_that_cannot_be_change_nothing(window: float) -> None:
+    node = _ionode.Node(0, 1, settings={"window": 2e-3})
+    with pytest.raises(ValueError, match="window"):
+        node.configure({"window": window})
+    with pytest.raises(ValueError, match="window"):
+        _ionode.Node(0, 1, settings={"window": window})
+    assert node.settings()["window"] == 2e-3
 
 
 def test_control_messages_that_are_none(node: RealNode) -> None:

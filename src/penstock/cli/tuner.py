@@ -61,12 +61,11 @@ def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
     """
     found = [_read(path) for path in ([file] if file is not None else _files(State(folder)))]
     if as_json:
-        emit_json({"learned": found})
+        emit_json({"learned": [learned for learned, _ in found]})
         return
     out = console()
-    for learned in found:
-        out.print(f"{learned['policy']}  ({learned['file']})", highlight=False)
-        rows = list(_rows(learned["tuners"]))
+    for learned, rows in found:
+        out.print(f"{learned['policy']}  ({learned['file']})", highlight=False, markup=False)
         if rows:
             heads = ("parameter", "does", "pattern", "size", "clients", "value", "tried", "worth")
             text = {"parameter", "does", "pattern", "value"}
@@ -84,18 +83,22 @@ def _files(state: State) -> list[Path]:
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+    """Return what a file says, and the rows of its table: a file that has none is no such file."""
     try:
         told = msgspec.json.decode(path.read_bytes())
-        return {
+        learned: dict[str, Any] = {
             "file": str(path),
             "policy": str(told["policy"]),
             "saved": float(told["saved"]),
             "tuners": dict(told["learned"]["tuners"]),
         }
+        return learned, list(_rows(learned["tuners"]))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise InputError(f"{path} is nothing that a tuner has learnt: it has no {error}") from error
+    except (msgspec.DecodeError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
         raise InputError(f"{path} is nothing that a tuner has learnt: {reason(error)}") from error
 
 
@@ -108,8 +111,8 @@ def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
                 value, count, mean = one
                 yield (
                     parameter,
-                    context["operation"],
-                    context["pattern"],
+                    str(context["operation"]),
+                    str(context["pattern"]),
                     show_volume(context["size"]),
                     str(context["load"]),
                     show_value(parameter, value) + (" *" if one is best else ""),

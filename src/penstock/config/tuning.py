@@ -42,6 +42,16 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
     }
 )
 """What can be tuned, and the values that are tried unless others are given."""
+SCHEDULERS = (
+    *("fifo", "time-order", "twins", "twins-busy", "twins-priority"),
+    *("hbrr", "aioli", "sjf", "mlf"),
+)
+"""Those that I/O nodes have."""
+_RANGES = {
+    "window": (1e-6, 1.0, "1 us to 1 s"),
+    "depth": (1, 1024, "1 to 1024"),
+    "aggregation": (4 << 10, 1 << 30, "4 KiB to 1 GiB"),
+}
 _UNITS = {"window": units.seconds, "aggregation": units.volume}
 SHORTEST, LONGEST = 0.02, 3600.0
 
@@ -98,15 +108,25 @@ class TuningSection(
         return Parameter(name=name, values=values, default=default, together=plain.together)
 
     def _value(self, name: str, given: Any) -> Value:
+        """Return a value that I/O nodes take: what they refuse is asked for for ever."""
         like = PARAMETERS[name].values[0]
         try:
             value = _UNITS[name](given) if name in _UNITS else given
         except InputError as error:
             raise InputError(f"tuning.values.{name}: {error}") from error
-        if isinstance(like, int) and isinstance(value, float) and value == int(value):
+        except TypeError:
+            value = None
+        if isinstance(like, int) and isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is not type(like) or (not isinstance(value, str) and value <= 0):
+        if type(value) is not type(like):
             raise InputError(f"tuning.values.{name}: {given!r} is no value of it")
+        if isinstance(value, str):
+            if value not in SCHEDULERS:
+                raise unknown(f"value of tuning.values.{name}", value, SCHEDULERS)
+            return value
+        least, most, words = _RANGES[name]
+        if not least <= value <= most:
+            raise InputError(f"tuning.values.{name}: {given!r} is out of range; give {words}")
         return value
 
     def tuner(self, seed: int = 0) -> Tuner:

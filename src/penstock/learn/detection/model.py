@@ -27,6 +27,25 @@ UNKNOWN = "unknown"
 LEAF = -1
 MOST = 64 * 2**20
 """Bytes of a model's file: more is not one."""
+MOST_POWER = 20.0
+"""Of Yeo-Johnson, either way: training gives a few units, and far larger ones overflow."""
+PLAUSIBLE = Observation(
+    seconds=1.0,
+    busy=0.5,
+    reads=64,
+    writes=64,
+    read_bytes=4 * 2**20,
+    write_bytes=4 * 2**20,
+    handles=8,
+    clients=8,
+    smallest=2**16,
+    largest=2**16,
+    asked=8 * 2**20,
+    distance=2.0**19,
+    forward=0.5,
+    queued=4.0,
+)
+"""What every model must have an answer to."""
 Floats = list[float]
 
 
@@ -125,13 +144,16 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         _check_finite([self.power, self.mean, self.scale])
         if any(scale <= 0 for scale in self.scale):
             raise InputError("a scale of the network is not above zero")
+        if any(abs(power) > MOST_POWER for power in self.power):
+            raise InputError(f"a power of the network is not within +-{MOST_POWER:g}")
 
 
 def yeo_johnson(value: float, power: float) -> float:
     """Return a value (0 or more, as all features are) transformed."""
     if abs(power) < 1e-12:
         return math.log1p(value)
-    return math.expm1(power * math.log1p(value)) / power
+    # What a client asks for may be as far apart as it likes: the exponential must not overflow.
+    return math.expm1(min(power * math.log1p(value), 709.0)) / power
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,6 +225,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise InputError(f"it has not what a {self.kind} is made of")
         for part in parts:
             part.check(len(self.features), len(self.classes))
+        try:
+            shares = self.shares(PLAUSIBLE)
+        except Exception as error:
+            raise InputError(f"it cannot be evaluated: {reason(error)}") from error
+        _check_finite([list(shares)])
 
 
 def _power_of_two(number: int) -> int:
