@@ -113,7 +113,8 @@ class Site:
         ]
         repairs = [way() for way in self.rng.sample(ways, self.rng.choice((1, 1, 1, 2, 3)))]
         time.sleep(self.rng.uniform(0, 0.5))
-        for repair in repairs:
+        # Who is stopped goes on first: the end of its job is waited for by another.
+        for repair in sorted(repairs, key=lambda repair: repair.__name__ != "go_on"):
             repair()
 
     def kill_controller(self) -> Callable[[], None]:
