@@ -121,7 +121,7 @@ def test_reads_may_lose_more_by_a_switch_than_writes(memory: Path) -> None:
         "import os, time; fd = os.open('f', os.O_RDWR | os.O_CREAT)\n"
         "def each(call):\n"
         "    began = time.monotonic()\n"
-        "    for k in range(50): call(4096 * (k % 2))\n"
+        "    for k in range(50): call(8192 * (k % 2))\n"
         "    return (time.monotonic() - began) / 50\n"
         "write = each(lambda at: os.pwrite(fd, bytes(4096), at))\n"
         "print(each(lambda at: os.pread(fd, 4096, at)) / write)"
