@@ -10,6 +10,7 @@ the last announcement that arrived, as the process of the I/O nodes sees it. The
 
 import argparse
 import asyncio
+import gc
 import multiprocessing
 import resource
 import select
@@ -129,6 +130,8 @@ def be_nodes(folder: str, count: int, controller: Connection) -> None:
 
 
 async def tune(state: State, count: int, seconds: float) -> None:
+    gc.freeze()  # as the controller does
+    gc.set_threshold(50_000, 20, 50)
     deployment = Deployment(state=str(state.folder), roots=[], io_nodes=count)
     fleet = Fleet(deployment, lambda _: {}, up=lambda _: None, down=lambda _: None)
     # A policy that never settles: every interval has something to announce.
@@ -167,7 +170,7 @@ def decided(count: int, seconds: float) -> bool:
     if len(latencies) < 10:
         sys.exit(f"{len(latencies)} announcements are too few to tell; give more --seconds")
     p50 = statistics.median(latencies)
-    p99 = statistics.quantiles(latencies, n=100)[98]
+    p99 = statistics.quantiles(latencies, n=100, method="inclusive")[98]
     met = p99 <= DECIDED_WITHIN
     print(
         f"{count} I/O nodes, {len(latencies)} choices: p50 {1e3 * p50:.1f} ms, "
@@ -183,8 +186,8 @@ def overhead(rounds: int) -> bool:
     with tempfile.TemporaryDirectory(prefix="pst", dir="/dev/shm") as folder:
         for name in rates:
             Path(folder, name).mkdir()
-            tuned = ["--tune", "window", "--set", "tuning.dry-run=true", "--mode", "enforce"]
-            up = ["up", "--root", f"{folder}/{name}", "--io-nodes", "1", "--scheduler", "twins"]
+            tuned = ["--tune", "depth", "--set", "tuning.dry-run=true", "--mode", "enforce"]
+            up = ["up", "--root", f"{folder}/{name}", "--io-nodes", "1"]
             up += ["--policy", "fair-share", "--state", f"{folder}/{name}.s"]
             penstock(*up, *(tuned if name == "tuned" else tuned[-2:]))
         try:
