@@ -58,7 +58,14 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
 def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[bytes] | None":
     with state.log.open("ab") as log:
         controller = subprocess.Popen(
-            [sys.executable, "-P", "-m", "penstock.live.controller", str(lock), str(os.getpid())],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "penstock.live.controller_process",
+                str(lock),
+                str(os.getpid()),
+            ],
             pass_fds=[lock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
