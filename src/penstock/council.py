@@ -128,11 +128,14 @@ class Experience:
         """Teach what was noted: once a round, however many saw it, for tuners forget by rounds."""
         rewards, self._rewards = self._rewards, {}
         for (parameter, context, value), reward in rewards.items():
-            rate = math.fsum(reward.rates) / len(reward.rates)
-            account = self.accounts.setdefault(context, Account())
-            if account.takes(rate):
-                self._asked(parameter, lambda t, c=context, v=value, r=rate: t.learn(c, v, r))  # type: ignore[misc]
-                account.book(rate, explored=reward.explored)
+            self._teach(parameter, context, value, reward)
+
+    def _teach(self, parameter: str, context: Context, value: Value, reward: _Reward) -> None:
+        rate = math.fsum(reward.rates) / len(reward.rates)
+        account = self.accounts.setdefault(context, Account())
+        if account.takes(rate):
+            self._asked(parameter, lambda tuner: tuner.learn(context, value, rate))
+            account.book(rate, explored=reward.explored)
 
     def choose(self, parameter: Parameter, context: Context) -> Value | None:
         """Return the value to try; None: there is no answer."""

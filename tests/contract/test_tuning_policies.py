@@ -123,7 +123,10 @@ def test_a_value_offered_twice_does_no_harm(name: str) -> None:
     tuner: Tuner = registry.policy("tuning", name)
     for _ in range(10):
         tuner.learn(WRITE, tuner.choose(WRITE, (1, 2, 1)), 5.0)
-    registry.policy("tuning", name).restore(tuner.learned())
+    again: Tuner = registry.policy("tuning", name)
+    again.restore(tuner.learned())
+    assert again.learned() == tuner.learned()
+    assert tuner.best(WRITE, (1, 2, 1)) in {1, 2}
 
 
 DAMAGE = {

@@ -19,6 +19,7 @@ from penstock.live.channel import Channel
 from penstock.live.deployment import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
 from penstock.live.state import GRACE, State, end, gone, holder, holding, is_stopped
 
+CONTROLLER = (sys.executable, "-P", "-m", "penstock.live.controller_process")
 CLEANS_WITHIN = 10.0
 """Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
 STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
@@ -58,14 +59,7 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
 def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[bytes] | None":
     with state.log.open("ab") as log:
         controller = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "penstock.live.controller_process",
-                str(lock),
-                str(os.getpid()),
-            ],
+            [*CONTROLLER, str(lock), str(os.getpid())],
             pass_fds=[lock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -9,11 +9,11 @@ machines: a request takes milliseconds, whatever its size.
 import random
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -35,6 +35,7 @@ from penstock.live.state import State
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS, Pattern
 
+T = TypeVar("T")
 KIB = 2**10
 EMULATED = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
 BEGIN, END = 1, 2
@@ -53,9 +54,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = OPERATIONS
     interval: Annotated[float, Meta(ge=0.01, le=60)] = 0.1
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 1.5  # that the ranks of a run play
-    volume: Annotated[int, Meta(ge=1, le=1 << 50)] = (
-        320 * 2**20
-    )  # bytes of a run's files together; it is over sooner
+    volume: Annotated[int, Meta(ge=1, le=1 << 50)] = 320 * 2**20
+    """Bytes of a run's files together; it may be over sooner by that."""
     keep: Annotated[int, Meta(ge=1, le=1000)] = 10  # observations of a run
 
     def phases(self) -> list[Phase]:
@@ -159,43 +159,66 @@ def mid_run(seen: Iterable[Observation]) -> list[Observation]:
     return active[BEGIN:-END]
 
 
-class Survey:
-    """Runs cells of a grid in a deployment of its own; a context manager."""
+class WatchedRuns:
+    """Runs cells in a deployment of its own, whose I/O nodes are watched; a context manager."""
 
-    def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
-        self._grid = grid
-        self._seed = seed
-        self._state = State(state)
-        self._io_nodes = max(grid.io_nodes)
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        root: Path,
+        state: Path,
+        emulate: str,
+        seed: int,
+        settings: wire.Settings | None = None,
+        blocks: bool = False,
+    ) -> None:
+        self.grid = grid
+        self.state = State(state)
+        self.io_nodes = max(grid.io_nodes)
         roots = managed((root,))
         deployment = Deployment(
             state=str(state),
             roots=roots,
-            io_nodes=self._io_nodes,
+            io_nodes=self.io_nodes,
             emulate=emulated(emulate, roots),
             attached=True,
+            settings=settings or wire.Settings(),
         )
-        self._explorer = Explorer(deployment, grid.phases(), seed=seed, mpi=False)
+        self._explorer = Explorer(deployment, grid.phases(), seed=seed, mpi=False, blocks=blocks)
 
-    def __enter__(self) -> "Survey":
+    def __enter__(self) -> Self:
         self._explorer.__enter__()
         return self
 
     def __exit__(self, *why: object) -> None:
         self._explorer.__exit__(*why)
 
+    def watched(self, cell: Cell, kept: Callable[[list[list[Observation]]], list[T]]) -> list[T]:
+        """Run a cell and return what is `kept` of what was seen; LaunchError: it is too little."""
+        least, why = self.grid.keep, ""
+        for _ in range(ATTEMPTS):
+            with Watch(self.state, self.io_nodes, self.grid.interval) as watch:
+                run = self._explorer.run(cell)
+            found = kept(watch.seen())
+            if len(found) >= least and not run.marked:
+                return found
+            why = run.marked or f"{len(found)} of {least} observations amid the run"
+        raise launcher.LaunchError(f"{cell.phase}: {why}; play for longer, or observe more often")
+
+
+class Survey(WatchedRuns):
+    """Runs cells of a grid, and takes some of what was seen amid each."""
+
+    def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
+        super().__init__(grid, root=root, state=state, emulate=emulate, seed=seed)
+        self._seed = seed
+
     def take(self, cell: Cell) -> list[Sample]:
         """Run a cell and return what was seen amid it; LaunchError: that is too little."""
-        grid, why = self._grid, ""
-        for _ in range(ATTEMPTS):
-            with Watch(self._state, self._io_nodes, grid.interval) as watch:
-                run = self._explorer.run(cell)
-            kept = [one for node in watch.seen() for one in mid_run(node)]
-            if len(kept) >= grid.keep and not run.marked:
-                chosen = random.Random(f"{self._seed} {cell}").sample(kept, grid.keep)
-                return [_sample(grid, cell, one) for one in chosen]
-            why = run.marked or f"{len(kept)} of {grid.keep} observations amid the run"
-        raise launcher.LaunchError(f"{cell.phase}: {why}; play for longer, or observe more often")
+        kept = self.watched(cell, lambda seen: [one for node in seen for one in mid_run(node)])
+        chosen = random.Random(f"{self._seed} {cell}").sample(kept, self.grid.keep)
+        return [_sample(self.grid, cell, one) for one in chosen]
 
 
 def cells(grid: Grid, seed: int) -> list[Cell]:

@@ -16,12 +16,10 @@ from typing import NamedTuple
 from penstock.config.tuning import PARAMETERS
 from penstock.council import IDLEST
 from penstock.data.windows import TWINS, Scenario, Worth
-from penstock.live import launcher, wire
+from penstock.live import wire
 from penstock.live.channel import Channel
-from penstock.live.deployment import Deployment, emulated, managed
-from penstock.live.explorer import Cell, Explorer
-from penstock.live.observing import ATTEMPTS, Grid, Watch
-from penstock.live.state import State
+from penstock.live.explorer import Cell
+from penstock.live.observing import Grid, WatchedRuns
 from penstock.model import Observation
 
 EMULATED = "disks"
@@ -83,55 +81,35 @@ def tries(grid: Grid, seed: int) -> list[Try]:
     return found
 
 
-class Survey:
-    """Runs tries in a deployment of its own; a context manager."""
+class Survey(WatchedRuns):
+    """Runs tries, and takes what their intervals were worth."""
 
     def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
-        self._grid = grid
-        self._state = State(state)
-        self._io_nodes = max(grid.io_nodes)
-        roots = managed((root,))
-        deployment = Deployment(
-            state=str(state),
-            roots=roots,
-            io_nodes=self._io_nodes,
-            emulate=emulated(emulate, roots),
-            attached=True,
+        super().__init__(
+            grid,
+            root=root,
+            state=state,
+            emulate=emulate,
+            seed=seed,
             settings=wire.Settings(scheduler=TWINS),
+            blocks=True,
         )
-        self._explorer = Explorer(deployment, grid.phases(), seed=seed, mpi=False, blocks=True)
-
-    def __enter__(self) -> "Survey":
-        self._explorer.__enter__()
-        return self
-
-    def __exit__(self, *why: object) -> None:
-        self._explorer.__exit__(*why)
 
     def take(self, wanted: Try) -> Worth:
         """Run a try and return its rewards; LaunchError: they are too few."""
-        grid, why = self._grid, ""
         self._set(wanted.setting)
-        for _ in range(ATTEMPTS):
-            with Watch(self._state, self._io_nodes, grid.interval) as watch:
-                run = self._explorer.run(wanted.cell)
-            found = rewards(watch.seen())
-            if len(found) >= grid.keep and not run.marked:
-                return Worth(
-                    scenario=scenario(grid, wanted.cell),
-                    scheduler=wanted.setting.scheduler,
-                    window=wanted.setting.window,
-                    rewards=tuple(found[: grid.keep]),
-                )
-            why = run.marked or f"{len(found)} of {grid.keep} rewards amid the run"
-        raise launcher.LaunchError(
-            f"{wanted.cell.phase}: {why}; play for longer, or observe more often"
+        found = self.watched(wanted.cell, rewards)
+        return Worth(
+            scenario=scenario(self.grid, wanted.cell),
+            scheduler=wanted.setting.scheduler,
+            window=wanted.setting.window,
+            rewards=tuple(found[: self.grid.keep]),
         )
 
     def _set(self, setting: Setting) -> None:
         told = wire.Settings(scheduler=setting.scheduler, window=setting.window)
-        for k in range(self._io_nodes):
-            with Channel(self._state.control(k)) as node:
+        for k in range(self.io_nodes):
+            with Channel(self.state.control(k)) as node:
                 node.ask(told, wire.Done)
 
 
