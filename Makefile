@@ -1,6 +1,7 @@
 # make demo   set everything up, run real jobs unmanaged and managed, leave a report in out/demo
 # make test   set everything up, run every check and test
-# make bench  speed, as ratios measured in one run;  make soak  the full sizes
+# make rates  bandwidths and shares by the clock, for a machine that keeps time
+# make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
 # make fuzz   hostile clients of an I/O node, CASES of them
 # make docs   the documentation;  make clean  back to a fresh checkout
 
@@ -11,7 +12,7 @@ CORES ?= $(shell nproc)
 NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint bench soak fuzz docs clean
+.PHONY: demo test lint rates bench soak fuzz docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
@@ -19,7 +20,7 @@ demo: $(VENV)/ready
 	penstock reproduce demo --out out/demo
 
 test: $(VENV)/ready-test lint
-	pytest -n $(CORES) --dist loadfile -m 'not timed'  # a study is run once for all of its file
+	pytest -n $(CORES) --dist loadfile -m 'not timed and not rates'  # a study once for all its file
 	pytest -m timed  # with nothing beside them
 
 lint: $(VENV)/ready-test
@@ -28,7 +29,11 @@ lint: $(VENV)/ready-test
 	mypy
 	lint-imports --no-cache
 
-bench: $(VENV)/ready-bench
+# Bandwidths and shares by the clock: on a machine that keeps time, as benchmarks.
+rates: $(VENV)/ready-test
+	pytest -m rates
+
+bench: $(VENV)/ready-bench rates
 	python benchmarks/engine.py
 	python benchmarks/allocation.py
 	python benchmarks/io_resources.py

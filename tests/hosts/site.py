@@ -19,7 +19,7 @@ from hosts.network import Host, hosts
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 COMPUTE = ("h0", "h1", "h2", "h3")
 PORT, DATA_PORT = 7000, 7100
-LEASE = 2.0
+LEASE = 5.0  # longer than a busy machine stands still
 WAIT = 25.0
 
 
@@ -177,6 +177,7 @@ class Site:
             self._jobs.pop().close()
         for host in self.hosts.values():
             host.bring_back()
+        self.await_nodes("serving", "serving")
 
     def written(self, made: Job, blocks: int) -> bool:
         """Say whether a job's file is what it must be, to the byte."""

@@ -17,7 +17,7 @@ from penstock.live.state import State, holder
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 OBEDIENT = Path(__file__).parent / "programs" / "obedient.py"
 WAIT = 20.0
-LEASE = 1.0
+LEASE = 2.0
 
 
 class Told:

@@ -26,7 +26,7 @@ def assert_shares(storage: SharedStorage) -> None:
         assert share == pytest.approx(weight / 7, rel=0.2), found
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_direct_jobs_share_by_their_numbers_of_threads(memory: Path) -> None:
     """The paper's proof of concept (its Fig. 12): 32, 64 and 128 writers get 1:2:4."""
     storage = SharedStorage(memory)
@@ -37,7 +37,7 @@ def test_direct_jobs_share_by_their_numbers_of_threads(memory: Path) -> None:
     assert alone >= 0.85 * RATE, "32 are enough for the whole bandwidth"
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_equal_jobs_share_an_io_node_by_weight(memory: Path) -> None:
     """Every job has enough requests for the whole depth; what it has in service is its weight's."""
     storage = SharedStorage(memory)

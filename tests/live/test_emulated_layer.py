@@ -15,8 +15,6 @@ from penstock.live.agent import Agent
 from penstock.live.emulator import Emulation, Served
 from penstock.live.page import Pages
 
-pytestmark = pytest.mark.timed
-
 __all__ = ["memory"]
 KIB = 1 << 10
 
@@ -78,6 +76,7 @@ class Forwarded(Machine):
         ]
 
 
+@pytest.mark.rates
 def test_bandwidth_rises_with_io_nodes_until_targets_are_busy(memory: Path) -> None:
     """min(n x link, targets x rate): with one, two, four I/O nodes and two targets."""
     link, rate = 40 * MIB, 60 * MIB
@@ -97,6 +96,7 @@ def test_bandwidth_rises_with_io_nodes_until_targets_are_busy(memory: Path) -> N
     assert reached[4] == pytest.approx(2 * rate, rel=0.1)
 
 
+@pytest.mark.timed
 def test_an_io_node_makes_few_large_requests_of_many_small_ones(memory: Path) -> None:
     """Eight clients write 4 KiB in turn; those that were served together are waited for.
 
@@ -133,6 +133,7 @@ def test_an_io_node_makes_few_large_requests_of_many_small_ones(memory: Path) ->
     assert min(run.switches for run in runs) <= direct.switches / 2
 
 
+@pytest.mark.timed
 def test_twins_keeps_io_nodes_off_each_others_targets(memory: Path) -> None:
     """Each I/O node has its own file on both targets, and clients that want each of them.
 

@@ -1,6 +1,7 @@
 """The emulated parallel file system shows what real ones are known for, with real processes.
 
-Time is emulated by sleeping, so ratios of bandwidths hold on a busy machine too.
+A machine that stands still for a while can only make them slower, so lower bounds of times hold on
+every machine; bandwidths are compared where it keeps time (`make rates`).
 """
 
 import os
@@ -23,18 +24,18 @@ from penstock.live.agent import Agent, library
 from penstock.live.emulator import Emulation, Served
 from penstock.live.stripes import StripeMap
 
-pytestmark = pytest.mark.timed
-
 __all__ = ["memory"]
 KIB, MIB = 1 << 10, 1 << 20
 
 
+@pytest.mark.rates
 def test_one_writer_of_large_requests_reaches_the_rate(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=1, rate=200 * MIB, latency=0.0))
     bandwidth = machine.bandwidth(Writer(file=machine.root / "f", count=40))
     assert 0.95 <= bandwidth / (200 * MIB) <= 1.02
 
 
+@pytest.mark.rates
 def test_two_jobs_halve_each_other(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=1, rate=100 * MIB, switch=0.0))
     one, two = (Writer(file=machine.root / name, count=20) for name in "ab")
@@ -42,12 +43,14 @@ def test_two_jobs_halve_each_other(memory: Path) -> None:
     assert together / 2 / alone == pytest.approx(0.5, rel=0.1)
 
 
+@pytest.mark.rates
 def test_jobs_on_different_targets_leave_each_other_alone(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=2, rate=100 * MIB))
     one, two = (Writer(file=machine.file_on(k, f"f{k}"), count=25) for k in range(2))
     assert machine.bandwidth(one, two) / machine.bandwidth(one) == pytest.approx(2.0, rel=0.1)
 
 
+@pytest.mark.rates
 def test_interleaved_streams_cost_more_than_one(memory: Path) -> None:
     """Each request of two streams in turn pays the switch: (10 + 0.5 + 4) / (10 + 0.5) ms."""
     machine = Machine(memory, Emulation(targets=1, rate=100 * MIB, switch=4e-3))
@@ -56,6 +59,7 @@ def test_interleaved_streams_cost_more_than_one(memory: Path) -> None:
     assert alone / machine.bandwidth(one, two) == pytest.approx(14.5 / 10.5, rel=0.1)
 
 
+@pytest.mark.rates
 def test_a_shared_file_with_small_strided_requests_is_slower_than_a_file_a_process(
     memory: Path,
 ) -> None:
@@ -73,6 +77,7 @@ def test_a_shared_file_with_small_strided_requests_is_slower_than_a_file_a_proce
     assert ratio == pytest.approx(4 * 7 / 3, rel=0.15)
 
 
+@pytest.mark.rates
 def test_bandwidth_rises_with_io_nodes_until_the_targets_are_busy(memory: Path) -> None:
     """b(n) = min(n links, all targets): here 100, 200, 300, 300 MiB/s."""
     emulation = Emulation(
@@ -92,6 +97,7 @@ def test_bandwidth_rises_with_io_nodes_until_the_targets_are_busy(memory: Path) 
     assert all(more > 0.95 * fewer for fewer, more in pairwise(curve))
 
 
+@pytest.mark.rates
 def test_processes_of_one_client_share_its_link(memory: Path) -> None:
     emulation = Emulation(targets=4, count=4, latency=0.0, switch=0.0, client_link=100 * MIB)
     machine = Machine(memory, emulation)
@@ -113,6 +119,7 @@ def test_a_link_does_not_make_up_for_time_spent_elsewhere(memory: Path) -> None:
     assert float(took) >= 0.2
 
 
+@pytest.mark.rates
 def test_reads_may_lose_more_by_a_switch_than_writes(memory: Path) -> None:
     """Every second request elsewhere: writes 1 ms each, reads 1 ms and a switch of 4 ms."""
     emulation = Emulation(targets=1, rate=1e12, latency=1e-3, switch=0.0, read_switch=4e-3)
@@ -129,6 +136,7 @@ def test_reads_may_lose_more_by_a_switch_than_writes(memory: Path) -> None:
     assert float(machine.run(program)) == pytest.approx(5.0, rel=0.15)
 
 
+@pytest.mark.rates
 @pytest.mark.parametrize("percent", [2, 16, 11])
 def test_the_degradations_of_paper_packs_are_calibrated(memory: Path, percent: int) -> None:
     """d = 1 - bandwidth of several jobs together / bandwidth of one (section 2), to 3 points."""
@@ -139,6 +147,7 @@ def test_the_degradations_of_paper_packs_are_calibrated(memory: Path, percent: i
     assert degradation == pytest.approx(percent / 100, abs=0.03)
 
 
+@pytest.mark.rates
 def test_a_killed_process_leaves_the_targets_usable(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=1, rate=100 * MIB))
     writer = Writer(file=machine.root / "f", count=20)
@@ -241,14 +250,14 @@ def test_another_process_that_goes_on_in_the_file_is_a_switch(memory: Path) -> N
     assert emulator.served(machine.shared) == [Served(requests=2, bytes=2000, switches=1)]
 
 
-def test_fsync_costs_what_it_is_said_to(memory: Path) -> None:
+def test_fsync_costs_no_less_than_it_is_said_to(memory: Path) -> None:
     machine = Machine(memory, Emulation(targets=2, count=2, sync=0.02))
     took = machine.run(
         "import os, time; fd = os.open('f', os.O_WRONLY | os.O_CREAT); began = time.monotonic()\n"
         "for _ in range(10): os.fsync(fd); os.fdatasync(fd)\n"
         "print(time.monotonic() - began)"
     )
-    assert float(took) == pytest.approx(0.4, rel=0.1)
+    assert float(took) >= 0.4
 
 
 def test_it_works_above_and_below_the_client_library(agent: Agent, root: Path) -> None:

@@ -329,7 +329,7 @@ def test_the_verb_leaves_curves_that_allocate_reads_and_goes_on_where_it_stopped
     assert "emulated" in people.stdout
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_io_nodes_add_up_while_their_links_are_the_limit(root: Path) -> None:
     """Emulated: two ranks of 2 MiB over links of 16 MiB/s, then a link each: half the time."""
     spec = "targets=2,rate=10GiB/s,latency=0s,switch=0s,io-node-link=16MiB/s"

@@ -46,7 +46,7 @@ def test_who_comes_later_has_no_claim_on_what_went_before() -> None:
     assert abs(given["c"] - 100) <= 2
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_direct_jobs_share_by_weight_on_an_emulated_file_system(tmp_path: Path) -> None:
     """Both write as fast as they may; the file system does 100 MiB/s."""
     (tmp_path / "data").mkdir()

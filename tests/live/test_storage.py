@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from live.storage import FUSE_MAGIC, gluster, gluster_volume, statfs_type, throttled
 
-pytestmark = pytest.mark.timed
-
 __all__ = ["gluster", "throttled"]
 MIB = 1 << 20
 
 
+@pytest.mark.rates
 def test_a_throttled_device_holds_a_buffered_writer_to_its_rate(throttled: Any) -> None:
     """Written to the page cache at once; fsync waits for the device. Others only ever slow it."""
     rate, volume = 50 * MIB, 40 * MIB

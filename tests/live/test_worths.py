@@ -92,7 +92,7 @@ def test_the_disks_are_slow_for_reads_that_jump() -> None:
     assert Emulation.parse("disks,switch=1ms").switch == pytest.approx(1e-3)
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 @pytest.mark.slow
 def test_long_windows_cost_writes_today_as_they_did() -> None:
     """A slice of what is shipped, measured anew."""

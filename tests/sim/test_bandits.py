@@ -171,7 +171,7 @@ def test_synthetic_worlds_are_what_they_say() -> None:
     assert (Rewards(overtaken(WORLD)).best == mean.argmin(axis=1)).all()
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_the_full_study_takes_less_than_two_minutes() -> None:
     """108 scenarios, 100 repetitions, 400 observations, 6 policies; here a tenth of it."""
     begun = process_time()

@@ -208,7 +208,7 @@ def live_and_simulated(n_high: int, *, part: float, near: float) -> tuple[Metric
     return ours, theirs
 
 
-@pytest.mark.timed
+@pytest.mark.rates
 def test_managed_jobs_are_near_their_simulation_and_better_off_than_unmanaged_ones() -> None:
     """The quick form of `penstock reproduce live-io-sets`: a fifth of its time.
 
