@@ -135,5 +135,5 @@ def _crossed(machine: Machine, by_name: Mapping[str, Feature]) -> Iterator[Featu
 def _interference() -> Iterator[Feature]:
     stage = "interference"
     yield Feature("m", ("m",), False, stage, "others are met by more nodes")
-    yield Feature("1/(m*n*K)", ("m", "n", "K"), True, stage, "a short write has no time to even out")
+    yield Feature("1/(m*n*K)", ("m", "n", "K"), True, stage, "what is short is not evened out")
     yield Feature("m/(m*n*K)", ("n", "K"), True, stage, "both")
