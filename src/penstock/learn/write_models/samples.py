@@ -85,7 +85,7 @@ def parse(content: str, name: str) -> tuple[Sample, ...]:
     missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
     if missing:
         raise InputError(f"{name} has no column {missing[0]!r}; docs/samples.md has them all")
-    found = []
+    found: list[Sample] = []
     try:
         found.extend(_sample(row) for row in table)
     except (msgspec.ValidationError, csv.Error, ValueError) as error:
