@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.files import reason, replacing
+from penstock.model.tuning import Context, power_of_two
 
 SHIPPED = "windows.csv"
 TWINS = "twins"
@@ -38,6 +39,16 @@ class Scenario:
         """Return it in a word."""
         size = f"{self.request // 1024}K"
         return f"{self.pattern}-{self.operation}-{size}-{self.processes}-{self.io_nodes}"
+
+    @property
+    def context(self) -> Context:
+        """Return what its I/O nodes would be seen to be in."""
+        return Context(
+            operation="read" if self.operation == "read" else "write",
+            pattern=self.pattern,
+            size=power_of_two(self.request),
+            load=power_of_two(-(-self.processes // self.io_nodes)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
