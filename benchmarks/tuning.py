@@ -237,11 +237,11 @@ def served(state: State, root: Path, seconds: float) -> Spent:
     job = subprocess.Popen([*run, sys.executable, "-c", WRITES, str(root / "f"), str(seconds + 4)])
     try:
         time.sleep(2.0)  # it is at work
-        before, requests = processor_time(controller, io_node), written(state)
-        began = time.monotonic()
+        requests = written(state)
+        before, began = processor_time(controller, io_node), time.monotonic()
         time.sleep(seconds)
-        took = time.monotonic() - began
-        after, more = processor_time(controller, io_node), written(state)
+        after, took = processor_time(controller, io_node), time.monotonic() - began
+        more = written(state)
     finally:
         job.wait(60)
     control, data = ((b - a) / took for a, b in zip(before, after, strict=True))
