@@ -28,7 +28,7 @@ PATIENCE = 10
 BUSY = 2
 """Seconds that another process, a backup say, may hold a SQLite file's write lock."""
 LETS_GO_WITHIN = 2.0
-"""Seconds that PostgreSQL may take to notice that a controller has ended: till then it has a lock."""
+"""Seconds in which PostgreSQL notices that a controller has ended; till then it has the lock."""
 _LOCK = 0x50454E53  # PENS
 _SESSION = (
     f"SET statement_timeout = '{PATIENCE}s'",
