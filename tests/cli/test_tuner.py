@@ -1,10 +1,13 @@
-"""penstock tuner show: what was learnt is told, and files of others are said to be none."""
+"""penstock tuner: what was learnt is told and simulated; files of others are said to be none."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from penstock import registry
+from penstock.data import windows
 
 CONTEXT = {
     "operation": "read",
@@ -68,3 +71,38 @@ def test_files_of_others_are_refused_in_a_line(
     assert told.status == 2
     assert "learned.json is nothing that a tuner has learnt" in told.err
     assert len(told.err.splitlines()) == 1
+
+
+SIMULATE = ("tuner", "simulate", "--observations", "20", "--repetitions", "1", "--json")
+
+
+def test_a_policy_learns_from_the_rewards_that_are_shipped(penstock: Any) -> None:
+    told = penstock(*SIMULATE, "--policy", "ucb1")
+    assert told.status == 0, told.err
+    assert (told.json["policy"], told.json["learned"]) == ("ucb1", False)
+    assert {one["scenario"] for one in told.json["scenarios"]} == {
+        scenario.name for scenario in windows.by_window(windows.shipped())
+    }
+    assert all(0 < one["begin"] <= 1 for one in told.json["scenarios"])
+
+
+def test_a_simulation_begins_with_what_was_learnt_live(penstock: Any, directory: Path) -> None:
+    """A context of which all is known begins with its best window; the policy is the file's."""
+    scenario, rewards = next(iter(windows.by_window(windows.shipped()).items()))
+    tuner = registry.policy("tuning", "discounted-ucb", {})
+    for window in 30 * tuple(rewards):
+        tuner.learn(scenario.context, window, 2**20 * sum(rewards[window]) / len(rewards[window]))
+    file = stored(directory, {"window": tuner.learned()}, policy="discounted-ucb")
+    told = penstock(*SIMULATE, "--learned", file).json
+    assert (told["policy"], told["learned"]) == ("discounted-ucb", True)
+    begins = {one["scenario"]: one["begin"] for one in told["scenarios"]}
+    assert begins[scenario.name] > 0.99
+    other = penstock(*SIMULATE, "--learned", file, "--policy", "ucb1")
+    assert other.status == 2
+    assert len(other.err.splitlines()) == 1
+
+
+def test_a_state_without_windows_is_refused(penstock: Any, directory: Path) -> None:
+    told = penstock(*SIMULATE, "--learned", stored(directory, {"depth": {"contexts": []}}))
+    assert told.status == 2
+    assert "knows nothing of windows" in told.err

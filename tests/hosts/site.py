@@ -19,7 +19,7 @@ from hosts.network import Host, hosts
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 COMPUTE = ("h0", "h1", "h2", "h3")
 PORT, DATA_PORT = 7000, 7100
-LEASE = 5.0  # longer than a busy machine stands still
+LEASE = 2.0
 WAIT = 25.0
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,17 @@ def test_a_second_controller_is_refused_until_the_first_is_gone(url: str) -> Non
         store.write(Changes(serial=1))
     with Store(url) as store:
         assert store.load().serial == 1
+
+
+def test_a_server_that_is_late_to_notice_an_end_is_waited_for(postgres: Postgres) -> None:
+    """A controller that is started again at once must not be refused for the one before."""
+    url = postgres.database()
+    first = Store(url)
+    ends = threading.Timer(0.3, first.close)
+    ends.start()
+    with Store(url) as store:
+        store.write(Changes(serial=1))
+    ends.join()
 
 
 def rename_serial(connection: Connection) -> None:

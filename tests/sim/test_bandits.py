@@ -4,6 +4,7 @@ The rewards are synthetic (sim/generators/rewards.py).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from time import process_time
@@ -14,6 +15,7 @@ import pytest
 
 from penstock import registry
 from penstock.errors import InputError
+from penstock.model import Context
 from penstock.sim.bandits import Evaluation, Learning, Rewards
 from penstock.sim.generators.rewards import overtaken, rewards, turned
 
@@ -89,6 +91,27 @@ def test_any_tuner_can_be_evaluated(tmp_path: Path) -> None:
     learning = evaluation.alone(world)
     assert learning.performance.tolist() == [[0.75, 0.75], [1.0, 1.0]]
     assert learning.precision.tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_a_tuner_goes_on_in_simulation_from_what_it_has_learnt_live() -> None:
+    """The file of a deployment has contexts; scenarios that are said to be these are known."""
+    world = {"x": {1: [5.0], 2: [8.0], 3: [1.0]}, "y": {1: [4.0], 2: [2.0], 3: [1.0]}}
+    context = Context(operation="read", pattern="shared-strided", size=32768, load=8)
+    tuner = registry.policy("tuning", "discounted-ucb", {})
+    for _ in range(60):
+        value = tuner.choose(context, (1, 2, 3))
+        tuner.learn(context, value, world["x"][value][0])
+    evaluation = Evaluation(policy="discounted-ucb", observations=20, repetitions=3)
+    began = [
+        replace(evaluation, learned=learned).alone(world, bin=5, contexts={"x": context})
+        for learned in (None, tuner.learned())
+    ]
+    first = [learning.precision[:, 0].tolist() for learning in began]
+    assert first[0][0] <= 0.6, "each of three is tried once, whatever it is"
+    assert first[1][0] == 1.0
+    assert first[1][1] == first[0][1], "of y nothing was learnt"
+    with pytest.raises(InputError):
+        replace(evaluation, policy="ucb1", learned=tuner.learned()).alone(world, bin=5)
 
 
 def test_interleaved_scenarios_are_learnt_as_well_as_alone() -> None:

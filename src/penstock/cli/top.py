@@ -14,7 +14,7 @@ from penstock import units
 from penstock.cli import deployed
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import console, emit_json, table
-from penstock.cli.tuner import show_value
+from penstock.cli.tuner.show import show_value
 from penstock.errors import InputError
 from penstock.live import launcher, wire
 from penstock.live.explain import behind

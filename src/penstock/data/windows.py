@@ -4,22 +4,17 @@
 processes on the emulated file system `disks`. `penstock tuner measure` writes such a file.
 """
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from penstock.errors import InputError
-from penstock.files import reason, replacing
+from penstock.model.tuning import Context, power_of_two
+from penstock.tables import Table
 
 SHIPPED = "windows.csv"
 TWINS = "twins"
-MOST = 16 * 2**20
-"""Bytes of such a file: more is not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -38,6 +33,16 @@ class Scenario:
         """Return it in a word."""
         size = f"{self.request // 1024}K"
         return f"{self.pattern}-{self.operation}-{size}-{self.processes}-{self.io_nodes}"
+
+    @property
+    def context(self) -> Context:
+        """Return what its I/O nodes would be seen to be in."""
+        return Context(
+            operation="read" if self.operation == "read" else "write",
+            pattern=self.pattern,
+            size=power_of_two(self.request),
+            load=power_of_two(-(-self.processes // self.io_nodes)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,44 +91,22 @@ def worth(row: Mapping[str, Any]) -> Worth:
     )
 
 
-def write(path: Path, found: Iterable[Worth]) -> None:
-    """Write a file, whole or not at all."""
-    out = io.StringIO()
-    table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(one.row for one in found)
-    with replacing(path) as partial:
-        partial.write_text(out.getvalue(), encoding="utf-8")
-
-
-def read(path: Path) -> tuple[Worth, ...]:
-    """Return what a file tells."""
-    try:
-        if path.stat().st_size > MOST:
-            raise InputError(f"{path} is larger than any file of rewards; give another")
-        return parse(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-
-
-def parse(content: str, name: str) -> tuple[Worth, ...]:
-    """Return what the text of a file of that name tells."""
-    table = csv.DictReader(io.StringIO(content))
-    found = []
-    try:
-        for row in table:
-            found.append(worth(row))
-    except (KeyError, TypeError, ValueError, csv.Error) as error:
-        raise InputError(f"{name}, line {table.line_num}: {reason(error)}; measure anew") from error
-    if not found:
-        raise InputError(f"{name} has no rewards; 'penstock tuner measure' takes some")
-    return tuple(found)
+TABLE = Table(
+    holds="rewards",
+    columns=COLUMNS,
+    entry=worth,
+    row=lambda one: one.row,
+    remedy="'penstock tuner measure' writes such a file: measure anew",
+)
+read, write = TABLE.read, TABLE.write
 
 
 @cache
 def shipped() -> tuple[Worth, ...]:
     """Return what we measured."""
-    return parse(files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+    return TABLE.parse(
+        files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED
+    )
 
 
 def by_window(found: Sequence[Worth]) -> dict[Scenario, dict[float, tuple[float, ...]]]:

@@ -30,3 +30,8 @@ class Context:
     """Of requests: the power of two at or below their mean, in bytes."""
     load: int
     """Of clients an I/O node: the power of two at or below their number."""
+
+
+def power_of_two(number: int) -> int:
+    """Return the one at or below a number: contexts do not tell sizes apart that are near."""
+    return 1 << (max(number, 1).bit_length() - 1)

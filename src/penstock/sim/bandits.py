@@ -8,6 +8,7 @@ give the same choices, draw by draw.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,13 @@ class Rewards:
         drawn: Floats = self._drawn[scenarios, columns, place]
         return drawn
 
-    @property
-    def contexts(self) -> list[Context]:
-        """What stands for the scenarios' contexts."""
-        return [Context(operation="mixed", pattern=name, size=1, load=1) for name in self.scenarios]
+    def contexts(self, known: Mapping[str, Context]) -> list[Context]:
+        """Return the scenarios' contexts, or what stands for those that are not known."""
+        made = {
+            name: Context(operation="mixed", pattern=name, size=1, load=1)
+            for name in self.scenarios
+        }
+        return [known.get(name, own) for name, own in made.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,19 +100,36 @@ class Evaluation:
     """Of each scenario."""
     repetitions: int = 100
     seed: int = 0
+    learned: Mapping[str, Any] | None = None
+    """What a tuner begins with: what one of its kind has learnt, here or in a deployment."""
 
-    def alone(self, recorded: Recorded, *, bin: int = 10) -> Learning:
-        """Return how the policy learns each scenario by itself."""
-        return self.changing(recorded, recorded, at=self.observations, bin=bin)
+    def alone(
+        self,
+        recorded: Recorded,
+        *,
+        bin: int = 10,
+        contexts: Mapping[str, Context] = MappingProxyType({}),
+    ) -> Learning:
+        """Return how the policy learns each scenario by itself; scenarios may be known contexts."""
+        same = self.observations
+        return self.changing(recorded, recorded, at=same, bin=bin, contexts=contexts)
 
-    def changing(self, before: Recorded, after: Recorded, *, at: int, bin: int = 10) -> Learning:
+    def changing(
+        self,
+        before: Recorded,
+        after: Recorded,
+        *,
+        at: int,
+        bin: int = 10,
+        contexts: Mapping[str, Context] = MappingProxyType({}),
+    ) -> Learning:
         """Return how it does alone when rewards are those of `after` from observation `at` on."""
         first, then = Rewards(before), Rewards(after)
         if (first.scenarios, first.values) != (then.scenarios, then.values):
             raise InputError("scenarios and values must be the same before and after the change")
         worlds = [first if t < at else then for t in range(self.observations)]
         lanes = np.arange(self.repetitions * len(first.scenarios))
-        return self._run(worlds, ((t, lanes) for t in range(self.observations)), bin)
+        return self._run(worlds, ((t, lanes) for t in range(self.observations)), bin, contexts)
 
     def interleaved(self, recorded: Recorded, *, bin: int = 50) -> Learning:
         """Return how it learns all scenarios at once, in an order drawn at random.
@@ -128,10 +149,14 @@ class Evaluation:
                 yield seen[rows], rows
                 seen[rows] += 1
 
-        return self._run([rewards] * self.observations, steps(), bin)
+        return self._run([rewards] * self.observations, steps(), bin, {})
 
     def _run(
-        self, worlds: Sequence[Rewards], steps: Iterable[tuple[Any, Columns]], bin: int
+        self,
+        worlds: Sequence[Rewards],
+        steps: Iterable[tuple[Any, Columns]],
+        bin: int,
+        contexts: Mapping[str, Context],
     ) -> Learning:
         """Return how it does. A lane is a scenario of a repetition; a step is taken by some."""
         if not 1 <= bin <= self.observations or self.repetitions < 1:
@@ -142,7 +167,7 @@ class Evaluation:
         names = worlds[0].scenarios
         lanes = np.arange(self.repetitions * len(names))
         scenario = lanes % len(names)
-        learner = self._learner(worlds[0])
+        learner = self._learner(worlds[0], worlds[0].contexts(contexts))
         chance = np.random.default_rng([self.seed, 0])
         chosen = np.zeros((len(lanes), self.observations), dtype=np.int8)
         for t, rows in steps:
@@ -153,29 +178,35 @@ class Evaluation:
             chosen[rows, t] = columns
         return _binned(worlds, chosen.reshape(self.repetitions, len(names), -1), bin)
 
-    def _learner(self, rewards: Rewards) -> "_SideBySide | _OneByOne":
+    def _learner(self, rewards: Rewards, contexts: Sequence[Context]) -> "_SideBySide | _OneByOne":
         seeds = [self.seed + r for r in range(self.repetitions)]
         cls = registry.load("tuning", self.policy)
-        if issubclass(cls, Bandit):
+        if issubclass(cls, Bandit) and self.learned is None:
             bandit: Bandit = registry.policy("tuning", self.policy, self.options)
-            return _SideBySide(bandit, rewards, seeds)
+            return _SideBySide(bandit, rewards, contexts, seeds)
         seeded = "seed" in registry.options(cls)
-        return _OneByOne(
-            [
-                registry.policy(
-                    "tuning", self.policy, {**self.options, "seed": s} if seeded else self.options
-                )
-                for s in seeds
-            ],
-            rewards,
-        )
+        tuners: list[Tuner] = [
+            registry.policy(
+                "tuning", self.policy, {**self.options, "seed": s} if seeded else self.options
+            )
+            for s in seeds
+        ]
+        if self.learned is not None:
+            for tuner in tuners:
+                tuner.restore(self.learned)
+        return _OneByOne(tuners, rewards, contexts)
 
 
 class _SideBySide:
     """One bandit policy with a row of arms a lane."""
 
-    def __init__(self, bandit: Bandit, rewards: Rewards, seeds: Sequence[int]) -> None:
-        contexts = rewards.contexts
+    def __init__(
+        self,
+        bandit: Bandit,
+        rewards: Rewards,
+        contexts: Sequence[Context],
+        seeds: Sequence[int],
+    ) -> None:
         self._bandit = bandit
         self._arms = bandit.arms(
             [context for _ in seeds for context in contexts],
@@ -198,8 +229,10 @@ class _SideBySide:
 class _OneByOne:
     """One tuner a repetition."""
 
-    def __init__(self, tuners: Sequence[Tuner], rewards: Rewards) -> None:
-        self._tuners, self._values, self._contexts = tuners, rewards.values, rewards.contexts
+    def __init__(
+        self, tuners: Sequence[Tuner], rewards: Rewards, contexts: Sequence[Context]
+    ) -> None:
+        self._tuners, self._values, self._contexts = tuners, rewards.values, contexts
 
     def pick(self, rows: Columns) -> Columns:
         return np.array([self._values.index(self._choose(row)) for row in rows.tolist()])

@@ -20,6 +20,7 @@ from penstock.files import reason, replacing
 from penstock.learn.detection.features import FEATURES, doubt, operation
 from penstock.model import Context, Observation
 from penstock.model.observation import PATTERNS
+from penstock.model.tuning import power_of_two
 
 FORMAT, VERSION = "penstock-patterns", 1
 SHIPPED = "patterns.json"
@@ -204,8 +205,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         context = Context(
             operation=operation(seen),
             pattern=pattern,
-            size=_power_of_two(seen.asked // seen.requests),
-            load=_power_of_two(seen.clients),
+            size=power_of_two(seen.asked // seen.requests),
+            load=power_of_two(seen.clients),
         )
         return context, confidence
 
@@ -230,10 +231,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         except Exception as error:
             raise InputError(f"it cannot be evaluated: {reason(error)}") from error
         _check_finite([list(shares)])
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << (max(number, 1).bit_length() - 1)
 
 
 def _check_finite(rows: Sequence[Floats]) -> None:

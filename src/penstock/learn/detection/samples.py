@@ -3,21 +3,17 @@
 One line of CSV each: what was run, then the observation field by field. docs/patterns.md has it.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from penstock.errors import InputError
-from penstock.files import reason, replacing
 from penstock.model import Observation
 from penstock.model.observation import Pattern
+from penstock.tables import Table
 
 Operation = Literal["read", "write"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -26,8 +22,6 @@ JUDGED_BY = (64 * 2**10, 128 * 2**10)
 """Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
 SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
 HELD_OUT = "observations_held_out.csv"
-MOST = 64 * 2**20
-"""Bytes of a file of samples: more is not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,50 +54,19 @@ def sample(row: Mapping[str, Any]) -> Sample:
     return msgspec.convert(told | {"observation": seen}, Sample, strict=False)
 
 
-def text(samples: Iterable[Sample]) -> str:
-    """Return samples as CSV; fractions to six digits, which is more than clocks are good for."""
-    out = io.StringIO()
-    table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    for one in samples:
-        row = one.row
-        table.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
-    return out.getvalue()
+def _row(one: Sample) -> dict[str, Any]:
+    """Return it as it is written: fractions to six digits, more than clocks are good for."""
+    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in one.row.items()}
 
 
-def write(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_text(text(samples), encoding="utf-8")
-
-
-def read(path: Path) -> tuple[Sample, ...]:
-    """Return the samples of a file."""
-    try:
-        if path.stat().st_size > MOST:
-            raise InputError(f"{path} is larger than any file of observations; give another")
-        return parse(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-
-
-def parse(content: str, name: str) -> tuple[Sample, ...]:
-    """Return the samples in the text of a file of that name."""
-    table = csv.DictReader(io.StringIO(content))
-    missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
-    if missing:
-        raise InputError(
-            f"{name} has no column {missing[0]!r}; 'penstock patterns measure' writes such a file"
-        )
-    found = []
-    try:
-        found = [sample(row) for row in table]
-    except (msgspec.ValidationError, csv.Error) as error:
-        line = table.line_num
-        raise InputError(f"{name}, line {line}: {reason(error)}; measure anew") from error
-    if not found:
-        raise InputError(f"{name} has no observations; 'penstock patterns measure' takes some")
-    return tuple(found)
+TABLE = Table(
+    holds="observations",
+    columns=COLUMNS,
+    entry=sample,
+    row=_row,
+    remedy="'penstock patterns measure' writes such a file",
+)
+read, write = TABLE.read, TABLE.write
 
 
 @cache
@@ -125,7 +88,7 @@ def held_out() -> tuple[Sample, ...]:
 
 
 def _packaged(name: str) -> tuple[Sample, ...]:
-    return parse(files("penstock.data").joinpath(name).read_text(encoding="utf-8"), name)
+    return TABLE.parse(files("penstock.data").joinpath(name).read_text(encoding="utf-8"), name)
 
 
 def of_sizes(samples: Sequence[Sample], sizes: Iterable[int]) -> list[Sample]:

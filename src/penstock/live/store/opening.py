@@ -7,6 +7,7 @@ lost connection was made anew.
 
 import importlib.util
 import os
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ PATIENCE = 10
 """Seconds that anything in a database may take."""
 BUSY = 2
 """Seconds that another process, a backup say, may hold a SQLite file's write lock."""
+LETS_GO_WITHIN = 2.0
+"""Seconds in which PostgreSQL notices that a controller has ended; till then it has the lock."""
 _LOCK = 0x50454E53  # PENS
 _SESSION = (
     f"SET statement_timeout = '{PATIENCE}s'",
@@ -216,6 +219,14 @@ def _same(path: Path, first: os.stat_result) -> None:
     raise StoreError("gone", f"{path} was removed or replaced; restart the controller")
 
 
+def _locked(connection: Any) -> bool:
+    """Say whether the store in PostgreSQL is this connection's now."""
+    lock = "SELECT pg_try_advisory_lock(%s, hashtext(current_schema()))"
+    (locked,) = connection.execute(lock, [_LOCK]).fetchone()
+    connection.commit()
+    return bool(locked)
+
+
 def _server(url: URL) -> Opened:
     if importlib.util.find_spec("psycopg") is None:
         raise InputError("a store in PostgreSQL needs psycopg; 'pip install penstock[postgres]'")
@@ -227,12 +238,11 @@ def _server(url: URL) -> Opened:
     def connected(connection: Any) -> None:
         for setting in _SESSION:
             connection.execute(setting)
-        taken = connection.execute(
-            "SELECT NOT pg_try_advisory_lock(%s, hashtext(current_schema()))", [_LOCK]
-        ).fetchone()
-        connection.commit()
-        if taken and taken[0]:
-            raise TakenError("another controller has it")
+        until = time.monotonic() + LETS_GO_WITHIN
+        while not _locked(connection):
+            if time.monotonic() > until:
+                raise TakenError("another controller has it")
+            time.sleep(0.05)
 
     engine = _engine(url, connected)
     with ExitStack() as stack:
