@@ -44,14 +44,14 @@ def serve() -> None:
 
 
 def answer(path: str, backend: object) -> Answer:
-    """Read one log; whatever a damaged one leads to is an answer."""
+    """Read one log; a damaged one may break any line of PyDarshan, and that is an answer."""
     try:
         found = log.profile(path, backend)
     except InputError as error:
         return Answer(error=str(error))
     except MemoryError:
         return Answer(error="it asks for more memory than any log needs; it is damaged")
-    except Exception as error:  # noqa: BLE001 - a damaged log may break any line of PyDarshan
+    except Exception as error:
         return Answer(error=f"it cannot be read ({type(error).__name__}: {error}); it is damaged")
     return Answer(profile=found)
 

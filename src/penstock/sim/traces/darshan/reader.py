@@ -5,6 +5,7 @@ dies, hangs or asks for all memory is told of as what is wrong with that log, an
 """
 
 import importlib.util
+import os
 import selectors
 import signal
 import subprocess
@@ -124,7 +125,7 @@ class Reader:
             while b"\n" not in self._buffer:
                 if not selector.select(max(until - time.monotonic(), 0.0)):
                     raise TimeoutError
-                piece = self._child.stdout.read1(1 << 20)
+                piece = os.read(self._child.stdout.fileno(), 1 << 20)
                 if not piece:
                     raise EOFError
                 self._buffer += piece

@@ -18,6 +18,14 @@ MOST_FILES = 0.9
 SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("begin", "f8"), ("end", "f8")])
 
 
+class Log(NamedTuple):
+    """A log that is open: PyDarshan's handle, its bindings, and which modules the log has."""
+
+    handle: dict[str, Any]
+    backend: Any
+    modules: Mapping[str, Any]
+
+
 class Transfers(NamedTuple):
     """Transfers of one rank, all reads or all writes."""
 
@@ -29,12 +37,7 @@ class Transfers(NamedTuple):
 
 
 def timeline_of(
-    log: dict[str, Any],
-    backend: Any,
-    held: Mapping[str, Any],
-    files: Iterable[FileUse],
-    seconds: float,
-    processes: int,
+    log: Log, files: Iterable[FileUse], *, seconds: float, processes: int
 ) -> tuple[Timeline | None, Source, int | None, list[str]]:
     """Return the best timeline that a log allows, its source, nodes if told, and remarks."""
     files = list(files)
@@ -44,10 +47,10 @@ def timeline_of(
     best: tuple[Timeline | None, Source] = (None, "none")
     for source, module in (("dxt", "DXT_POSIX"), ("dxt", "DXT_MPIIO"), ("heatmap", "HEATMAP")):
         # MPI-IO's requests are POSIX's again.
-        if module not in held or (module == "DXT_MPIIO" and "DXT_POSIX" in held):
+        if module not in log.modules or (module == "DXT_MPIIO" and "DXT_POSIX" in log.modules):
             continue
         timeline = Timeline(seconds, processes)
-        found = _dxt(log, backend, module, hosts) if source == "dxt" else _heatmap(log, backend)
+        found = _dxt(log, module, hosts) if source == "dxt" else _heatmap(log)
         seen = _fill(timeline, found)
         if volume and seen >= ENOUGH * volume and best[0] is None:
             best = (timeline, "dxt" if source == "dxt" else "heatmap")
@@ -81,14 +84,14 @@ def _files(files: Iterable[FileUse]) -> Iterator[Transfers]:
                 yield Transfers(rank, operation == "write", use.begin, use.end, use.bytes)
 
 
-def _dxt(log: dict[str, Any], backend: Any, module: str, hosts: set[str]) -> Iterator[Transfers]:
+def _dxt(log: Log, module: str, hosts: set[str]) -> Iterator[Transfers]:
     """Yield each record's requests, as arrays: PyDarshan would make a dictionary of each."""
-    ffi, library = backend.ffi, backend.libdutil
-    index = backend.log_get_modules(log)[module]["idx"]
+    ffi, library = log.backend.ffi, log.backend.libdutil
+    index = log.modules[module]["idx"]
     head = ffi.sizeof("struct dxt_file_record")
     while True:
         place = ffi.new("void **")
-        if library.darshan_log_get_record(log["handle"], index, place) < 1:
+        if library.darshan_log_get_record(log.handle["handle"], index, place) < 1:
             return
         record = ffi.cast("struct dxt_file_record *", place[0])
         hosts.add(ffi.string(record.hostname).decode(errors="replace"))
@@ -104,12 +107,12 @@ def _dxt(log: dict[str, Any], backend: Any, module: str, hosts: set[str]) -> Ite
         library.darshan_free(place[0])
 
 
-def _heatmap(log: dict[str, Any], backend: Any) -> Iterator[Transfers]:
-    names = backend.log_get_name_records(log)
+def _heatmap(log: Log) -> Iterator[Transfers]:
+    names = log.backend.log_get_name_records(log.handle)
     interfaces = {name.rpartition(":")[2] for name in names.values() if name.startswith("heatmap:")}
     # MPI-IO's bytes are POSIX's again.
     wanted = {"POSIX", "STDIO"} if "POSIX" in interfaces else interfaces
-    while (record := backend.log_get_record(log, "HEATMAP")) is not None:
+    while (record := log.backend.log_get_record(log.handle, "HEATMAP")) is not None:
         if str(names.get(record["id"], "")).rpartition(":")[2] not in wanted:
             continue
         yield from binned(record)
