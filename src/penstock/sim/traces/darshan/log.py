@@ -16,13 +16,11 @@ from penstock.learn.profiles import Layer, Profile
 from penstock.learn.profiles.files import OPERATIONS, FileUse, Use, base_patterns
 from penstock.learn.profiles.profile import CLASSES
 from penstock.learn.profiles.timeline import w_iter_of
-from penstock.sim.traces.darshan.timed import Log, timeline_of
+from penstock.sim.traces.darshan.timed import MOST, Log, timeline_of
 
 LOWEST = ("POSIX", "STDIO", "DFS")
 """Interfaces with none below them: together they moved all bytes that Darshan saw."""
 COUNTED = (*LOWEST, "MPI-IO", "H5D", "PNETCDF_VAR")
-MOST = 1 << 60
-"""More bytes than any run moves: the counter is damaged."""
 EVERYONE = -1
 """The rank of a record that stands for all processes."""
 
@@ -144,13 +142,13 @@ class _Record:
 
     def __init__(self, name: str, backend: Any) -> None:
         prefix = {"MPI-IO": "MPIIO"}.get(name, name)
-        self._whole = _places(backend.counter_names(name), prefix + "_")
-        self._real = _places(backend.fcounter_names(name), prefix + "_F_")
+        self._whole = _short(backend.counter_names(name), prefix + "_")
+        self._real = _short(backend.fcounter_names(name), prefix + "_F_")
 
     def read(self, whole: Any, real: Any, rank: int) -> tuple[FileUse, float]:
         """Return a record as the use of a file, and the seconds in calls."""
-        counts = {name: int(whole[k]) for name, k in self._whole.items()}
-        times = {name: float(real[k]) for name, k in self._real.items()}
+        counts = dict(zip(self._whole, whole.tolist(), strict=True))
+        times = dict(zip(self._real, real.tolist(), strict=True))
         spent = ("READ_TIME", "WRITE_TIME", "META_TIME")
         seconds = math.fsum(_time(times.get(name, 0.0)) for name in spent)
         if rank == EVERYONE:
@@ -173,8 +171,8 @@ class _Record:
         return use, seconds
 
 
-def _places(names: list[str] | None, prefix: str) -> Mapping[str, int]:
-    return {name.removeprefix(prefix): k for k, name in enumerate(names or ())}
+def _short(names: list[str] | None, prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in names or ()]
 
 
 _CALLS = {
@@ -185,6 +183,13 @@ _CALLS = {
     for operation in ("READ", "WRITE")
 }
 """Counters of requests, in one module or another."""
+_SIZES = {
+    operation: [
+        (f"SIZE_{operation}_{name}", f"SIZE_{operation}_AGG_{name}")
+        for name in (edge.replace("-", "_").replace("1G+", "1G_PLUS") for edge in CLASSES)
+    ]
+    for operation in ("READ", "WRITE")
+}
 _BYTES = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
 
 
@@ -192,10 +197,9 @@ def _use(operation: str, counts: Mapping[str, int], times: Mapping[str, float]) 
     moved = max(counts.get(_BYTES[operation], 0), 0)
     if moved > MOST:
         raise InputError(f"a file is said to have {moved} bytes; it is damaged")
-    labels = [edge.replace("-", "_").replace("1G+", "1G_PLUS") for edge in CLASSES]
     sizes = [
-        max(counts.get(f"SIZE_{operation}_{s}", counts.get(f"SIZE_{operation}_AGG_{s}", 0)), 0)
-        for s in labels
+        max(counts.get(name, counts.get(collective, 0)), 0)
+        for name, collective in _SIZES[operation]
     ]
     begin = times.get(f"{operation}_START_TIMESTAMP", 0.0)
     end = times.get(f"{operation}_END_TIMESTAMP", 0.0)

@@ -25,8 +25,8 @@ from penstock.learn.profiles import Profile
 from penstock.sim.traces.darshan.child import Answer, Asked
 
 SUFFIXES = (".darshan", ".darshan_partial")
-PATIENCE, PER_BYTE = 60.0, 4e-6
-"""Seconds that a log may take, and for each byte; darshan-util reads several MB a second."""
+PATIENCE, PER_BYTE = 60.0, 2e-5
+"""Seconds that a log may take, and for each byte; a megabyte takes about one."""
 LOGS_A_CHILD = 512
 """What the library leaks goes with the child."""
 STARTING = 120.0
