@@ -43,7 +43,7 @@ def test_every_log_is_profiled(path: Path, reading: Reader) -> None:
     found = reading.read(path)
     assert found.processes >= 1
     assert found.volume > 0
-    volumes = {operation: 0.0 for operation in ("read", "write")}
+    volumes = dict.fromkeys(("read", "write"), 0.0)
     for part in found.patterns:
         volumes[part.operation] += part.volume
     assert volumes["read"] == pytest.approx(found.read)
@@ -144,6 +144,17 @@ def same(one: Profile, other: Profile) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
+def attempt(reading: Reader, path: Path) -> Profile | str:
+    """Return the profile, or the error, which names the file and can be printed."""
+    try:
+        return reading.read(path)
+    except InputError as error:
+        told = str(error)
+    assert told.startswith(str(path))
+    assert told.isprintable()
+    return told
+
+
 @pytest.mark.parametrize("name", ["dxt.darshan", "example.darshan", "ior_hdf5_example.darshan"])
 def test_a_log_that_was_cut_is_refused_or_has_lost_nothing_that_is_read(
     name: str, reading: Reader, tmp_path: Path
@@ -152,12 +163,9 @@ def test_a_log_that_was_cut_is_refused_or_has_lost_nothing_that_is_read(
     good, path, refused = reading.read(EXAMPLES / name), tmp_path / "cut.darshan", 0
     for k in range(50):
         path.write_bytes(whole[: len(whole) * k // 50])
-        try:
-            assert same(reading.read(path), good)
-        except InputError as error:
-            assert str(error).startswith(str(path))
-            assert "\0" not in str(error)
-            refused += 1
+        found = attempt(reading, path)
+        refused += isinstance(found, str)
+        assert isinstance(found, str) or same(found, good)
     assert refused >= 35
 
 
@@ -173,11 +181,7 @@ def test_flipped_bits_are_errors_that_name_the_file_or_nothing(
         for _ in range(rng.choice((1, 4, 32))):
             data[rng.randrange(len(data) if k % 2 else 1400)] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
-        try:
-            reading.read(path)
-        except InputError as error:
-            assert str(error).startswith(str(path))
-            refused += 1
+        refused += isinstance(attempt(reading, path), str)
     assert refused >= 30
     assert reading.read(EXAMPLES / "example.darshan").processes == 2048
 
