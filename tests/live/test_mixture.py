@@ -53,8 +53,10 @@ def test_a_mixture_is_told_from_its_measured_parts(tmp_path: Path) -> None:
 
 @pytest.mark.rates
 def test_the_error_against_direct_measurement(tmp_path: Path) -> None:
+    """Told of parts that were measured as they are, and of some an octave of size away."""
     patterns = json.loads((EXAMPLES / "mixture.json").read_text())
-    found = told(tmp_path, patterns, repeats=3, io_nodes="0,2")
-    errors = {one["job"]: abs(one["error"]) for one in found["mixtures"]}
-    assert errors["both"] < 0.2
-    assert errors["unlike"] < 0.5
+    found = told(tmp_path, patterns, repeats=5, io_nodes="0,2")
+    for job, most in (("both", 0.2), ("unlike", 0.5)):
+        errors = [abs(one["error"]) for one in found["mixtures"] if one["job"] == job]
+        assert len(errors) == 2
+        assert max(errors) < most, job
