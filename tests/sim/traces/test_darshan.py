@@ -229,6 +229,8 @@ def test_what_is_no_log_is_said(reading: Reader, tmp_path: Path) -> None:
         reading.read(tmp_path / "empty.darshan")
     with pytest.raises(InputError, match="no such file"):
         reading.read(tmp_path / "none.darshan")
+    with pytest.raises(InputError, match="names in UTF-8"):
+        reading.read(tmp_path / os.fsdecode(b"\xff.darshan"))
     other = bytearray((EXAMPLES / "example.darshan").read_bytes())
     other[:4] = b"9.99"
     (tmp_path / "later.darshan").write_bytes(other)

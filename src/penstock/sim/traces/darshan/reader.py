@@ -78,6 +78,10 @@ class Reader:
     def read(self, path: Path) -> Profile:
         """Return the profile of a log, or raise InputError that names it."""
         try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{str(path)!r}: PyDarshan wants names in UTF-8; rename it") from error
+        try:
             size = path.stat().st_size
             if not path.is_file():
                 raise InputError(f"{path} is not a regular file; give a Darshan log")
