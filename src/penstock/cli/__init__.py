@@ -18,6 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "allocate": ("penstock.cli.allocate:allocate", "How many I/O nodes each job should get."),
     "place": ("penstock.cli.place:place", "Which I/O nodes each job should get."),
     "pack": ("penstock.cli.pack:pack", "Which jobs should run together, behind which I/O node."),
+    "profile": ("penstock.cli.profile:profile", "What a run did to its files, from its log."),
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),
     "up": ("penstock.cli.up:up", "Bring I/O nodes and their controller up, in the background."),
