@@ -180,7 +180,7 @@ def _result(
 def _show(
     machine: str, found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
 ) -> None:
-    now, best = found.now, found.best
+    now = found.now
     click.echo(f"{machine}: {writes.words(now.write)}")
     click.echo(f"now        {writes.interval(now.prediction)}")
     if stage := writes.dominant(now.prediction):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,6 @@ from penstock.errors import InputError
 if TYPE_CHECKING:
     from penstock.learn.write_models.prediction import Prediction, WriteModel
     from penstock.model.write import Write
-
-ABOUT = {
-    "nodes": "m: compute nodes that write.",
-    "cores": "n: processes of each that write.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +34,9 @@ class Told:
 
     def model(self) -> "WriteModel":
         """Return the model of a file, else what the machine's description makes of writes."""
-        from penstock.learn.write_models import machine, physical  # noqa: PLC0415 - quick --help
+        from penstock.learn.write_models import chosen  # noqa: PLC0415 - --help stays quick
 
-        if self.model_file is not None:
-            raise InputError("--model: no models yet")
-        if self.machine is None:
-            raise InputError(
-                "no --machine and no --model; 'penstock machines' lists those that are known"
-            )
-        return physical.Physical(machine=machine.load(self.machine))
+        return chosen.model(self.machine, self.model_file)
 
     def write(self) -> "Write":
         """Return the write that is meant."""

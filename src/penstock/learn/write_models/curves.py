@@ -6,7 +6,8 @@ components each take m / n of the nodes, and of fewer targets there are fewer to
 many servers as they need. Bandwidths are in MB/s, as those of the published curves.
 """
 
-from collections.abc import Callable, Iterable
+import copy
+from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
@@ -24,14 +25,14 @@ MOST = 128
 
 
 def curve(
-    model: Callable[[Machine], WriteModel],
-    machine: Machine,
+    model: WriteModel,
     write: Write,
     *,
     over: str = "",
     counts: Iterable[int] | None = None,
 ) -> Curve:
     """Return a write's bandwidth by number of a stage's components, else of the last group's."""
+    machine = model.machine
     check(machine, write)
     stage = divided(machine, over)
     most = _most(machine, write, stage)
@@ -41,7 +42,7 @@ def curve(
         if not 1 <= n <= most:
             raise InputError(f"{n} of stage {stage.name!r}; this write can use 1 to {most}")
         fewer = limited(machine, write, stage, n)
-        seconds = model(fewer).predict(_free(fewer, write)).seconds
+        seconds = _on(fewer, model).predict(_free(fewer, write)).seconds
         points[n] = write.bytes / seconds / MB
     return Curve.of(points)
 
@@ -71,6 +72,12 @@ def limited(machine: Machine, write: Write, stage: Stage, n: int) -> Machine:
         count=min(n, machine.striping.count),
     )
     return msgspec.structs.replace(machine, striping=striping)
+
+
+def _on(machine: Machine, model: WriteModel) -> WriteModel:
+    other = copy.copy(model)
+    other.machine = machine
+    return other
 
 
 def _free(machine: Machine, write: Write) -> Write:
