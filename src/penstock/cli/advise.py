@@ -90,7 +90,8 @@ def advise(
 
     if hints_file is not None:
         check_writable(hints_file)
-    model, write = told.model(), told.write()
+    model = told.model()
+    write, notes = told.write(model.machine)
     found = advice.advise(
         model,
         write,
@@ -105,9 +106,12 @@ def advise(
         with replacing(hints_file) as partial:
             partial.write_text(typed.hints_file(), encoding="utf-8")
     if as_json:
-        emit_json(_result(model.machine.name, found, typed, intervals))
-    else:
-        _show(model.machine.name, found, typed, intervals)
+        emit_json(
+            {"machine": model.machine.name, "notes": notes} | _result(found, typed, intervals)
+        )
+        return
+    click.echo(f"{model.machine.name}: {writes.words(write)}")
+    _show(found, typed, intervals, notes)
 
 
 def _seconds(flag: str, text: str | None) -> float | None:
@@ -152,13 +156,10 @@ def _intervals(
     return intervals
 
 
-def _result(
-    machine: str, found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
-) -> dict[str, Any]:
+def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]") -> dict[str, Any]:
     best, now = found.best, found.now
     gain = found.gain
     return {
-        "machine": machine,
         "now": {"write": writes.said(now.write), **writes.figures(now.prediction)},
         "advised": {
             "write": writes.said(best.write),
@@ -178,15 +179,13 @@ def _result(
 
 
 def _show(
-    machine: str, found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
+    found: "Advice", typed: "Settings", intervals: "dict[str, Interval]", notes: list[str]
 ) -> None:
     now = found.now
-    click.echo(f"{machine}: {writes.words(now.write)}")
     click.echo(f"now        {writes.interval(now.prediction)}")
     if stage := writes.dominant(now.prediction):
         click.echo(f"           most of it: {stage}")
-    for respect in now.prediction.outside:
-        click.echo(f"outside    {respect}")
+    writes.doubts(now.prediction, notes)
     if not found.worth_it:
         click.echo(f"advised    leave it: none of {found.tried:,} candidates is clearly better")
     else:

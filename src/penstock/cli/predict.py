@@ -25,7 +25,8 @@ def predict(*, told: writes.Told, as_json: bool) -> None:
     it has seen is said, and the interval is wider. 'part' is the part of the time for which a stage
     is busy; stages work at once, so that parts may add up to more than all.
     """
-    model, write = told.model(), told.write()
+    model = told.model()
+    write, notes = told.write(model.machine)
     prediction = model.predict(write)
     rate = write.bytes / prediction.seconds
     if as_json:
@@ -33,6 +34,7 @@ def predict(*, told: writes.Told, as_json: bool) -> None:
             {
                 "machine": model.machine.name,
                 "write": writes.said(write),
+                "notes": notes,
                 "bandwidth": rate,
                 **writes.figures(prediction),
             }
@@ -41,8 +43,7 @@ def predict(*, told: writes.Told, as_json: bool) -> None:
     click.echo(f"{model.machine.name}: {writes.words(write)}")
     click.echo(f"time       {writes.interval(prediction)}")
     click.echo(f"bandwidth  {units.show_bandwidth(rate)}")
-    for respect in prediction.outside:
-        click.echo(f"outside    {respect}")
+    writes.doubts(prediction, notes)
     if prediction.stages:
         click.echo()
         rows = [(name, f"{part:.1%}") for name, part in prediction.stages.items()]

@@ -13,6 +13,7 @@ from penstock import units
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
+    from penstock.learn.write_models.machine import Machine
     from penstock.learn.write_models.prediction import Prediction, WriteModel
     from penstock.model.write import Write
 
@@ -38,24 +39,37 @@ class Told:
 
         return chosen.model(self.machine, self.model_file)
 
-    def write(self) -> "Write":
-        """Return the write that is meant."""
-        from penstock.learn.write_models.samples import numbers  # noqa: PLC0415
+    def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
+        """Return the write that is meant, and what is to be known about it."""
+        from penstock.cli import logged  # noqa: PLC0415
         from penstock.model.write import Write  # noqa: PLC0415
 
-        given: dict[str, Any] = {"nodes": self.nodes, "cores": self.cores}
-        with blaming("--burst"):
-            given["burst"] = None if self.burst is None else units.volume(self.burst)
-        with blaming("--stripe-size"):
-            size = None if self.stripe_size is None else units.volume(self.stripe_size)
-        given |= {"shared": self.shared, "stripe_count": self.stripe_count, "stripe_size": size}
-        with blaming("--placement"):
-            given["placement"] = None if self.placement is None else numbers(self.placement)
-        chosen = {name: value for name, value in given.items() if value is not None}
-        missing = [f"--{name}" for name in ("nodes", "cores", "burst") if given[name] is None]
+        given = self._given()
+        if self.log is not None:
+            return logged.write(self.log, machine, given)
+        missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in given]
         if missing:
             raise InputError(f"{' and '.join(missing)} missing; give them, or a --log")
-        return Write(**chosen)
+        return Write(**given), []
+
+    def _given(self) -> dict[str, Any]:
+        from penstock.learn.write_models.samples import numbers  # noqa: PLC0415
+
+        given: dict[str, Any] = {
+            "nodes": self.nodes,
+            "cores": self.cores,
+            "shared": self.shared,
+            "stripe_count": self.stripe_count,
+        }
+        for name, parse in (
+            ("burst", units.volume),
+            ("stripe_size", units.volume),
+            ("placement", numbers),
+        ):
+            with blaming(f"--{name.replace('_', '-')}"):
+                text = getattr(self, name)
+                given[name] = None if text is None else parse(text)
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @contextmanager
@@ -87,7 +101,12 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             "--shared/--file-each", default=None, help="One file for all, or one a process."
         ),
         click.option("--burst", metavar="SIZE", help="K: bytes of each process ('100 MB')."),
-        click.option("--cores", metavar="N", type=int, help="n: processes of each that write."),
+        click.option(
+            "--cores",
+            metavar="N",
+            type=int,
+            help="n: processes of each that write; with --log, where that does not say.",
+        ),
         click.option("--nodes", metavar="N", type=int, help="m: compute nodes that write."),
         click.option(
             "--log",
@@ -154,3 +173,11 @@ def interval(prediction: "Prediction") -> str:
     known = prediction.coverage == prediction.coverage
     sure = f" with {prediction.coverage:.0%}" if known else ", a guess"
     return f"{units.show_seconds(prediction.seconds)} ({low} to {high}{sure})"
+
+
+def doubts(prediction: "Prediction", notes: list[str]) -> None:
+    """Say what is to be known of a log, and in which respects a model has not seen the like."""
+    for what in notes:
+        click.echo(f"note       {what}")
+    for respect in prediction.outside:
+        click.echo(f"outside    {respect}")
