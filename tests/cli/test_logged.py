@@ -8,9 +8,7 @@ import pytest
 
 found = importlib.util.find_spec("darshan")
 if found is None or found.origin is None:
-    pytest.skip(
-        "PyDarshan, whose logs these are, is not installed", allow_module_level=True
-    )
+    pytest.skip("PyDarshan, whose logs these are, is not installed", allow_module_level=True)
 LOGS = {path.name: path for path in sorted(Path(found.origin).parent.rglob("*.darshan"))}
 IOR = str(LOGS["sample-badost.darshan"])
 """2,048 processes, a file each, 256 MiB each, one stripe each; it does not say on which nodes."""

@@ -168,6 +168,7 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("advise", *TITAN, "--interval-budget", "much"), "give '10%'"),
         (("advise", *TITAN, "--interval-budget", "100%"), "less than 100%"),
         (("advise", *TITAN, "--interval-budget", "nan"), "less than 100%"),
+        (("advise", *TITAN, "--interval-budget", "1e-320"), "give other numbers"),
         (("advise", *TITAN, "--mtbf", "0"), "--mtbf"),
         (("advise", *TITAN, "--compute-time", "1 h"), "--compute-time needs"),
         (("advise", *TITAN, "--hints", "no/hints"), "there is no directory"),

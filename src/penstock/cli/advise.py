@@ -1,5 +1,6 @@
 """penstock advise: how a write should be made, what that gains, and what to type."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,18 +142,18 @@ def _intervals(
     seconds = _seconds("--compute-time", compute)
     if seconds is not None and budget is None and mtbf is None:
         raise InputError("--compute-time needs --interval-budget or --mtbf, to say how often")
-    best = found.best if found.worth_it else found.now
+    expected, slowest = found.seconds()
     intervals: dict[str, Interval] = {}
     if budget is not None:
         part = _part("--interval-budget", budget)
         with writes.blaming("--interval-budget"):
-            intervals["budget"] = checkpoint.for_budget(best.seconds, part, seconds)
-            slowest = best.prediction.high + best.moving
-            intervals["budget_slow"] = checkpoint.for_budget(slowest, part, seconds)
+            intervals["budget"] = checkpoint.for_budget(expected, part, seconds)
+            if math.isfinite(slowest):
+                intervals["budget_slow"] = checkpoint.for_budget(slowest, part, seconds)
     if mtbf is not None:
         failures = _seconds("--mtbf", mtbf) or 0.0
         with writes.blaming("--mtbf"):
-            intervals["mtbf"] = checkpoint.for_failures(best.seconds, failures, seconds)
+            intervals["mtbf"] = checkpoint.for_failures(expected, failures, seconds)
     return intervals
 
 

@@ -95,6 +95,14 @@ def test_a_write_outside_may_be_advised_where_others_are_too() -> None:
     assert found.best.write.bursts == 16
 
 
+def test_a_measured_time_is_what_the_advice_divides() -> None:
+    model = Known({1024: told(50.0), 16: told(30.0)})
+    found = advise(model, WRITE, measured=60.0, gather=1e12)
+    assert found.seconds()[0] == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
+    assert found.seconds()[1] == pytest.approx(30 * 1.25 + 10, rel=1e-3)
+    assert advise(Known({}), WRITE, measured=60.0).seconds() == (60.0, 60.0)
+
+
 @pytest.mark.parametrize("name", ["cetus", "titan"])
 def test_the_description_never_advises_what_it_holds_to_be_slower(name: str) -> None:
     model = Physical(machine=machines.load(name))

@@ -65,11 +65,22 @@ class Advice:
     """Candidates that did not count, because the model has not seen their like."""
     moves_counted: bool
     """Whether the way to the aggregators is in the seconds."""
+    measured: float | None = None
 
     @property
     def worth_it(self) -> bool:
         """Say whether anything should be changed."""
         return self.best.write != self.now.write and self.gain.expected >= WORTH
+
+    def seconds(self) -> tuple[float, float]:
+        """Return what the write should take if the advice is taken, and what it may take."""
+        if self.measured is not None:
+            if not self.worth_it:
+                return self.measured, self.measured
+            low = self.gain.low
+            return self.measured / self.gain.expected, self.measured / low if low else math.inf
+        chosen = self.best if self.worth_it else self.now
+        return chosen.seconds, chosen.prediction.high + chosen.moving
 
 
 def advise(
@@ -108,6 +119,7 @@ def advise(
         tried=tried,
         left_out=left_out,
         moves_counted=pace is not None,
+        measured=measured,
     )
 
 

@@ -46,6 +46,8 @@ def _interval(write: float, seconds: float, compute: float | None) -> Interval:
         raise InputError(f"a checkpoint of {write:g} s; give more than zero")
     if compute is not None and not 0 < compute < math.inf:
         raise InputError(f"a computation of {compute:g} s; give more than zero")
+    if not 0 < seconds < math.inf:
+        raise InputError(f"an interval of {seconds:g} s comes of that; give other numbers")
     return Interval(
         seconds=seconds,
         cost=write / (seconds + write),
