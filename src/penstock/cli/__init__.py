@@ -18,6 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "allocate": ("penstock.cli.allocate:allocate", "How many I/O nodes each job should get."),
     "place": ("penstock.cli.place:place", "Which I/O nodes each job should get."),
     "pack": ("penstock.cli.pack:pack", "Which jobs should run together, behind which I/O node."),
+    "profile": ("penstock.cli.profile:profile", "What a run did to its files, from its log."),
     "predict": ("penstock.cli.predict:predict", "How long a write will take, and why."),
     "advise": ("penstock.cli.advise:advise", "How a write should be made, and how often."),
     "machines": ("penstock.cli.machines:machines", "List the machines, or explain one."),
