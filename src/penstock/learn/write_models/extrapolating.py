@@ -18,7 +18,7 @@ from penstock.learn.write_models.intervals import forward
 from penstock.learn.write_models.table import Table
 from penstock.learn.write_models.term import Floats, Term
 
-POWERS = (1.0, 2.0, 4.0)
+POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)
 APART = (0.1, 0.3, 1.0)
 ROUNDS = (0, 10, 30, 100)
 RATE = 0.1
