@@ -21,6 +21,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "profile": ("penstock.cli.profile:profile", "What a run did to its files, from its log."),
     "predict": ("penstock.cli.predict:predict", "How long a write will take, and why."),
     "advise": ("penstock.cli.advise:advise", "How a write should be made, and how often."),
+    "write-model": ("penstock.cli.write_model:write_model", "Models of measured writes."),
     "machines": ("penstock.cli.machines:machines", "List the machines, or explain one."),
     "generate": ("penstock.cli.generate:generate", "Draw a synthetic workload."),
     "reproduce": ("penstock.cli.reproduce:reproduce", "Repeat a paper's evaluation."),

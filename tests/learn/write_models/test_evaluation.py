@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.evaluation import by_scale, evaluate
+from penstock.learn.write_models.evaluation import evaluate
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.prediction import Prediction
 from penstock.learn.write_models.samples import Sample
@@ -41,11 +41,6 @@ def test_errors_are_relative_to_what_was_measured() -> None:
     assert found.median_error == pytest.approx((1 / 9 + 1 / 4) / 2)
     assert (found.covered, found.coverage) == (0.75, 0.9)
     assert (found.samples, found.outside) == (4, 2)
-
-
-def test_scales_are_apart() -> None:
-    found = by_scale(Constant(), SAMPLES)
-    assert {scale: one.within[0.2] for scale, one in found.items()} == {1: 1.0, 64: 0.0}
 
 
 def test_samples_of_another_machine_are_refused() -> None:

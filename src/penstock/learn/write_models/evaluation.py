@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.learn.write_models.prediction import WriteModel
+from penstock.learn.write_models.model import Learned
+from penstock.learn.write_models.prediction import Prediction, WriteModel
 from penstock.learn.write_models.samples import Sample
 
 WITHIN = (0.2, 0.3)
@@ -34,29 +35,34 @@ class Scores:
 
 def evaluate(model: WriteModel, samples: Sequence[Sample]) -> Scores:
     """Return how good a model is on samples of its machine."""
-    if not samples:
-        raise InputError("no samples to judge a model by; give some")
+    return scores(predictions(model, samples))
+
+
+def predictions(
+    model: WriteModel, samples: Sequence[Sample], tags: Sequence[str] | None = None
+) -> list[tuple[Sample, Prediction]]:
+    """Return samples with what a model says of them; `tags` for models that know some."""
     other = next((one.machine for one in samples if one.machine != model.machine.name), None)
     if other is not None:
         raise InputError(f"a sample is of {other!r}, the model of {model.machine.name!r}")
-    told = [model.predict(one.write) for one in samples]
-    true = np.array([one.seconds for one in samples])
-    errors = np.abs(np.array([one.seconds for one in told]) / true - 1)
-    inside = [p.low <= t <= p.high for p, t in zip(told, true, strict=True)]
+    if tags is None or not isinstance(model, Learned):
+        return [(one, model.predict(one.write)) for one in samples]
+    pairs = zip(samples, tags, strict=True)
+    return [(one, model.predict(one.write, tag=tag)) for one, tag in pairs]
+
+
+def scores(told: Sequence[tuple[Sample, Prediction]]) -> Scores:
+    """Return how good predictions are."""
+    if not told:
+        raise InputError("no samples to judge a model by; give some")
+    true = np.array([one.seconds for one, _ in told])
+    errors = np.abs(np.array([said.seconds for _, said in told]) / true - 1)
+    inside = [said.low <= one.seconds <= said.high for one, said in told]
     return Scores(
-        samples=len(samples),
+        samples=len(told),
         median_error=float(np.median(errors)),
         within={limit: float(np.mean(errors <= limit)) for limit in WITHIN},
         covered=float(np.mean(inside)),
-        coverage=told[0].coverage,
-        outside=sum(bool(one.outside) for one in told),
+        coverage=told[0][1].coverage,
+        outside=sum(bool(said.outside) for _, said in told),
     )
-
-
-def by_scale(model: WriteModel, samples: Sequence[Sample]) -> dict[int, Scores]:
-    """Return the scores for each number of nodes."""
-    scales = sorted({one.write.nodes for one in samples})
-    return {
-        scale: evaluate(model, [one for one in samples if one.write.nodes == scale])
-        for scale in scales
-    }
