@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models import samples
+from penstock.learn.write_models import samples, table, training
+from penstock.learn.write_models.model import Learned, save
 from penstock.learn.write_models.physical import Physical
 from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
@@ -43,6 +44,20 @@ def runs(directory: Path) -> str:
     return "runs.csv"
 
 
+@pytest.fixture(scope="module")
+def learned() -> Learned:
+    """A model of the runs: training takes longer than all that is asked of it."""
+    return training.train(table.Table.of(TITAN.machine, drawn(150)))
+
+
+@pytest.fixture
+def model(directory: Path, learned: Learned, runs: str) -> str:
+    save(learned, directory / "m.json")
+    content = (directory / "m.json").read_bytes()
+    (directory / "cut.json").write_bytes(content[: len(content) // 2])
+    return "m.json"
+
+
 def test_a_model_of_ones_own_runs_is_made_judged_and_asked(penstock: Any, runs: str) -> None:
     made = penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json", "--json")
     assert made.json["samples"] == 150
@@ -57,8 +72,7 @@ def test_a_model_of_ones_own_runs_is_made_judged_and_asked(penstock: Any, runs: 
     assert why == "nodes 64, seen 1 to 16"
 
 
-def test_outside_the_interval_is_wider(penstock: Any, runs: str) -> None:
-    penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
+def test_outside_the_interval_is_wider(penstock: Any, model: str) -> None:
     inside = penstock("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst",
                       "2 GB", "--json").json  # fmt: skip
     assert inside["outside"] == []
@@ -70,8 +84,7 @@ def test_outside_the_interval_is_wider(penstock: Any, runs: str) -> None:
     ).out  # fmt: skip
 
 
-def test_advice_and_curves_take_a_model(penstock: Any, runs: str, directory: Path) -> None:
-    penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
+def test_advice_and_curves_take_a_model(penstock: Any, model: str, directory: Path) -> None:
     told = penstock("advise", "--model", "m.json", "--nodes", "16", "--cores", "16", "--burst",
                     "1 GB", "--json").json  # fmt: skip
     assert told["advised"]["outside"] == [] or told["now"]["outside"] != []
@@ -121,11 +134,6 @@ def test_sources_are_told_apart(penstock: Any, directory: Path) -> None:
     assert any("tag" in one for one in neither["outside"])
 
 
-def cut(name: str, directory: Path) -> None:
-    content = (directory / "m.json").read_bytes()
-    (directory / name).write_bytes(content[: len(content) // 2])
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -155,14 +163,11 @@ def cut(name: str, directory: Path) -> None:
     ],
 )
 def test_wrong_input_is_said_in_a_line(
-    penstock: Any, runs: str, directory: Path, args: tuple[str, ...], said: str
+    penstock: Any, model: str, directory: Path, args: tuple[str, ...], said: str
 ) -> None:
     samples.write(directory / "few.csv", drawn(10))
     if "wide.csv" in args:
         samples.write(directory / "wide.csv", drawn(100, nodes=tuple(range(1, 13))))
-    if any(name in args for name in ("m.json", "cut.json")):
-        penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
-        cut("cut.json", directory)
     result = penstock("write-model", *args)
     assert result.status == 2, result.out
     assert said in result.err
@@ -170,8 +175,7 @@ def test_wrong_input_is_said_in_a_line(
     assert not (directory / "o").exists()
 
 
-def test_a_model_is_of_its_own_machine(penstock: Any, runs: str) -> None:
-    penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
+def test_a_model_is_of_its_own_machine(penstock: Any, model: str) -> None:
     result = penstock("predict", "--model", "m.json", "--machine", "cetus", *LARGE)
     assert result.status == 2
     assert "is a model of 'titan', not of 'cetus'" in result.err
