@@ -94,19 +94,22 @@ class Timeline:
         self.resolution = self.read.width
 
     def add(
-        self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike, *, rank: int, write: bool
+        self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike, *, rank: ArrayLike, write: bool
     ) -> None:
-        """Add transfers of a rank; -1: of all of them, nobody knows whose."""
+        """Add transfers, all of a rank or each of its own; -1: of all ranks, nobody knows whose."""
         first, last, moved = (
             np.atleast_1d(np.asarray(values, np.float64)) for values in (begin, end, volume)
         )
         (self.written if write else self.read).add(first, last, moved)
-        rows = self._heat[write]
-        if 0 <= rank < self.processes:
-            rows[rank * self.rows // self.processes].add(first, last, moved)
-        else:
-            for row in rows:
-                row.add(first, last, moved / self.rows)
+        ranks = np.broadcast_to(np.asarray(rank, np.int64), moved.shape)
+        known = (ranks >= 0) & (ranks < self.processes)
+        rows = np.where(known, ranks * self.rows // self.processes, -1)
+        for row, grid in enumerate(self._heat[write]):
+            own = rows == row
+            if own.any():
+                grid.add(first[own], last[own], moved[own])
+            if not known.all():
+                grid.add(first[~known], last[~known], moved[~known] / self.rows)
 
     @property
     def heat(self) -> Heat:

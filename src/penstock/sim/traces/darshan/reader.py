@@ -137,7 +137,8 @@ class Reader:
         if self._said is None:
             return ""
         self._said.seek(0)
-        text = self._said.read(4096).decode(errors="replace")
+        said = self._said.read(4096).decode(errors="replace")
+        text = "".join(c for c in said if c.isprintable() or c == "\n")
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
         return f" (darshan-util: {first.removeprefix('Error:').strip()})" if first else ""
 

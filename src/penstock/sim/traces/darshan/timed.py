@@ -32,9 +32,9 @@ class Log(NamedTuple):
 
 
 class Transfers(NamedTuple):
-    """Transfers of one rank, all reads or all writes."""
+    """Transfers, all reads or all writes, of one rank or each of its own."""
 
-    rank: int
+    rank: Any
     write: bool
     begin: Any
     end: Any
@@ -83,12 +83,17 @@ def _fill(timeline: Timeline, found: Iterator[Transfers]) -> float:
 
 
 def _files(files: Iterable[FileUse]) -> Iterator[Transfers]:
-    for file in files:
-        rank = -1 if file.shared else next(iter(file.ranks))
-        for operation in OPERATIONS:
-            use = file.of(operation)
-            if use.bytes and math.isfinite(use.begin) and file.dense(operation):
-                yield Transfers(rank, operation == "write", use.begin, use.end, use.bytes)
+    for operation in OPERATIONS:
+        told = [
+            (-1 if file.shared else next(iter(file.ranks)), use.begin, use.end, use.bytes)
+            for file in files
+            if (use := file.of(operation)).bytes
+            and math.isfinite(use.begin)
+            and file.dense(operation)
+        ]
+        if told:
+            rank, begin, end, volume = (np.array(column) for column in zip(*told, strict=True))
+            yield Transfers(rank, operation == "write", begin, end, volume)
 
 
 def _dxt(log: Log, module: str, hosts: set[str], seconds: float) -> Iterator[Transfers]:
