@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from penstock.learn.trees import Tree, of_arrays
-from penstock.learn.write_models import loads, term
+from penstock.learn.write_models import term
 from penstock.learn.write_models.intervals import forward
 from penstock.learn.write_models.table import Table
 from penstock.learn.write_models.term import Floats, Term
@@ -67,15 +67,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def fit(samples: Table, options: Options) -> Extrapolating:
     """Return the model of samples."""
-    rows = loads.of_table(samples)
-    found = term.fit(samples, rows, power=options.power, apart=options.apart)
+    rows = samples.loads
+    found = term.fit(samples, power=options.power, apart=options.apart)
     left = np.log(samples.seconds) - found.evaluate(rows, samples.tags)[0]
     return Extrapolating(term=found, boosted=_boosted(rows, left, samples.weights, options.rounds))
 
 
 def predicted(model: Extrapolating, samples: Table) -> Floats:
     """Return the logarithm of seconds for all writes of a table."""
-    return model.evaluate(loads.of_table(samples), samples.tags)[0]
+    return model.evaluate(samples.loads, samples.tags)[0]
 
 
 def chosen(samples: Table) -> Options:
