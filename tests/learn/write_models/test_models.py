@@ -28,7 +28,7 @@ def learned(technique: str) -> model.Learned:
     return training.of_search(SEARCH, SEARCH.tried(SEARCH.base(technique)))
 
 
-WRITE = Write(nodes=16, cores=8, burst=2.0**30, stripe_count=8)
+WRITE = Write(nodes=64, cores=12, burst=2.0**31, stripe_count=8)
 
 
 @pytest.mark.parametrize("technique", training.TECHNIQUES)
@@ -44,7 +44,7 @@ def test_what_is_stored_says_the_same(tmp_path: Path, technique: str) -> None:
 @pytest.mark.parametrize("technique", training.TECHNIQUES)
 def test_a_prediction_is_near_the_law_and_inside_its_interval(technique: str) -> None:
     told = learned(technique).predict(WRITE)
-    assert told.seconds == pytest.approx(made.seconds(WRITE), rel=0.3)
+    assert told.seconds == pytest.approx(made.seconds(WRITE), rel=0.4)
     assert told.low < told.seconds < told.high
     assert (told.coverage, told.outside) == (0.9, ())
 

@@ -20,7 +20,7 @@ from penstock.learn.write_models.term import Floats, Term
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)
 APART = (0.1, 0.3, 1.0)
-ROUNDS = (0, 10, 30, 100)
+ROUNDS = (0, 10, 40)
 RATE = 0.1
 DEPTH = 3
 LEAF = 10
@@ -85,16 +85,26 @@ def chosen(samples: Table) -> Options:
         return Options()
     apart = APART if len(samples.known) > 1 else APART[:1]
     tried = [Options(power=p, apart=a) for p, a in itertools.product(POWERS, apart)]
-    best = min(tried, key=lambda options: _error(parts, options))
-    rounds = [msgspec.structs.replace(best, rounds=count) for count in ROUNDS]
-    return min(rounds, key=lambda options: _error(parts, options))
+    best = min(tried, key=lambda options: _error([(fit(a, options), b) for a, b in parts]))
+    most = msgspec.structs.replace(best, rounds=max(ROUNDS))
+    grown = [(fit(smaller, most), larger) for smaller, larger in parts]
+
+    def left(rounds: int) -> float:
+        return _error([(_first(model, rounds), larger) for model, larger in grown])
+
+    return msgspec.structs.replace(best, rounds=min(ROUNDS, key=left))
 
 
-def _error(parts: Sequence[tuple[Table, Table]], options: Options) -> float:
+def _first(model: Extrapolating, rounds: int) -> Extrapolating:
+    """Return the model as it was after so many rounds."""
+    kept = msgspec.structs.replace(model.boosted, trees=model.boosted.trees[:rounds])
+    return msgspec.structs.replace(model, boosted=kept)
+
+
+def _error(asked: Sequence[tuple[Extrapolating, Table]]) -> float:
     """Return the mean of log errors; every scale that was gone on from counts the same."""
     errors = [
-        np.abs(predicted(fit(smaller, options), larger) - np.log(larger.seconds)).mean()
-        for smaller, larger in parts
+        np.abs(predicted(model, larger) - np.log(larger.seconds)).mean() for model, larger in asked
     ]
     return float(np.mean(errors))
 
