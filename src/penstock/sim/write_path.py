@@ -91,7 +91,7 @@ class WritePath:
         """Return what the next run of a write takes."""
         loads, operations = self._loads(write), self._fixed(write).operations
         quiet = self._quiet(loads, operations)
-        stages = self._data(loads, write, quiet) | operations
+        stages = {**self._data(loads, write, quiet), **operations}
         seconds = self._total(stages) + self._stalled(loads, quiet)
         seconds *= math.exp(self._random.normal(0.0, self._others.noise))
         return Run(seconds=seconds, quiet=quiet, stages=stages)
@@ -111,12 +111,13 @@ class WritePath:
         each = write.cores * write.burst
         behind = self._fixed(write).behind
         targets = self._on_targets(write)
-        servers = np.bincount(np.arange(targets.size) % self.machine.striping.servers, targets)
+        on = np.arange(targets.size) % self.machine.striping.servers
+        servers = np.bincount(on, targets).astype(np.float64)
         found: dict[str, Floats] = {}
         for stage in self.machine.stage:
             match stage.kind:
                 case "node":
-                    found[stage.name] = np.array([each])
+                    found[stage.name] = np.array([each], np.float64)
                 case "group":
                     found[stage.name] = behind[stage.name] * each
                 case "network":
@@ -145,9 +146,7 @@ class WritePath:
         }
         return self._total({**alone, **operations})
 
-    def _data(
-        self, loads: Mapping[str, Floats], write: Write, quiet: float
-    ) -> dict[str, float]:
+    def _data(self, loads: Mapping[str, Floats], write: Write, quiet: float) -> dict[str, float]:
         """Return the seconds of each stage that data go through, others being there."""
         everywhere = self._everywhere()
         found: dict[str, float] = {}

@@ -41,7 +41,7 @@ def plan(machine: Machine, *, part: float = 1.0) -> Plan:
         wanted |= {scale: tested[name] / len(scales) for scale in scales}
     counts = {scale: max(4, round(part * n)) for scale, n in wanted.items()}
     there = {scale: n for scale, n in counts.items() if scale <= machine.nodes}
-    return Plan(converged=there, runs=20 if lustre else 10)
+    return Plan(converged=there, runs=20 if lustre else 5)
 
 
 def samples(machine: Machine, nodes: int, wanted: int, *, runs: int, seed: int) -> list[Sample]:
@@ -74,4 +74,3 @@ def _writes(machine: Machine, nodes: int, chance: np.random.Generator) -> Iterat
     for _ in range(FOLLOWED):
         several: Sequence[Write] = list(templates.writes(machine, nodes, chance))
         yield from (several[index] for index in chance.permutation(len(several)))
-

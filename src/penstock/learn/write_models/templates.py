@@ -30,9 +30,7 @@ BURSTS: Sequence[Range] = (
 )
 """MiB; the paper prints MB, as IOR does for these."""
 LARGE_BURSTS: Sequence[Range] = ((2561, 5120), (5121, 7680), (7681, 10240))
-OF_CODES: Sequence[Range] = tuple(
-    (mib, mib) for mib in (4, 23, 59, 69, 121, 376, 750, 1024, 1280)
-)
+OF_CODES: Sequence[Range] = tuple((mib, mib) for mib in (4, 23, 59, 69, 121, 376, 750, 1024, 1280))
 """Bursts of XGC, GTC, S3D and others."""
 STRIPES: Sequence[Range] = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 

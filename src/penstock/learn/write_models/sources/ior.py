@@ -116,7 +116,7 @@ def _of_options(options: Mapping[str, str], block: float) -> Write:
 
 
 def _shared(access: str) -> bool:
-    kind = access.split(",")[0].strip()
+    kind = access.partition(",")[0].strip()
     if kind not in (OWN, SHARED):
         raise InputError(f"access is {access!r}; it should be {OWN} or {SHARED}")
     return kind == SHARED
@@ -176,9 +176,7 @@ def _csv(content: str, asked: Asked) -> Iterator[Found]:
         block = _positive(row["block(KiB)"], "block") * KIB
         moved = _positive(row["bw(MiB/s)"], "bandwidth") * MIB * seconds
         segments = max(1, round(moved / (block * max(1, tasks))))
-        write = _write(
-            tasks=tasks, cores=asked.cores, burst=block * segments, shared=asked.shared
-        )
+        write = _write(tasks=tasks, cores=asked.cores, burst=block * segments, shared=asked.shared)
         yield "IOR", write, seconds
 
 
