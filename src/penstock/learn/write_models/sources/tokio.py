@@ -12,6 +12,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from penstock.errors import InputError
@@ -76,7 +77,7 @@ def parse(content: str, name: str) -> tuple[LoadedRun, ...]:
         raise InputError(f"{name} has no column {missing[0]!r}; is it one of TOKIO's summaries?")
     found = []
     try:
-        for row in (first, *rows):
+        for row in chain([first], rows):
             if len(row) != len(head):
                 raise InputError(f"{len(row)} values for {len(head)} columns")
             run = _run(dict(zip(head, row, strict=True)))
