@@ -17,6 +17,7 @@ class Prediction:
     high: float
     """Between these it is with a probability of `coverage`."""
     coverage: float
+    """NaN: nobody knows."""
     outside: tuple[str, ...] = ()
     """In which respects the write is not like those that the model has seen: then it is a guess,
     and the interval is wider."""

@@ -17,6 +17,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.write_models.machine import LARGEST
 from penstock.model.write import Write
 
 MOST = 256 * 2**20
@@ -57,7 +58,7 @@ def text(samples: Iterable[Sample]) -> str:
         told = {name: getattr(one.write, name) for name in _WRITE}
         told |= {"machine": one.machine, "source": one.source}
         told["shared"] = int(one.write.shared)
-        told["placement"] = _ranges(one.write.placement)
+        told["placement"] = ranges(one.write.placement)
         told["times"] = " ".join(f"{t:.6g}" for t in one.times)
         table.writerow({name: "" if value is None else value for name, value in told.items()})
     return out.getvalue()
@@ -98,7 +99,7 @@ def parse(content: str, name: str) -> tuple[Sample, ...]:
 def _sample(row: dict[str, Any]) -> Sample:
     told: dict[str, Any] = {name: row[name] or None for name in _WRITE}
     told["shared"] = row["shared"] in ("1", "true")
-    told["placement"] = _numbers(row["placement"])
+    told["placement"] = numbers(row["placement"])
     times = tuple(map(float, row["times"].split()))
     if not times or not all(0 < seconds < float("inf") for seconds in times):
         raise ValueError("times are not all above zero, or there are none")
@@ -106,7 +107,7 @@ def _sample(row: dict[str, Any]) -> Sample:
     return Sample(machine=row["machine"], source=row["source"], write=write, times=times)
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def ranges(numbers: Sequence[int]) -> str:
     """Return numbers as "0-63 128-191", which keeps a thousand compute nodes on a line."""
     words: list[str] = []
     first = last = -2
@@ -120,9 +121,16 @@ def _ranges(numbers: Sequence[int]) -> str:
     return " ".join(words)
 
 
-def _numbers(words: str) -> tuple[int, ...]:
+def numbers(words: str) -> tuple[int, ...]:
+    """Return the numbers of "0-63 128-191"."""
     found: list[int] = []
     for word in (words or "").split():
         first, _, last = word.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
+        try:
+            begin, end = int(first), int(last or first)
+        except ValueError as error:
+            raise InputError(f"{word[:40]!r} is no number and no range; give '0-63 128'") from error
+        if not 0 <= begin <= end <= LARGEST:
+            raise InputError(f"{word[:40]!r} is no range of nodes, 0 to {LARGEST:,}")
+        found.extend(range(begin, end + 1))
     return tuple(found)

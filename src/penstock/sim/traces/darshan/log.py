@@ -1,0 +1,241 @@
+"""One Darshan log, read with PyDarshan's bindings: records are taken one by one and summed up.
+
+This runs in a process of its own (reader.py), because darshan-util trusts what it reads.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.learn.profiles import Layer, Profile
+from penstock.learn.profiles.files import OPERATIONS, FileUse, Use, base_patterns
+from penstock.learn.profiles.profile import CLASSES, Source
+from penstock.learn.profiles.timeline import Timeline, w_iter_of
+from penstock.sim.traces.darshan.timed import timeline_of
+
+LOWEST = ("POSIX", "STDIO", "DFS")
+"""Interfaces with none below them: together they moved all bytes that Darshan saw."""
+COUNTED = (*LOWEST, "MPI-IO", "H5D", "PNETCDF_VAR")
+MOST = 1 << 60
+"""More bytes than any run moves: the counter is damaged."""
+EVERYONE = -1
+"""The rank of a record that stands for all processes."""
+
+
+class Module(NamedTuple):
+    """One interface's records, summed up."""
+
+    files: dict[int, FileUse]
+    seconds: dict[int, float]
+    """In calls, by rank; of EVERYONE: by the slowest process, file by file."""
+
+
+def profile(path: str, backend: Any) -> Profile:
+    """Return the profile of a log; `backend` is darshan.backend.cffi_backend."""
+    log = backend.log_open(path)
+    if log["handle"] == backend.ffi.NULL:
+        raise InputError("it is no Darshan log, or of a version that this PyDarshan cannot read")
+    try:
+        return _profile(path, log, backend)
+    finally:
+        backend.log_close(log)
+
+
+def _profile(path: str, log: dict[str, Any], backend: Any) -> Profile:
+    job = backend.log_get_job(log)
+    processes, seconds = int(job["nprocs"]), float(job["run_time"])
+    if not 1 <= processes <= 1 << 28 or not 0 <= seconds < 1e10:
+        raise InputError(f"it tells of {processes} processes for {seconds:g} s; it is damaged")
+    held = backend.log_get_modules(log)
+    modules = {name: _module(log, name, backend) for name in COUNTED if name in held}
+    lowest = [name for name in LOWEST if name in modules and _moved(modules[name])]
+    if not lowest and "MPI-IO" in modules:
+        lowest = ["MPI-IO"]
+    files = [file for name in lowest for file in modules[name].files.values()]
+    timeline, source, nodes, notes = timeline_of(log, backend, held, files, seconds, processes)
+    phases = timeline.phases() if timeline is not None else ()
+    notes += [f"the log's {name} is not complete" for name in held if held[name]["partial_flag"]]
+    counts, sizes = _striping(log, held, backend, modules)
+    executable = str(backend.log_get_exe(log))
+    return Profile(
+        log=path,
+        name=Path(path).stem,
+        version=str(job["log_ver"]),
+        start=job["start_time_sec"] + job["start_time_nsec"] / 1e9,
+        seconds=seconds,
+        processes=processes,
+        nodes=nodes,
+        executable=Path(executable.split()[0]).name if executable.split() else "",
+        user=str(job["uid"]),
+        read=sum(file.read.bytes for file in files),
+        written=sum(file.write.bytes for file in files),
+        shared_files=sum(file.shared for file in files if processes > 1),
+        own_files=sum(not file.shared or processes == 1 for file in files),
+        layers=tuple(_layer(name, modules[name]) for name in modules),
+        patterns=base_patterns(files, processes),
+        read_sizes=_sizes(file.read for file in files),
+        write_sizes=_sizes(file.write for file in files),
+        io_seconds=min(_io_seconds([modules[name] for name in lowest]), seconds),
+        source=_source(source, timeline),
+        phases=phases,
+        w_iter=w_iter_of(phases),
+        heat=timeline.heat if timeline is not None else None,
+        stripe_count=counts,
+        stripe_size=sizes,
+        notes=tuple(notes),
+    )
+
+
+def _source(source: Source, timeline: Timeline | None) -> Source:
+    return "none" if timeline is None else source
+
+
+def _moved(module: Module) -> bool:
+    return any(file.read.bytes or file.write.bytes for file in module.files.values())
+
+
+def _layer(name: str, module: Module) -> Layer:
+    files = module.files.values()
+    return Layer(
+        name=name,
+        files=len(files),
+        read=sum(file.read.bytes for file in files),
+        written=sum(file.write.bytes for file in files),
+    )
+
+
+def _sizes(uses: Iterator[Use]) -> tuple[int, ...]:
+    total = [0] * len(CLASSES)
+    for use in uses:
+        total = [a + b for a, b in zip(total, use.sizes, strict=True)]
+    return tuple(total)
+
+
+def _io_seconds(modules: list[Module]) -> float:
+    """Return the seconds that the slowest process can have spent in calls."""
+    shared = sum(module.seconds.get(EVERYONE, 0.0) for module in modules)
+    own: dict[int, float] = {}
+    for module in modules:
+        for rank, seconds in module.seconds.items():
+            if rank != EVERYONE:
+                own[rank] = own.get(rank, 0.0) + seconds
+    return shared + max(own.values(), default=0.0)
+
+
+def _module(log: dict[str, Any], name: str, backend: Any) -> Module:
+    record = _Record(name, backend)
+    module = Module({}, {})
+    while (raw := backend.log_get_generic_record(log, name)) is not None:
+        rank = int(raw["rank"])
+        use, seconds = record.read(raw["counters"], raw["fcounters"], rank)
+        known = module.files.setdefault(int(raw.get("file_rec_id", raw["id"])), use)
+        if known is not use:
+            known.add(use)
+        module.seconds[rank] = module.seconds.get(rank, 0.0) + seconds
+    return module
+
+
+class _Record:
+    """Where the counters of a module's records are."""
+
+    def __init__(self, name: str, backend: Any) -> None:
+        prefix = {"MPI-IO": "MPIIO"}.get(name, name)
+        self._whole = _places(backend.counter_names(name), prefix + "_")
+        self._real = _places(backend.fcounter_names(name), prefix + "_F_")
+
+    def read(self, whole: Any, real: Any, rank: int) -> tuple[FileUse, float]:
+        """Return a record as the use of a file, and the seconds in calls."""
+        counts = {name: int(whole[k]) for name, k in self._whole.items()}
+        times = {name: float(real[k]) for name, k in self._real.items()}
+        spent = ("READ_TIME", "WRITE_TIME", "META_TIME")
+        seconds = math.fsum(_time(times.get(name, 0.0)) for name in spent)
+        if rank == EVERYONE:
+            seconds = _time(times.get("SLOWEST_RANK_TIME", 0.0)) or seconds
+        read, write = (_use(operation.upper(), counts, times) for operation in OPERATIONS)
+        common: Counter[int] = Counter()
+        for k in range(1, 5):
+            if (size := counts.get(f"ACCESS{k}_ACCESS", 0)) > 0:
+                common[size] += max(counts.get(f"ACCESS{k}_COUNT", 0), 0)
+        use = FileUse(
+            read=read,
+            write=write,
+            ranks=set() if rank == EVERYONE else {rank},
+            everyone=rank == EVERYONE,
+            ordered="CONSEC_READS" in counts,
+            strided=sum(max(counts.get(f"STRIDE{k}_COUNT", 0), 0) for k in range(1, 5)),
+            common=common,
+            slowest=seconds,
+        )
+        return use, seconds
+
+
+def _places(names: list[str] | None, prefix: str) -> Mapping[str, int]:
+    return {name.removeprefix(prefix): k for k, name in enumerate(names or ())}
+
+
+_CALLS = {
+    operation: (
+        *(f"{operation}S", f"{operation}XS", f"NB_{operation}S"),
+        *(f"{kind}_{operation}S" for kind in ("INDEP", "COLL", "SPLIT")),
+    )
+    for operation in ("READ", "WRITE")
+}
+"""Counters of requests, in one module or another."""
+_BYTES = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
+
+
+def _use(operation: str, counts: Mapping[str, int], times: Mapping[str, float]) -> Use:
+    moved = max(counts.get(_BYTES[operation], 0), 0)
+    if moved > MOST:
+        raise InputError(f"a file is said to have {moved} bytes; it is damaged")
+    labels = [edge.replace("-", "_").replace("1G+", "1G_PLUS") for edge in CLASSES]
+    sizes = [
+        max(counts.get(f"SIZE_{operation}_{s}", counts.get(f"SIZE_{operation}_AGG_{s}", 0)), 0)
+        for s in labels
+    ]
+    begin = times.get(f"{operation}_START_TIMESTAMP", 0.0)
+    end = times.get(f"{operation}_END_TIMESTAMP", 0.0)
+    known = moved > 0 and np.isfinite(begin) and np.isfinite(end) and 0 <= begin <= end
+    return Use(
+        bytes=moved,
+        requests=sum(max(counts.get(name, 0), 0) for name in _CALLS[operation]),
+        consecutive=max(counts.get(f"CONSEC_{operation}S", 0), 0),
+        sequential=max(counts.get(f"SEQ_{operation}S", 0), 0),
+        sizes=sizes,
+        begin=begin if known else math.inf,
+        end=end if known else 0.0,
+    )
+
+
+def _time(seconds: float) -> float:
+    return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
+
+
+def _striping(
+    log: dict[str, Any], held: Mapping[str, Any], backend: Any, modules: Mapping[str, Module]
+) -> tuple[int | None, int | None]:
+    """Return stripe count and size of the files that most was written to, where Lustre told."""
+    if "LUSTRE" not in held:
+        return None, None
+    written: Counter[int] = Counter()
+    for name in LOWEST:
+        for file, use in modules[name].files.items() if name in modules else ():
+            written[file] += use.write.bytes
+    found: Counter[tuple[int, int]] = Counter()
+    while (raw := backend.log_get_record(log, "LUSTRE", dtype="dict")) is not None:
+        for part in raw["components"][:1]:
+            told = part["counters"]
+            striping = (
+                int(told["LUSTRE_COMP_STRIPE_COUNT"]),
+                int(told["LUSTRE_COMP_STRIPE_SIZE"]),
+            )
+            if min(striping) > 0:
+                found[striping] += written[int(raw["id"])]
+    if not found or not max(found.values()):
+        return None, None
+    return found.most_common(1)[0][0]
