@@ -111,7 +111,9 @@ def combine(parts: Sequence[BasePattern], bases: Sequence[Base]) -> Mixture:
 def error(told: Curve, measured: Curve) -> dict[int, float]:
     """Return by how much a curve is off the measured one, as a part of it, at common counts."""
     return {
-        n: told.bandwidth(n) / measured.bandwidth(n) - 1 for n in told.counts if n in measured.counts
+        n: told.bandwidth(n) / measured.bandwidth(n) - 1
+        for n in told.counts
+        if n in measured.counts
     }
 
 

@@ -111,8 +111,7 @@ class Timeline:
         """Return it coarsely, by groups of ranks."""
         edges = [-(-k * self.processes // self.rows) for k in range(self.rows + 1)]
         names = [
-            str(a) if b - a == 1 else f"{a}-{b - 1}"
-            for a, b in zip(edges, edges[1:], strict=False)
+            str(a) if b - a == 1 else f"{a}-{b - 1}" for a, b in zip(edges, edges[1:], strict=False)
         ]
         return Heat(
             ranks=tuple(names),

@@ -34,7 +34,9 @@ class Jobs:
     def __len__(self) -> int:
         return len(self._places)
 
-    def add(self, profile: Profile, *, cores: int | None = None, curve: Curve | None = None) -> None:
+    def add(
+        self, profile: Profile, *, cores: int | None = None, curve: Curve | None = None
+    ) -> None:
         """Take in a run; `cores` are processes a node, where its log does not say."""
         job: dict[str, Any] = {
             "id": self._name(profile.name),
