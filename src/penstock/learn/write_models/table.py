@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.learn.write_models import features
+from penstock.learn.write_models.convergence import Convergence
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.samples import SHORTEST, Sample
 from penstock.model.write import Write
@@ -30,6 +31,8 @@ class Table:
     writes: tuple[Write, ...]
     tags: tuple[str, ...]
     seconds: Floats
+    weights: Floats
+    """Of its mean: 1 for one that is known exactly, a half for one that has just converged."""
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class Table:
             writes=tuple(one.write for one in samples),
             tags=given,
             seconds=np.array([one.seconds for one in samples], np.float64),
+            weights=np.array([_weight(one.times) for one in samples], np.float64),
         )
 
     def __len__(self) -> int:
@@ -63,6 +67,7 @@ class Table:
             writes=tuple(self.writes[k] for k in places),
             tags=tuple(self.tags[k] for k in places),
             seconds=self.seconds[places],
+            weights=self.weights[places],
         )
 
     def long_enough(self, shortest: float = SHORTEST) -> "Table":
@@ -95,6 +100,16 @@ class Table:
     @cached_property
     def _features(self) -> Floats:
         return features.matrix(self.machine, self.writes)
+
+
+def _weight(times: Sequence[float]) -> float:
+    """Return what a mean is worth: one that is within 10%, half of one that is exact.
+
+    A single run says nothing of its own error; it counts as if its mean had just converged.
+    """
+    rule = Convergence()
+    error = rule.error(times) if len(times) > 1 else rule.within
+    return 1 / (1 + (error / rule.within) ** 2)
 
 
 def scales(table: Table) -> list[int]:
