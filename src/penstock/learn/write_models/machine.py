@@ -158,13 +158,14 @@ def parse(content: bytes, name: str) -> Machine:
     """Return the machine of a TOML text; InputError where it cannot be."""
     try:
         machine = msgspec.toml.decode(content, type=Machine)
-        _check(machine)
+        check(machine)
     except (msgspec.DecodeError, msgspec.ValidationError, InputError) as error:
         raise InputError(f"{name}: {reason(error)}") from error
     return machine
 
 
-def _check(machine: Machine) -> None:
+def check(machine: Machine) -> None:
+    """Raise InputError for a machine that cannot be."""
     striping = machine.striping
     if striping.servers > striping.targets:
         raise InputError(f"{striping.servers} servers for {striping.targets} targets; swap them?")
