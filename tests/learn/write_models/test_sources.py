@@ -144,9 +144,9 @@ def test_archers_own_file() -> None:
 TOKIO = """\
 _jobid,darshan_app,darshan_nprocs,darshan_start_time,darshan_agg_perf_by_slowest_posix,\
 darshan_tot_bytes_written_posix,darshan_tot_bytes_read_posix,darshan_biggest_write_api_files,\
-fs_tot_bytes_written,fshealth_ost_avg_full_pct
-0,7,/x/bin/ior,512,1487112035,14764.4,1e12,0,512,2e12,
-1,8,/x/bin/ior,512,1487112099,,1e12,0,512,2e12,55.0
+darshan_biggest_write_fs,fs_tot_bytes_written,fshealth_ost_avg_full_pct
+0,7,/x/bin/ior,512,1487112035,14764.4,1e12,0,512,/bb/77_striped,2e12,
+1,8,/x/bin/ior,512,1487112099,,1e12,0,512,/bb/77_striped,2e12,55.0
 """
 
 
@@ -155,6 +155,7 @@ def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
     (run,) = tokio.parse(TOKIO, "cori.csv")
     assert (run.application, run.operation, run.shared) == ("ior", "write", False)
     assert (run.processes, run.bytes, run.bandwidth) == (512, 1e12, 14764.4)
+    assert run.file_system == "/bb/striped"
     assert run.load["fs_tot_bytes_written"] == 2e12
     assert run.load["fshealth_ost_avg_full_pct"] != run.load["fshealth_ost_avg_full_pct"]
     named = "," + TOKIO
@@ -167,7 +168,7 @@ def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
         ("", "no column 'darshan_agg"),
         ("a,b\n1,2\n", "no column 'darshan_agg"),
         (TOKIO.replace("512,1487112099", "many,1487112099"), None),
-        (TOKIO + "2,9\n", "line 4: 2 values for 11 columns"),
+        (TOKIO + "2,9\n", "line 4: 2 values for 12 columns"),
         (TOKIO.replace("14764.4", ""), "no runs with a bandwidth"),
         (TOKIO.replace("512,1487112035", "many,1487112035"), "line 2: "),
     ],

@@ -36,6 +36,18 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ours:
+    """Our model: relative errors by test set, and how often its intervals of 90% hold."""
+
+    errors: Mapping[str, Floats]
+    covered: Mapping[str, float]
+
+    def share(self, set_: str, within: float) -> float:
+        """Return the part of a test set whose error is at most so large."""
+        return float(np.mean(np.abs(self.errors[set_]) <= within))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """A machine: its samples, models, and what they say."""
 
@@ -48,6 +60,7 @@ class Compared:
     spreads: Sequence[float]
     """Largest over smallest of ten identical runs, for many writes."""
     gains: Sequence[Gain]
+    ours: Ours
     chosen: Sequence[tuple[Feature, float]]
     """Features of the chosen lasso model, with seconds a unit."""
 
@@ -87,7 +100,23 @@ def _compared(name: str, rows: Sequence[Row], size: Size, seed: int) -> Compared
         gains=adaptation.gains(
             search.samples.machine, lasso, converged, most=size.adapted, seed=seed
         ),
+        ours=_ours([row for row in own if "low" in row]),
         chosen=_features(search, lasso),
+    )
+
+
+def _ours(rows: Sequence[Row]) -> Ours:
+    errors: dict[str, list[float]] = {}
+    held: dict[str, list[bool]] = {}
+    for row in rows:
+        said, low, high, observed = (
+            float(str(row[name])) for name in ("seconds", "low", "high", "observed")
+        )
+        errors.setdefault(str(row["set"]), []).append(said / observed - 1)
+        held.setdefault(str(row["set"]), []).append(low <= observed <= high)
+    return Ours(
+        errors={name: np.array(values) for name, values in errors.items()},
+        covered={name: float(np.mean(values)) for name, values in held.items()},
     )
 
 

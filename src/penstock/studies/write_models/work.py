@@ -1,11 +1,11 @@
-"""The study's cells: chunks of the model search, and runs of the same write (Figure 1)."""
+"""The study's cells: chunks of the model search, our model, and runs of the same write (Fig. 1)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from penstock.learn.write_models import templates
+from penstock.learn.write_models import templates, training
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.regressors import FAILING, FIVE
 from penstock.learn.write_models.samples import SHORTEST
@@ -14,9 +14,11 @@ from penstock.learn.write_models.search import Search
 from penstock.sim.write_path import WritePath
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
-from penstock.studies.write_models.sets import MACHINES, Size, searching
+from penstock.studies.write_models import measured
+from penstock.studies.write_models.sets import MACHINES, Size, searching, tests
 
 VARIATION = "variation"
+OURS = "ours"
 RUNS = 10
 """Identical runs whose largest and smallest are compared."""
 CHUNKS = {"linear": 1, "ridge": 1, "lasso": 4, "tree": 4, "forest": 32, "svr": 1, "gaussian": 1}
@@ -30,8 +32,11 @@ def cells() -> Iterator[Cell]:
             for chunk in range(CHUNKS[technique]):
                 yield Cell(scenario=f"{machine} {technique}", x=float(chunk), workload=0)
     for machine in MACHINES:
+        yield Cell(scenario=f"{machine} {OURS}", x=0.0, workload=0)
+    for machine in MACHINES:
         for nodes in (*templates.TRAINED, *(s for some in templates.TESTED.values() for s in some)):
             yield Cell(scenario=f"{machine} {VARIATION}", x=float(nodes), workload=0)
+    yield from measured.cells()
 
 
 def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
@@ -39,7 +44,11 @@ def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
     machine, _, what = cell.scenario.partition(" ")
     if what == VARIATION:
         return list(_varied(machine, int(cell.x), size.variations, seed))
+    if machine in measured.SOURCES:
+        return measured.work(machine, what, seed)
     search = searching(machine, size.part, seed)
+    if what == OURS:
+        return list(_ours(machine, search, seed))
     return [
         {
             "machine": machine,
@@ -57,6 +66,22 @@ def subsets(search: Search, technique: str) -> list[Subset]:
     if technique in FAILING:
         return [search.base(technique)]
     return list(search.cells([technique]))
+
+
+def _ours(name: str, search: Search, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what our model says of every test sample, in the order of the sets."""
+    learned = training.of_term(search.samples, seed=seed)
+    for set_, some in tests(name, seed).items():
+        for sample in some:
+            told = learned.predict(sample.write)
+            yield {
+                "machine": name,
+                "set": set_,
+                "seconds": told.seconds,
+                "low": told.low,
+                "high": told.high,
+                "observed": sample.seconds,
+            }
 
 
 def _varied(name: str, nodes: int, writes: int, seed: int) -> Iterator[dict[str, Value]]:

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MOST = 2**30
 RATE = "darshan_agg_perf_by_slowest_posix"
 _NEEDED = (RATE, "darshan_app", "darshan_nprocs", "darshan_start_time")
 _BYTES = ("darshan_tot_bytes_written_posix", "darshan_tot_bytes_read_posix")
+_JOB = re.compile(r"/\d+_")
 _LOAD = ("fs_", "fshealth_", "jobsdb_", "topology_")
 
 
@@ -35,6 +37,8 @@ class LoadedRun:
     """What it did most: "write" or "read"."""
     shared: bool
     """One file, or one for each process."""
+    file_system: str
+    """Where; the numbers of jobs that burst buffers carry in their names are left out."""
     processes: int
     began: float
     """Seconds since 1970, as Darshan says: the other times of Mira's table are wrong by hours."""
@@ -46,9 +50,10 @@ class LoadedRun:
     number."""
 
     @property
-    def same(self) -> tuple[str, str, bool, int, float]:
+    def same(self) -> tuple[str, str, bool, str, int, float]:
         """Return what identical runs have in common."""
-        return (self.application, self.operation, self.shared, self.processes, self.bytes)
+        how = (self.application, self.operation, self.shared, self.file_system)
+        return (*how, self.processes, self.bytes)
 
 
 def read(path: Path) -> tuple[LoadedRun, ...]:
@@ -100,6 +105,7 @@ def _run(row: Mapping[str, str]) -> LoadedRun | None:
         application=row["darshan_app"].rpartition("/")[2],
         operation=operation,
         shared=not files > 2,
+        file_system=_JOB.sub("/", row.get(f"darshan_biggest_{operation}_fs", "")),
         processes=int(float(row["darshan_nprocs"])),
         began=float(row["darshan_start_time"]),
         bytes=max(written, read_),
