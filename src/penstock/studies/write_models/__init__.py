@@ -63,7 +63,11 @@ class WriteModels:
                         for one in compared
                     ),
                 ),
-                ("search", "255 subsets of eight scales x five techniques, by mean square error"),
+                (
+                    "search",
+                    "255 subsets of eight scales x five techniques, by mean square error"
+                    + ("" if size.forests == "all" else "; forests: the 36 without gaps"),
+                ),
                 ("adaptation", f"{size.adapted} converged test samples a machine"),
                 (
                     "measured",

@@ -53,7 +53,7 @@ def judged(runs: Sequence[LoadedRun], *, seed: int) -> Mapping[str, float]:
 
 
 def duplicates(runs: Sequence[LoadedRun]) -> float:
-    """Return the median error of predicting a run by the identical one before, of the last day and a half."""
+    """Return the median error of predicting a run by the identical one shortly before."""
     last: dict[object, LoadedRun] = {}
     errors = []
     for run in sorted(runs, key=lambda run: run.began):

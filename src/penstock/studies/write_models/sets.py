@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from penstock.learn.write_models import templates
 from penstock.learn.write_models.machine import Machine, load
@@ -24,11 +25,13 @@ class Size:
     """Test samples of each machine that are adapted."""
     variations: int
     """Writes a scale whose runs are compared."""
+    forests: Literal["all", "neighbours"]
+    """Forests are the cost of the search: of all subsets of scales, or those without gaps."""
 
 
 SIZES: Mapping[str, Size] = {
-    "fast": Size(part=0.25, adapted=60, variations=6),
-    "full": Size(part=1.0, adapted=400, variations=20),
+    "fast": Size(part=0.25, adapted=60, variations=6, forests="neighbours"),
+    "full": Size(part=1.0, adapted=400, variations=20, forests="all"),
 }
 
 
