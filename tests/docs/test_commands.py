@@ -25,6 +25,7 @@ SLOW = {
     "penstock reproduce detection --out detection",
     "penstock patterns measure --out seen.csv",
     "penstock reproduce tuning --out tuning",
+    "penstock reproduce write-models --out write-models",
     "penstock tuner measure --processes 16 --out windows.csv",
 }
 """Much work; tests/studies runs those studies in small."""

@@ -36,6 +36,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "standby": ("penstock.cli.standby:standby", "Start another controller when one dies."),
     "explore": ("penstock.cli.explore:explore", "Measure access patterns over I/O nodes."),
     "patterns": ("penstock.cli.patterns:patterns", "Learn and judge how access patterns are told."),
+    "samples": ("penstock.cli.samples:samples", "Writes and what they took: simulate, import."),
     "tuner": ("penstock.cli.tuner:tuner", "What was learnt about I/O nodes' parameters."),
     "policies": ("penstock.cli.policies:policies", "List the policies, or explain one."),
     "ionode": ("penstock.cli.ionode:ionode", "Serve clients as one I/O node."),

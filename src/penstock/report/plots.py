@@ -114,12 +114,20 @@ LOOKS: Mapping[str, Look] = {
     **{
         label: Look(colour=colour, marker=marker)
         for colour, marker, labels in (
-            ("#0072B2", "o", ("discounted-ucb", "write", "A", "epsilon 0.07")),
-            ("#D55E00", "s", ("epsilon-greedy", "read", "B", "epsilon 0.1")),
-            ("#009E73", "v", ("ucb1", "C", "epsilon 0.15")),
-            ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2")),
-            ("#555555", "^", ("sliding-ucb", "E", "median")),
-            ("#B58900", "X", ("F", "99%")),
+            (
+                "#0072B2",
+                "o",
+                ("discounted-ucb", "write", "A", "epsilon 0.07", "lasso", "cetus", "promised"),
+            ),
+            (
+                "#D55E00",
+                "s",
+                ("epsilon-greedy", "read", "B", "epsilon 0.1", "ours", "titan", "simulated"),
+            ),
+            ("#009E73", "v", ("ucb1", "C", "epsilon 0.15", "forest")),
+            ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2", "tree")),
+            ("#555555", "^", ("sliding-ucb", "E", "median", "linear")),
+            ("#B58900", "X", ("F", "99%", "ridge")),
         )
         for label in labels
     },

@@ -71,6 +71,36 @@ class Striping(
     ] = ""
 
 
+Part = Annotated[float, Meta(ge=0, lt=1)]
+
+
+class Interference(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """What a simulated write meets besides its own load (docs/machines.md); no model sees it."""
+
+    pieces: Annotated[
+        float, Meta(description="runs of neighbours a job's nodes lie in, on average", ge=1)
+    ] = 2.0
+    scattered: Annotated[Part, Meta(description="of jobs whose nodes lie anywhere")] = 0.1
+    overlap: Annotated[
+        float,
+        Meta(description="how well stages work at once: 1 one after the other, more better", ge=1),
+    ] = 3.0
+    load: Annotated[Part, Meta(description="of all that is shared that others take")] = 0.1
+    swing: Annotated[float, Meta(description="of the load's log-odds, slowly", ge=0, le=3)] = 0.5
+    memory: Annotated[Part, Meta(description="of the load from one run to the next")] = 0.5
+    hit: Annotated[Part, Meta(description="of components in another job's burst")] = 0.1
+    taken: Annotated[Part, Meta(description="that such a burst takes of a component")] = 0.3
+    lasts: Annotated[float, Meta(description="seconds of another job's burst", gt=0)] = 20.0
+    stalls: Annotated[
+        float, Meta(description="a hour that a component in use stands still", ge=0)
+    ] = 0.1
+    stall: Annotated[float, Meta(description="seconds of the shortest stall", gt=0)] = 1.0
+    tail: Annotated[float, Meta(description="Pareto exponent of stalls", gt=1)] = 1.5
+    noise: Annotated[float, Meta(description="of a run's log time", ge=0, le=3)] = 0.03
+
+
 class Machine(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
 ):
@@ -86,6 +116,7 @@ class Machine(
     cross: Annotated[
         tuple[tuple[str, str], ...], Meta(description="pairs of features to be multiplied")
     ] = ()
+    interference: Interference = Interference()
 
     @property
     def groups(self) -> Iterator[Stage]:
