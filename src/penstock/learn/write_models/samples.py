@@ -4,24 +4,19 @@ One line of CSV each; docs/samples.md has the columns. `source` says where a sam
 "simulated" where it was never measured.
 """
 
-import csv
-import io
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from penstock.errors import InputError
-from penstock.files import reason, replacing
 from penstock.learn.write_models.convergence import Convergence
 from penstock.learn.write_models.machine import LARGEST
 from penstock.model.write import Write
+from penstock.tables import Table
 
-MOST = 256 * 2**20
-"""Bytes of a file of samples: more is not one."""
 SHORTEST = 5.0
 """Seconds: shorter writes hide in the page cache (paper, IV-A)."""
 
@@ -49,54 +44,17 @@ _WRITE = tuple(field.name for field in fields(Write))
 COLUMNS = ("machine", "source", *_WRITE, "times")
 
 
-def text(samples: Iterable[Sample]) -> str:
-    """Return samples as CSV; what is None is empty, numbers of a list are apart by blanks."""
-    out = io.StringIO()
-    table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    for one in samples:
-        told = {name: getattr(one.write, name) for name in _WRITE}
-        told |= {"machine": one.machine, "source": one.source}
-        told["shared"] = int(one.write.shared)
-        told["placement"] = ranges(one.write.placement)
-        told["times"] = " ".join(f"{t:.6g}" for t in one.times)
-        table.writerow({name: "" if value is None else value for name, value in told.items()})
-    return out.getvalue()
+def _row(one: Sample) -> dict[str, Any]:
+    """Return it as it is written: what is None is empty, numbers of a list are apart by blanks."""
+    told = {name: getattr(one.write, name) for name in _WRITE}
+    told |= {"machine": one.machine, "source": one.source}
+    told["shared"] = int(one.write.shared)
+    told["placement"] = ranges(one.write.placement)
+    told["times"] = " ".join(f"{t:.6g}" for t in one.times)
+    return {name: "" if value is None else value for name, value in told.items()}
 
 
-def write(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_text(text(samples), encoding="utf-8")
-
-
-def read(path: Path) -> tuple[Sample, ...]:
-    """Return the samples of a file."""
-    try:
-        if path.stat().st_size > MOST:
-            raise InputError(f"{path} is larger than any file of samples; give another")
-        return parse(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-
-
-def parse(content: str, name: str) -> tuple[Sample, ...]:
-    """Return the samples in the text of a file of that name."""
-    table = csv.DictReader(io.StringIO(content))
-    missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
-    if missing:
-        raise InputError(f"{name} has no column {missing[0]!r}; docs/samples.md has them all")
-    found: list[Sample] = []
-    try:
-        found.extend(_sample(row) for row in table)
-    except (msgspec.ValidationError, csv.Error, ValueError) as error:
-        raise InputError(f"{name}, line {table.line_num}: {reason(error)}") from error
-    if not found:
-        raise InputError(f"{name} has no samples")
-    return tuple(found)
-
-
-def _sample(row: dict[str, Any]) -> Sample:
+def _sample(row: Mapping[str, Any]) -> Sample:
     told: dict[str, Any] = {name: row[name] or None for name in _WRITE}
     told["shared"] = row["shared"] in ("1", "true")
     told["placement"] = numbers(row["placement"])
@@ -136,3 +94,14 @@ def numbers(words: str) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise InputError("a node is there twice; give each once")
     return tuple(found)
+
+
+TABLE = Table(
+    holds="samples",
+    columns=COLUMNS,
+    entry=_sample,
+    row=_row,
+    remedy="docs/samples.md has the format",
+    most=256 * 2**20,
+)
+read, write, text, parse = TABLE.read, TABLE.write, TABLE.text, TABLE.parse
