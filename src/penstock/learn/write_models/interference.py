@@ -37,7 +37,8 @@ class Reached:
     """Median relative errors on the runs that came last."""
 
     floor: float
-    """Of a run, predicted by the identical one before it within a day."""
+    """What would be left to who knew everything but the noise of a run: identical runs within a day
+    of each other differ by the noise of two."""
     usual: float
     """Of what the configuration reached in the median before."""
     model: float
@@ -61,9 +62,9 @@ def reached(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Reache
     expected = np.array([usual[run.configuration] for run in last])
     truth = _bandwidths(last)
     told = expected * np.exp(_model(first, usual, columns, seed).predict(_columns(last, columns)))
-    near = _pairs(ordered)
+    near = _pairs(ordered[cut:])
     return Reached(
-        floor=_median_error(near[:, 0], near[:, 1]) if len(near) else float("nan"),
+        floor=float(np.median(np.abs(near)) / np.sqrt(2)) if len(near) else float("nan"),
         usual=_median_error(expected, truth),
         model=_median_error(told, truth),
         tested=len(last),
@@ -101,15 +102,15 @@ def _columns(runs: Sequence[Run], columns: Sequence[str]) -> Floats:
 
 
 def _pairs(ordered: Sequence[Run]) -> Floats:
-    """Return the bandwidths of a run and of the identical one before it, where that is near."""
+    """Return the logarithm of a run over the identical one before it, where that is near."""
     before: dict[tuple[str, ...], Run] = {}
-    found: list[tuple[float, float]] = []
+    found: list[float] = []
     for run in ordered:
         last = before.get(run.configuration)
         if last is not None and run.began - last.began <= NEAR:
-            found.append((last.bandwidth, run.bandwidth))
+            found.append(float(np.log(run.bandwidth / last.bandwidth)))
         before[run.configuration] = run
-    return np.array(found, np.float64).reshape(-1, 2)
+    return np.array(found, np.float64)
 
 
 def _median_error(told: Floats, truth: Floats) -> float:
