@@ -13,14 +13,14 @@ import msgspec
 import numpy as np
 
 from penstock.learn.trees import Tree, of_arrays
-from penstock.learn.write_models import loads, term
+from penstock.learn.write_models import term
 from penstock.learn.write_models.intervals import forward
 from penstock.learn.write_models.table import Table
 from penstock.learn.write_models.term import Floats, Term
 
-POWERS = (1.0, 2.0, 4.0)
+POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)
 APART = (0.1, 0.3, 1.0)
-ROUNDS = (0, 10, 30, 100)
+ROUNDS = (0, 10, 40)
 RATE = 0.1
 DEPTH = 3
 LEAF = 10
@@ -67,15 +67,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 def fit(samples: Table, options: Options) -> Extrapolating:
     """Return the model of samples."""
-    rows = loads.of_table(samples)
-    found = term.fit(samples, rows, power=options.power, apart=options.apart)
+    rows = samples.loads
+    found = term.fit(samples, power=options.power, apart=options.apart)
     left = np.log(samples.seconds) - found.evaluate(rows, samples.tags)[0]
     return Extrapolating(term=found, boosted=_boosted(rows, left, samples.weights, options.rounds))
 
 
 def predicted(model: Extrapolating, samples: Table) -> Floats:
     """Return the logarithm of seconds for all writes of a table."""
-    return model.evaluate(loads.of_table(samples), samples.tags)[0]
+    return model.evaluate(samples.loads, samples.tags)[0]
 
 
 def chosen(samples: Table) -> Options:
@@ -85,16 +85,26 @@ def chosen(samples: Table) -> Options:
         return Options()
     apart = APART if len(samples.known) > 1 else APART[:1]
     tried = [Options(power=p, apart=a) for p, a in itertools.product(POWERS, apart)]
-    best = min(tried, key=lambda options: _error(parts, options))
-    rounds = [msgspec.structs.replace(best, rounds=count) for count in ROUNDS]
-    return min(rounds, key=lambda options: _error(parts, options))
+    best = min(tried, key=lambda options: _error([(fit(a, options), b) for a, b in parts]))
+    most = msgspec.structs.replace(best, rounds=max(ROUNDS))
+    grown = [(fit(smaller, most), larger) for smaller, larger in parts]
+
+    def left(rounds: int) -> float:
+        return _error([(_first(model, rounds), larger) for model, larger in grown])
+
+    return msgspec.structs.replace(best, rounds=min(ROUNDS, key=left))
 
 
-def _error(parts: Sequence[tuple[Table, Table]], options: Options) -> float:
+def _first(model: Extrapolating, rounds: int) -> Extrapolating:
+    """Return the model as it was after so many rounds."""
+    kept = msgspec.structs.replace(model.boosted, trees=model.boosted.trees[:rounds])
+    return msgspec.structs.replace(model, boosted=kept)
+
+
+def _error(asked: Sequence[tuple[Extrapolating, Table]]) -> float:
     """Return the mean of log errors; every scale that was gone on from counts the same."""
     errors = [
-        np.abs(predicted(fit(smaller, options), larger) - np.log(larger.seconds)).mean()
-        for smaller, larger in parts
+        np.abs(predicted(model, larger) - np.log(larger.seconds)).mean() for model, larger in asked
     ]
     return float(np.mean(errors))
 

@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.learn.write_models.machine import Machine
-from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.table import Table
 
 LATENCY = "latency"
 LEAST = 1e-12
@@ -52,10 +50,3 @@ def logarithms(machine: Machine, rows: Sequence[Sequence[float]]) -> NDArray[np.
     """Return the logarithms of rows of loads."""
     told = np.array(rows, np.float64).reshape(-1, len(machine.stage) + 1)
     return np.asarray(np.log(np.maximum(told, LEAST)), np.float64)
-
-
-def of_table(table: Table) -> NDArray[np.float64]:
-    """Return the logarithms of the loads of all writes."""
-    machine = table.machine
-    rows = [loads(machine, parameters(machine, write)) for write in table.writes]
-    return logarithms(machine, rows)

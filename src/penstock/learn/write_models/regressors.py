@@ -34,6 +34,8 @@ lambda w^2 / 2 for ridge) with w in seconds a standard deviation; for SVR it is 
 in a leaf at least."""
 FIVE = ("linear", "ridge", "lasso", "tree", "forest")
 FAILING = ("svr", "gaussian")
+INDISTINCT = 1e-6
+"""Of the largest: products of samples know their directions to the root of a number's precision."""
 MTRY = 1 / 3
 """Of the features: what a split of a forest's tree chooses from."""
 
@@ -117,7 +119,7 @@ def _least_squares(rows: Floats, target: Floats, penalty: float) -> Floats:
     """Return the least squares with the smallest coefficients: features may say the same twice."""
     left, sizes, right = np.linalg.svd(rows, full_matrices=False)
     count = len(rows)
-    kept = sizes > 1e-9 * sizes.max(initial=0.0)
+    kept = sizes > INDISTINCT * sizes.max(initial=0.0)
     weights = np.where(kept, sizes / (sizes**2 + penalty * count + (sizes == 0)), 0.0)
     return np.asarray(right.T @ (weights * (left.T @ target)), np.float64)
 

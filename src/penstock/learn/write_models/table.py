@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.learn.write_models import features
 from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.write_models.features import features, row
+from penstock.learn.write_models.loads import loads, logarithms
 from penstock.learn.write_models.machine import Machine
+from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.samples import SHORTEST, Sample
 from penstock.model.write import Write
 
@@ -33,6 +35,9 @@ class Table:
     seconds: Floats
     weights: Floats
     """Of its mean: 1 for one that is known exactly, a half for one that has just converged."""
+    features: Floats
+    loads: Floats
+    """Logarithms, of every stage."""
 
     @classmethod
     def of(
@@ -48,12 +53,16 @@ class Table:
         given = tuple(tags) if tags is not None else ("",) * len(samples)
         if len(given) != len(samples):
             raise InputError(f"{len(given)} tags for {len(samples)} samples; give one for each")
+        found = [parameters(machine, one.write) for one in samples]
+        wanted = features(machine)
         return cls(
             machine=machine,
             writes=tuple(one.write for one in samples),
             tags=given,
             seconds=np.array([one.seconds for one in samples], np.float64),
             weights=np.array([_weight(one.times) for one in samples], np.float64),
+            features=np.array([row(wanted, one) for one in found]).reshape(-1, len(wanted)),
+            loads=logarithms(machine, [loads(machine, one) for one in found]),
         )
 
     def __len__(self) -> int:
@@ -68,6 +77,8 @@ class Table:
             tags=tuple(self.tags[k] for k in places),
             seconds=self.seconds[places],
             weights=self.weights[places],
+            features=self.features[places],
+            loads=self.loads[places],
         )
 
     def long_enough(self, shortest: float = SHORTEST) -> "Table":
@@ -95,11 +106,7 @@ class Table:
         """Return the features, and a column of 0 and 1 for every known tag but the first."""
         columns = (self.known if known is None else known)[1:]
         told = np.array([[tag == one for one in columns] for tag in self.tags], np.float64)
-        return np.hstack([self._features, told.reshape(len(self), len(columns))])
-
-    @cached_property
-    def _features(self) -> Floats:
-        return features.matrix(self.machine, self.writes)
+        return np.hstack([self.features, told.reshape(len(self), len(columns))])
 
 
 def _weight(times: Sequence[float]) -> float:

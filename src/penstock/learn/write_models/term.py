@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.learn.write_models.table import Table
 
 Floats = NDArray[np.float64]
-TIE = 0.02
+TIE = 0.002
 """How strongly capacities are held to where they began: stages that samples do not tell apart."""
 
 
@@ -49,10 +49,11 @@ def soft_maximum(logs: Floats, power: float) -> tuple[Floats, Floats]:
     return (top + np.log(whole) / power)[:, 0], raised / whole
 
 
-def fit(samples: Table, loads: Floats, *, power: float, apart: float) -> Term:
+def fit(samples: Table, *, power: float, apart: float) -> Term:
     """Return the term with the least squares of log errors; `apart` holds tags together."""
     from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
 
+    loads = samples.loads
     groups = samples.known if len(samples.known) > 1 else []
     stages, target = loads.shape[1], np.log(samples.seconds)
     worth = np.sqrt(samples.weights)
@@ -77,7 +78,7 @@ def fit(samples: Table, loads: Floats, *, power: float, apart: float) -> Term:
         return np.vstack([np.hstack([parts, by_tag]), np.diag(held)])
 
     found = least_squares(
-        residuals, np.zeros(len(held)), slopes, loss="soft_l1", f_scale=0.3, max_nfev=200
+        residuals, np.zeros(len(held)), slopes, loss="soft_l1", f_scale=0.3, max_nfev=100, ftol=1e-6
     ).x
     added: Mapping[str, Floats] = dict(zip(groups, found[stages:].reshape(-1, stages), strict=True))
     return Term(
