@@ -238,7 +238,8 @@ def _report(
 ) -> int:
     found = explorer.points(runs)
     jobs = explorer.curves(found, runs, told.phases)
-    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs}
+    parts = explorer.parts(found, told.phases)
+    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs, "patterns": parts}
     with replacing(out / "curves.json") as partial:
         text = msgspec.json.format(msgspec.json.encode(result), indent=2)
         partial.write_bytes(text + b"\n")

@@ -24,6 +24,7 @@ class Told:
 
     machine: str | None
     model_file: Path | None
+    tag: str | None
     log: Path | None
     nodes: int | None
     cores: int | None
@@ -37,7 +38,7 @@ class Told:
         """Return the model of a file, else what the machine's description makes of writes."""
         from penstock.learn.write_models import chosen  # noqa: PLC0415 - --help stays quick
 
-        return chosen.model(self.machine, self.model_file)
+        return chosen.model(self.machine, self.model_file, self.tag)
 
     def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
         """Return the write that is meant, and what is to be known about it."""
@@ -113,6 +114,11 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             metavar="LOG.darshan",
             type=click.Path(path_type=Path),
             help="Take the largest write of this run; other options override what it says.",
+        ),
+        click.option(
+            "--tag",
+            metavar="NAME",
+            help="Of the model's samples, where it was trained by source ('benchio, HDF5').",
         ),
         click.option(
             "--model",

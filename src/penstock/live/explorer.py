@@ -378,3 +378,26 @@ def curves(found: Iterable[Point], runs: Iterable[Run], phases: Iterable[Phase])
         assert isinstance(curve, dict)
         curve[str(point.io_nodes)] = point.median
     return list(jobs.values())
+
+
+def parts(found: Iterable[Point], phases: Iterable[Phase]) -> dict[str, list[object]]:
+    """Return which patterns each job's curve is of; one of a single pattern is a base pattern."""
+    known = {phase.name: phase for phase in phases}
+    told: dict[str, list[object]] = {}
+    for point in found:
+        phase = known[point.phase]
+        told[point.job] = [
+            {
+                "operation": pattern.operation,
+                "layout": "shared" if pattern.number_of_files == "shared" else "file-per-process",
+                "spatiality": pattern.spatiality,
+                "request_size": pattern.request_size,
+                "volume": phase.repetitions
+                * point.processes
+                * pattern.requests(point.processes)
+                * pattern.request_size,
+            }
+            for pattern in phase.patterns
+            if pattern.operation in DATA
+        ]
+    return told

@@ -18,7 +18,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from penstock.files import replacing
 from penstock.report.bars import bars_width, draw_bars, labels_below
-from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel, Scatter
+from penstock.report.findings import Bars, Curves, Dots, Figure, HeatMap, Lanes, Panel, Scatter
+from penstock.report.heat_map import draw_heat_map
 from penstock.report.lanes import draw_key, draw_lanes
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
@@ -216,6 +217,8 @@ def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
+    if isinstance(panel, HeatMap):
+        return Room(width=7.4, height=0.2 + 0.16 * len(panel.rows), left=1.0, right=1.1)
     if isinstance(panel, Bars):
         return Room(
             width=bars_width(panel),
@@ -242,6 +245,8 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
         draw_bars(axes, panel, known)
     elif isinstance(panel, Scatter):
         _draw_scatter(axes, panel)
+    elif isinstance(panel, HeatMap):
+        draw_heat_map(axes, panel)
     else:
         draw_lanes(axes, panel)
 

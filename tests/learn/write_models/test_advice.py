@@ -82,16 +82,16 @@ def test_the_best_is_taken_and_its_way_is_counted() -> None:
     assert not slow.worth_it
 
 
-def test_what_the_model_has_not_seen_is_not_advised() -> None:
-    guess = told(1.0, outside=("bursts of 6.4 GB",))
+def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
+    guess = told(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
     found = advise(Known({1024: told(50.0), 16: guess, 32: told(40.0)}), WRITE, gather=1e12)
     assert found.best.write.bursts == 32
     assert found.left_out > 0
 
 
-def test_a_write_outside_may_be_advised_where_others_are_too() -> None:
-    here = ("64 nodes",)
-    found = advise(Known({1024: told(50.0, 3, here), 16: told(5.0, 3, here)}), WRITE, gather=1e12)
+def test_a_write_outside_is_advised_what_is_less_so() -> None:
+    now, other = told(50.0, 3, ("nodes 64, seen 1 to 8",)), told(5.0, 2, ("nodes 16, seen 1 to 8",))
+    found = advise(Known({1024: now, 16: other}), WRITE, gather=1e12)
     assert found.best.write.bursts == 16
 
 

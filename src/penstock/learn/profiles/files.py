@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from penstock.learn.profiles.profile import (
     CLASSES,
@@ -19,7 +20,7 @@ KEPT = 8
 """Sizes that are kept of a file: Darshan has the four most frequent a record."""
 MIDDLES = (
     32.0,
-    *(math.sqrt(a * b) for a, b in zip(EDGES, EDGES[1:], strict=False)),
+    *(math.sqrt(a * b) for a, b in pairwise(EDGES)),
     float(2 * EDGES[-1]),
 )
 """What a request of a class is taken for where nothing better is known."""

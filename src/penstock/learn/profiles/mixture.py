@@ -21,6 +21,8 @@ from penstock.model.curve import DIRECT
 
 OTHER_OPERATION, OTHER_LAYOUT, OTHER_SPATIALITY = 8.0, 8.0, 4.0
 """Octaves. Larger than most grids of sizes are wide: a like pattern of another size is nearer."""
+FAR = 6.0
+"""Octaves from which on a curve is a guess: a factor of eight in both sizes and processes."""
 KIB = 1024
 
 
@@ -59,6 +61,11 @@ class Mixture:
         """Return the mean distance, by volume."""
         volume = math.fsum(match.part.volume for match in self.matches)
         return math.fsum(match.octaves * match.part.volume for match in self.matches) / volume
+
+    @property
+    def guess(self) -> bool:
+        """Say whether what was measured is too far away to be relied on."""
+        return self.octaves > FAR
 
 
 def shipped() -> tuple[Base, ...]:

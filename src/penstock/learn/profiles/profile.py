@@ -15,7 +15,10 @@ Source = Literal["dxt", "heatmap", "files", "none"]
 """Where times are from: every request, bins of time, the first and last access of each file."""
 EDGES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 """Sizes of requests at which Darshan's ten classes end, but the last."""
-CLASSES = tuple("0-100 100-1K 1K-10K 10K-100K 100K-1M 1M-4M 4M-10M 10M-100M 100M-1G 1G+".split())
+CLASSES = (
+    *("0-100", "100-1K", "1K-10K", "10K-100K", "100K-1M"),
+    *("1M-4M", "4M-10M", "10M-100M", "100M-1G", "1G+"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ Phases are found by the finder of the live jobs, which is told of each stretch o
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,13 +35,12 @@ class Grid:
         self._slope = np.zeros(bins + 1)
         self._sums: Floats | None = None
 
-    def add(self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike) -> None:
+    def add(self, begin: Floats, end: Floats, volume: Floats) -> None:
         """Add transfers, each spread evenly from its begin to its end."""
         self._sums = None
         limit = self.bins * self.width
-        begin = np.clip(np.asarray(begin, np.float64), 0.0, limit)
-        end = np.clip(np.asarray(end, np.float64), begin, limit)
-        volume = np.asarray(volume, np.float64)
+        begin = np.clip(begin, 0.0, limit)
+        end = np.clip(end, begin, limit)
         first, last = self._bin(begin), self._bin(end)
         inside = first == last
         np.add.at(self._bytes, first[inside], volume[inside])
@@ -94,25 +94,28 @@ class Timeline:
         self.resolution = self.read.width
 
     def add(
-        self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike, *, rank: int, write: bool
+        self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike, *, rank: ArrayLike, write: bool
     ) -> None:
-        """Add transfers of a rank; -1: of all of them, nobody knows whose."""
-        begin, end, volume = np.atleast_1d(begin), np.atleast_1d(end), np.atleast_1d(volume)
-        (self.written if write else self.read).add(begin, end, volume)
-        rows = self._heat[write]
-        if 0 <= rank < self.processes:
-            rows[rank * self.rows // self.processes].add(begin, end, volume)
-        else:
-            for row in rows:
-                row.add(begin, end, np.asarray(volume, np.float64) / self.rows)
+        """Add transfers, all of a rank or each of its own; -1: of all ranks, nobody knows whose."""
+        first, last, moved = (
+            np.atleast_1d(np.asarray(values, np.float64)) for values in (begin, end, volume)
+        )
+        (self.written if write else self.read).add(first, last, moved)
+        ranks = np.broadcast_to(np.asarray(rank, np.int64), moved.shape)
+        known = (ranks >= 0) & (ranks < self.processes)
+        rows = np.where(known, ranks * self.rows // self.processes, -1)
+        for row, grid in enumerate(self._heat[write]):
+            own = rows == row
+            if own.any():
+                grid.add(first[own], last[own], moved[own])
+            if not known.all():
+                grid.add(first[~known], last[~known], moved[~known] / self.rows)
 
     @property
     def heat(self) -> Heat:
         """Return it coarsely, by groups of ranks."""
         edges = [-(-k * self.processes // self.rows) for k in range(self.rows + 1)]
-        names = [
-            str(a) if b - a == 1 else f"{a}-{b - 1}" for a, b in zip(edges, edges[1:], strict=False)
-        ]
+        names = [str(a) if b - a == 1 else f"{a}-{b - 1}" for a, b in pairwise(edges)]
         return Heat(
             ranks=tuple(names),
             written=tuple(tuple(row.values.tolist()) for row in self._heat[True]),

@@ -10,8 +10,8 @@ candidate, the error e = t' - t is taken to stay: the candidate should take t'' 
 t / (t'' - e) (the paper prints these inverted). Without a measurement it is t' / t''.
 
 A model errs most where it has seen least, and the best of many candidates is likely one where it
-errs in our favour. So candidates that the model calls outside in a respect in which the write
-itself is not do not count, and the gain has an interval: that of two errors that know nothing of
+errs in our favour. So candidates that the model calls outside, and is less sure of than of the
+write itself, do not count; and the gain has an interval: that of two errors that know nothing of
 each other. Below 1 at its lower end the advice may make things worse, and says so.
 """
 
@@ -100,7 +100,6 @@ def advise(
     machine = model.machine
     pace = _port(machine) if gather is None else gather
     now = best = Choice(write=write, prediction=model.predict(write))
-    known = set(now.prediction.outside)
     tried = left_out = 0
     others = candidates(machine, write, aggregators=aggregators) if among is None else among
     for other in others:
@@ -108,7 +107,7 @@ def advise(
             write=other, prediction=model.predict(other), moving=_moving(write, other, pace)
         )
         tried += 1
-        if not known.issuperset(choice.prediction.outside):
+        if _stranger(choice.prediction, now.prediction):
             left_out += 1
         elif choice.seconds < best.seconds:
             best = choice
@@ -121,6 +120,13 @@ def advise(
         moves_counted=pace is not None,
         measured=measured,
     )
+
+
+def _stranger(one: Prediction, known: Prediction) -> bool:
+    """Say whether a model has seen less of a write's like than of a known one's."""
+    if not one.outside:
+        return False
+    return one.high * known.low > known.high * one.low * (1 + 1e-9)
 
 
 def gain(now: Choice, best: Choice, measured: float | None = None) -> Gain:

@@ -46,10 +46,11 @@ def _interval(write: float, seconds: float, compute: float | None) -> Interval:
         raise InputError(f"a checkpoint of {write:g} s; give more than zero")
     if compute is not None and not 0 < compute < math.inf:
         raise InputError(f"a computation of {compute:g} s; give more than zero")
-    if not 0 < seconds < math.inf:
+    times = 0.0 if compute is None else compute / seconds if seconds else math.inf
+    if not (0 < seconds < math.inf and times < math.inf):
         raise InputError(f"an interval of {seconds:g} s comes of that; give other numbers")
     return Interval(
         seconds=seconds,
         cost=write / (seconds + write),
-        checkpoints=None if compute is None else math.floor(compute / seconds),
+        checkpoints=None if compute is None else math.floor(times),
     )

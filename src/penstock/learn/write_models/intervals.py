@@ -30,6 +30,8 @@ FOLDS = 5
 FEWEST_SCALES = 4
 """That a model is made of which is asked for larger ones."""
 FEWEST_SAMPLES = 10
+LEAST_GROWTH = 0.05
+"""Of the interval an octave: nothing outside is known as well as what was seen."""
 UNKNOWN_GROWTH = 1.0
 """Of the interval an octave, where samples have too few scales to say."""
 
@@ -70,7 +72,7 @@ def calibrated(
         octaves = _octaves(smaller, larger)
         away = octaves > 0
         grown.extend((errors[away] / half - 1) / octaves[away])
-    growth = max(quantile(grown, coverage), 0.0) if grown else UNKNOWN_GROWTH
+    growth = max(quantile(grown, coverage), LEAST_GROWTH) if grown else UNKNOWN_GROWTH
     return Interval(coverage=coverage, half=half, growth=growth)
 
 

@@ -133,4 +133,6 @@ def numbers(words: str) -> tuple[int, ...]:
         if not 0 <= begin <= end <= LARGEST:
             raise InputError(f"{word[:40]!r} is no range of nodes, 0 to {LARGEST:,}")
         found.extend(range(begin, end + 1))
+    if len(set(found)) != len(found):
+        raise InputError("a node is there twice; give each once")
     return tuple(found)

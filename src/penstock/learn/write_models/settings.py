@@ -5,11 +5,13 @@ for one file that processes share: collective buffering. A file each is nothing 
 aggregate; ADIOS2's file engines do, into a subfile an aggregator.
 """
 
+import shlex
 from dataclasses import dataclass
 
 from penstock.learn.write_models.advice import Advice
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import stripe, width
+from penstock.model.write import Write
 
 MIB = 2**20
 BUFFER = 16 * MIB
@@ -40,8 +42,7 @@ def settings(machine: Machine, advice: Advice, path: str, hints_file: str = FILE
     adios2: dict[str, str] = {}
     restriped = (best.stripe_count, best.stripe_size) != (now.stripe_count, now.stripe_size)
     if restriped and machine.striping.set_by:
-        count, size = width(machine, best), size_word(stripe(machine, best))
-        commands.append(machine.striping.set_by.format(count=count, size=size, path=path))
+        commands.append(_set_stripes(machine, best, path))
     if best.bursts != now.bursts and best.shared:
         unit = int(stripe(machine, best))
         hints |= {
@@ -59,8 +60,23 @@ def settings(machine: Machine, advice: Advice, path: str, hints_file: str = FILE
         }
     if hints:
         cray = ":".join(f"{name}={value}" for name, value in hints.items() if ":" not in value)
-        commands += [f"export ROMIO_HINTS={hints_file}", f"export MPICH_MPIIO_HINTS='*:{cray}'"]
+        commands += [
+            f"export ROMIO_HINTS={shlex.quote(hints_file)}",
+            f"export MPICH_MPIIO_HINTS='*:{cray}'",
+        ]
     return Settings(commands=tuple(commands), hints=hints, adios2=adios2)
+
+
+def _set_stripes(machine: Machine, write: Write, path: str) -> str:
+    words = {
+        "{count}": f"{width(machine, write)}",
+        "{size}": size_word(stripe(machine, write)),
+        "{path}": shlex.quote(path),
+    }
+    command = machine.striping.set_by
+    for place, word in words.items():
+        command = command.replace(place, word)
+    return command
 
 
 def size_word(size: float) -> str:

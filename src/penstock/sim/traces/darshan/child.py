@@ -29,9 +29,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def serve() -> None:
     """Answer until there are no more questions."""
-    # The library prints what it does not like, on either stream.
+    # Whatever the library prints there would be taken for an answer.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     from darshan.backend import cffi_backend  # noqa: PLC0415 - takes seconds, and is an extra
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -40,18 +40,19 @@ def serve() -> None:
     for line in sys.stdin.buffer:
         path = msgspec.json.decode(line, type=Asked).path
         os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
         out.write(msgspec.json.encode(answer(path, cffi_backend)) + b"\n")
 
 
 def answer(path: str, backend: object) -> Answer:
-    """Read one log; whatever a damaged one leads to is an answer."""
+    """Read one log; a damaged one may break any line of PyDarshan, and that is an answer."""
     try:
         found = log.profile(path, backend)
     except InputError as error:
         return Answer(error=str(error))
     except MemoryError:
         return Answer(error="it asks for more memory than any log needs; it is damaged")
-    except Exception as error:  # noqa: BLE001 - a damaged log may break any line of PyDarshan
+    except Exception as error:
         return Answer(error=f"it cannot be read ({type(error).__name__}: {error}); it is damaged")
     return Answer(profile=found)
 

@@ -14,15 +14,13 @@ import numpy as np
 from penstock.errors import InputError
 from penstock.learn.profiles import Layer, Profile
 from penstock.learn.profiles.files import OPERATIONS, FileUse, Use, base_patterns
-from penstock.learn.profiles.profile import CLASSES, Source
-from penstock.learn.profiles.timeline import Timeline, w_iter_of
-from penstock.sim.traces.darshan.timed import timeline_of
+from penstock.learn.profiles.profile import CLASSES
+from penstock.learn.profiles.timeline import w_iter_of
+from penstock.sim.traces.darshan.timed import MOST, Log, timeline_of
 
 LOWEST = ("POSIX", "STDIO", "DFS")
 """Interfaces with none below them: together they moved all bytes that Darshan saw."""
 COUNTED = (*LOWEST, "MPI-IO", "H5D", "PNETCDF_VAR")
-MOST = 1 << 60
-"""More bytes than any run moves: the counter is damaged."""
 EVERYONE = -1
 """The rank of a record that stands for all processes."""
 
@@ -37,31 +35,34 @@ class Module(NamedTuple):
 
 def profile(path: str, backend: Any) -> Profile:
     """Return the profile of a log; `backend` is darshan.backend.cffi_backend."""
-    log = backend.log_open(path)
-    if log["handle"] == backend.ffi.NULL:
+    handle = backend.log_open(path)
+    if handle["handle"] == backend.ffi.NULL:
         raise InputError("it is no Darshan log, or of a version that this PyDarshan cannot read")
     try:
-        return _profile(path, log, backend)
+        return _profile(path, Log(handle, backend, backend.log_get_modules(handle)))
     finally:
-        backend.log_close(log)
+        backend.log_close(handle)
 
 
-def _profile(path: str, log: dict[str, Any], backend: Any) -> Profile:
-    job = backend.log_get_job(log)
+def _profile(path: str, log: Log) -> Profile:
+    job = log.backend.log_get_job(log.handle)
     processes, seconds = int(job["nprocs"]), float(job["run_time"])
     if not 1 <= processes <= 1 << 28 or not 0 <= seconds < 1e10:
         raise InputError(f"it tells of {processes} processes for {seconds:g} s; it is damaged")
-    held = backend.log_get_modules(log)
-    modules = {name: _module(log, name, backend) for name in COUNTED if name in held}
+    modules = {name: _module(log, name) for name in COUNTED if name in log.modules}
     lowest = [name for name in LOWEST if name in modules and _moved(modules[name])]
     if not lowest and "MPI-IO" in modules:
         lowest = ["MPI-IO"]
     files = [file for name in lowest for file in modules[name].files.values()]
-    timeline, source, nodes, notes = timeline_of(log, backend, held, files, seconds, processes)
+    timeline, source, nodes, notes = timeline_of(log, files, seconds=seconds, processes=processes)
     phases = timeline.phases() if timeline is not None else ()
-    notes += [f"the log's {name} is not complete" for name in held if held[name]["partial_flag"]]
-    counts, sizes = _striping(log, held, backend, modules)
-    executable = str(backend.log_get_exe(log))
+    notes += [
+        f"the log's {name} is not complete"
+        for name in log.modules
+        if log.modules[name]["partial_flag"]
+    ]
+    counts, sizes = _striping(log, modules)
+    executable = str(log.backend.log_get_exe(log.handle)).split(maxsplit=1)
     return Profile(
         log=path,
         name=Path(path).stem,
@@ -70,7 +71,7 @@ def _profile(path: str, log: dict[str, Any], backend: Any) -> Profile:
         seconds=seconds,
         processes=processes,
         nodes=nodes,
-        executable=Path(executable.split()[0]).name if executable.split() else "",
+        executable=Path(executable[0]).name if executable else "",
         user=str(job["uid"]),
         read=sum(file.read.bytes for file in files),
         written=sum(file.write.bytes for file in files),
@@ -81,7 +82,7 @@ def _profile(path: str, log: dict[str, Any], backend: Any) -> Profile:
         read_sizes=_sizes(file.read for file in files),
         write_sizes=_sizes(file.write for file in files),
         io_seconds=min(_io_seconds([modules[name] for name in lowest]), seconds),
-        source=_source(source, timeline),
+        source=source,
         phases=phases,
         w_iter=w_iter_of(phases),
         heat=timeline.heat if timeline is not None else None,
@@ -89,10 +90,6 @@ def _profile(path: str, log: dict[str, Any], backend: Any) -> Profile:
         stripe_size=sizes,
         notes=tuple(notes),
     )
-
-
-def _source(source: Source, timeline: Timeline | None) -> Source:
-    return "none" if timeline is None else source
 
 
 def _moved(module: Module) -> bool:
@@ -127,10 +124,10 @@ def _io_seconds(modules: list[Module]) -> float:
     return shared + max(own.values(), default=0.0)
 
 
-def _module(log: dict[str, Any], name: str, backend: Any) -> Module:
-    record = _Record(name, backend)
+def _module(log: Log, name: str) -> Module:
+    record = _Record(name, log.backend)
     module = Module({}, {})
-    while (raw := backend.log_get_generic_record(log, name)) is not None:
+    while (raw := log.backend.log_get_generic_record(log.handle, name)) is not None:
         rank = int(raw["rank"])
         use, seconds = record.read(raw["counters"], raw["fcounters"], rank)
         known = module.files.setdefault(int(raw.get("file_rec_id", raw["id"])), use)
@@ -145,13 +142,13 @@ class _Record:
 
     def __init__(self, name: str, backend: Any) -> None:
         prefix = {"MPI-IO": "MPIIO"}.get(name, name)
-        self._whole = _places(backend.counter_names(name), prefix + "_")
-        self._real = _places(backend.fcounter_names(name), prefix + "_F_")
+        self._whole = _short(backend.counter_names(name), prefix + "_")
+        self._real = _short(backend.fcounter_names(name), prefix + "_F_")
 
     def read(self, whole: Any, real: Any, rank: int) -> tuple[FileUse, float]:
         """Return a record as the use of a file, and the seconds in calls."""
-        counts = {name: int(whole[k]) for name, k in self._whole.items()}
-        times = {name: float(real[k]) for name, k in self._real.items()}
+        counts = dict(zip(self._whole, whole.tolist(), strict=True))
+        times = dict(zip(self._real, real.tolist(), strict=True))
         spent = ("READ_TIME", "WRITE_TIME", "META_TIME")
         seconds = math.fsum(_time(times.get(name, 0.0)) for name in spent)
         if rank == EVERYONE:
@@ -174,8 +171,8 @@ class _Record:
         return use, seconds
 
 
-def _places(names: list[str] | None, prefix: str) -> Mapping[str, int]:
-    return {name.removeprefix(prefix): k for k, name in enumerate(names or ())}
+def _short(names: list[str] | None, prefix: str) -> list[str]:
+    return [name.removeprefix(prefix) for name in names or ()]
 
 
 _CALLS = {
@@ -186,6 +183,13 @@ _CALLS = {
     for operation in ("READ", "WRITE")
 }
 """Counters of requests, in one module or another."""
+_SIZES = {
+    operation: [
+        (f"SIZE_{operation}_{name}", f"SIZE_{operation}_AGG_{name}")
+        for name in (edge.replace("-", "_").replace("1G+", "1G_PLUS") for edge in CLASSES)
+    ]
+    for operation in ("READ", "WRITE")
+}
 _BYTES = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
 
 
@@ -193,10 +197,9 @@ def _use(operation: str, counts: Mapping[str, int], times: Mapping[str, float]) 
     moved = max(counts.get(_BYTES[operation], 0), 0)
     if moved > MOST:
         raise InputError(f"a file is said to have {moved} bytes; it is damaged")
-    labels = [edge.replace("-", "_").replace("1G+", "1G_PLUS") for edge in CLASSES]
     sizes = [
-        max(counts.get(f"SIZE_{operation}_{s}", counts.get(f"SIZE_{operation}_AGG_{s}", 0)), 0)
-        for s in labels
+        max(counts.get(name, counts.get(collective, 0)), 0)
+        for name, collective in _SIZES[operation]
     ]
     begin = times.get(f"{operation}_START_TIMESTAMP", 0.0)
     end = times.get(f"{operation}_END_TIMESTAMP", 0.0)
@@ -216,18 +219,16 @@ def _time(seconds: float) -> float:
     return seconds if math.isfinite(seconds) and seconds > 0 else 0.0
 
 
-def _striping(
-    log: dict[str, Any], held: Mapping[str, Any], backend: Any, modules: Mapping[str, Module]
-) -> tuple[int | None, int | None]:
+def _striping(log: Log, modules: Mapping[str, Module]) -> tuple[int | None, int | None]:
     """Return stripe count and size of the files that most was written to, where Lustre told."""
-    if "LUSTRE" not in held:
+    if "LUSTRE" not in log.modules:
         return None, None
     written: Counter[int] = Counter()
     for name in LOWEST:
         for file, use in modules[name].files.items() if name in modules else ():
             written[file] += use.write.bytes
     found: Counter[tuple[int, int]] = Counter()
-    while (raw := backend.log_get_record(log, "LUSTRE", dtype="dict")) is not None:
+    while (raw := log.backend.log_get_record(log.handle, "LUSTRE", dtype="dict")) is not None:
         for part in raw["components"][:1]:
             told = part["counters"]
             striping = (

@@ -5,6 +5,7 @@ dies, hangs or asks for all memory is told of as what is wrong with that log, an
 """
 
 import importlib.util
+import os
 import selectors
 import signal
 import subprocess
@@ -24,8 +25,8 @@ from penstock.learn.profiles import Profile
 from penstock.sim.traces.darshan.child import Answer, Asked
 
 SUFFIXES = (".darshan", ".darshan_partial")
-PATIENCE, PER_BYTE = 60.0, 4e-6
-"""Seconds that a log may take, and for each byte; darshan-util reads several MB a second."""
+PATIENCE, PER_BYTE = 60.0, 2e-5
+"""Seconds that a log may take, and for each byte; a megabyte takes about one."""
 LOGS_A_CHILD = 512
 """What the library leaks goes with the child."""
 STARTING = 120.0
@@ -124,7 +125,7 @@ class Reader:
             while b"\n" not in self._buffer:
                 if not selector.select(max(until - time.monotonic(), 0.0)):
                     raise TimeoutError
-                piece = self._child.stdout.read1(1 << 20)
+                piece = os.read(self._child.stdout.fileno(), 1 << 20)
                 if not piece:
                     raise EOFError
                 self._buffer += piece
@@ -136,7 +137,8 @@ class Reader:
         if self._said is None:
             return ""
         self._said.seek(0)
-        text = self._said.read(4096).decode(errors="replace")
+        said = self._said.read(4096).decode(errors="replace")
+        text = "".join(c for c in said if c.isprintable() or c == "\n")
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
         return f" (darshan-util: {first.removeprefix('Error:').strip()})" if first else ""
 
