@@ -12,19 +12,18 @@ from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine, load
 from penstock.learn.write_models.regressors import GRIDS, Floats
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.sources.tokio import LoadedRun
 from penstock.model.write import Write
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim import write_samples
 from penstock.studies.campaign import Campaign, Cell, Results, run
-from penstock.studies.write_models import STUDY, adaptation, interference, measured, paper, sets
+from penstock.studies.write_models import STUDY, adaptation, measured, paper, sets
 from penstock.studies.write_models.sets import Size
 from penstock.studies.write_models.work import cells, subsets, work
 
 pytestmark = pytest.mark.slow
 FEW = {"lasso": [{"penalty": 0.1}], "tree": [{"leaf": 4}], "forest": [{"leaf": 4, "trees": 5}]}
-TINY = Size(part=0.02, adapted=6, variations=2, forests="neighbours")
+TINY = Size(part=0.02, adapted=6, advised=3, variations=2, forests="neighbours")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -104,7 +103,7 @@ def test_the_cells_are_255_subsets_of_each_technique(results: Results) -> None:
     for (_, technique), scales in found.items():
         assert len(scales) == {"forest": 36, "svr": 1, "gaussian": 1}.get(str(technique), 255)
     search = sets.searching("cetus", TINY.part, 1)
-    whole = Size(part=1.0, adapted=1, variations=1, forests="all")
+    whole = Size(part=1.0, adapted=1, advised=1, variations=1, forests="all")
     assert len(subsets(search, "forest", whole)) == 255
     assert len({cell.id for cell in cells()}) == len(list(cells()))
 
@@ -150,31 +149,3 @@ def test_the_paper_is_quoted_as_printed() -> None:
     assert paper.SHARES["cetus"]["small"] == (0.9964, 1.0)
     assert paper.SHARES["titan"]["unconverged"] == (0.1278, 0.2056)
     assert paper.UNCONVERGED == {"cetus": (169, 278 + 174 + 133 + 169), "titan": (180, 916)}
-
-
-def loaded(began: float, bandwidth: float, load: float) -> LoadedRun:
-    return LoadedRun(
-        application="ior",
-        operation="write",
-        shared=True,
-        file_system="/scratch",
-        processes=8,
-        began=began,
-        bytes=1.0,
-        bandwidth=bandwidth,
-        load={"fs_load": load},
-    )
-
-
-def test_a_load_that_explains_everything_beats_the_floor_of_duplicates() -> None:
-    chance = np.random.default_rng(1)
-    loads = chance.uniform(0, 1, 300)
-    runs = [loaded(3600.0 * k, 100 * (1.5 - x), float(x)) for k, x in enumerate(loads)]
-    told = interference.judged(runs, seed=1)
-    assert told["model"] < 0.05 < told["usual"] < told["floor"]
-
-
-def test_runs_that_are_far_apart_are_no_duplicates() -> None:
-    day = 86400.0
-    assert interference.duplicates([loaded(0, 100, 0), loaded(day, 50, 0)]) == 1.0
-    assert np.isnan(interference.duplicates([loaded(0, 100, 0), loaded(2 * day, 50, 0)]))

@@ -46,7 +46,6 @@ class WriteModels:
             "here was measured on them. Models are trained on 1 to 128 nodes and asked for 200 to "
             "2,000.",
             claims=claims.claims(compared, results.rows),
-            table=claims.table(compared),
             figures=figures.figures(compared),
             made=(
                 (
