@@ -67,6 +67,11 @@ class WriteModels:
                     "255 subsets of eight scales x five techniques, by mean square error"
                     + ("" if size.forests == "all" else "; forests: the 36 without gaps"),
                 ),
+                (
+                    "rules",
+                    "what counts as holding was written after a first run with seed 1, except for "
+                    "advice by our model",
+                ),
                 ("adaptation", f"{size.adapted} converged test samples a machine"),
                 (
                     "measured",
