@@ -1,7 +1,9 @@
 """The write path simulator: its equations without others, and what others do to it."""
 
+import re
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -192,3 +194,13 @@ def test_impossible_interference_is_refused(wrong: str) -> None:
     parse((text + "hit = 0.1\n").encode(), "x.toml")
     with pytest.raises(InputError, match=r"x\.toml: .*"):
         parse((text + wrong + "\n").encode(), "x.toml")
+
+
+def test_the_guides_machine_is_one() -> None:
+    """docs/machines.md: what people begin with has to work."""
+    page = Path(__file__).parents[2] / "docs" / "machines.md"
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
+    machine = parse(example.encode(), "small.toml")
+    run = path(machine).run(Write(nodes=64, cores=8, burst=1e9))
+    assert set(run.stages) == {stage.name for stage in machine.stage}
+    assert run.stages["router"] >= 16 * 8 * 1e9 / 2e9

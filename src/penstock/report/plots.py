@@ -126,7 +126,7 @@ LOOKS: Mapping[str, Look] = {
             ),
             ("#009E73", "v", ("ucb1", "C", "epsilon 0.15", "forest")),
             ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2", "tree")),
-            ("#555555", "^", ("sliding-ucb", "E", "median", "linear")),
+            ("#555555", "^", ("sliding-ucb", "E", "median", "linear", "paper's lasso")),
             ("#B58900", "X", ("F", "99%", "ridge")),
         )
         for label in labels
@@ -278,6 +278,7 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
         axes.set_xscale("log")
         if max(panel.series[0].x) <= 100 * min(panel.series[0].x):
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if panel.log_y:
         axes.set_yscale("log")

@@ -54,3 +54,7 @@ def test_the_seed_decides() -> None:
 def test_the_scales_of_training_make_255_subsets() -> None:
     assert 2 ** len(templates.TRAINED) - 1 == 255
     assert templates.TRAINED[-1] == 128
+
+
+def test_bursts_are_no_integers_whose_products_outgrow_arrays() -> None:
+    assert all(isinstance(write.burst, float) for write in drawn("titan", 128))

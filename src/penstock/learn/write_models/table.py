@@ -61,7 +61,9 @@ class Table:
             tags=given,
             seconds=np.array([one.seconds for one in samples], np.float64),
             weights=np.array([_weight(one.times) for one in samples], np.float64),
-            features=np.array([row(wanted, one) for one in found]).reshape(-1, len(wanted)),
+            features=np.array([row(wanted, one) for one in found], np.float64).reshape(
+                -1, len(wanted)
+            ),
             loads=logarithms(machine, [loads(machine, one) for one in found]),
         )
 

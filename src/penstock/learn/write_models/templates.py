@@ -55,7 +55,7 @@ class Template:
                     yield Write(
                         nodes=nodes,
                         cores=int(cores),
-                        burst=_one(burst, chance) * MIB,
+                        burst=float(_one(burst, chance) * MIB),
                         stripe_count=_one(stripes, chance) or None,
                     )
 

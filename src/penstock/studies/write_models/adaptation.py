@@ -11,9 +11,10 @@ from statistics import fmean
 
 import numpy as np
 
-from penstock.learn.write_models import features
+from penstock.learn.write_models import advice, features
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine
+from penstock.learn.write_models.prediction import WriteModel
 from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.templates import LARGE_BURSTS, MIB
@@ -40,6 +41,21 @@ def gains(
     every = max(1, len(samples) // most)
     path = WritePath(machine, np.random.default_rng([seed, 7]))
     return [_gain(machine, model, sample, path) for sample in samples[::every][:most]]
+
+
+def advised(model: WriteModel, samples: Sequence[Sample], *, most: int, seed: int) -> list[Gain]:
+    """Return what our advice would gain for some samples, its way to the aggregators counted."""
+    path = WritePath(model.machine, np.random.default_rng([seed, 8]))
+    found = []
+    for sample in samples[:: max(1, len(samples) // most)][:most]:
+        told = advice.advise(model, sample.write, measured=sample.seconds)
+        if not told.worth_it:
+            found.append(Gain(promised=1.0, simulated=1.0))
+            continue
+        before = _simulated(path, sample.write)
+        after = _simulated(path, told.best.write) + told.best.moving
+        found.append(Gain(promised=told.gain.expected, simulated=before / after))
+    return found
 
 
 def _gain(machine: Machine, model: Fitted, sample: Sample, path: WritePath) -> Gain:

@@ -1,6 +1,6 @@
 """The paper's claims, and ours, held against simulated machines and measured data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from penstock.learn.write_models.regressors import FIVE
 from penstock.report.findings import Claim
 from penstock.studies.journal import Row
 from penstock.studies.write_models import measured, paper
-from penstock.studies.write_models.comparison import Compared, Judged
+from penstock.studies.write_models.comparison import Compared
 
 NAMES = {"cetus": "Cetus", "titan": "Titan"}
 GOOD = 0.5
@@ -24,7 +24,7 @@ def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
     found += [_selected(one) for one in compared]
     found += [_failing(one) for one in compared]
     for one in compared:
-        found += [_adapted(one), _adapted_simulated(one), _ours(one)]
+        found += [_adapted(one), _adapted_simulated(one), _ours(one), _advised(one)]
     return [*found, *_archer(rows), *_tokio(rows)]
 
 
@@ -48,8 +48,8 @@ def _unconverged(one: Compared) -> Claim:
         paper=f"{few} of {all_} ({few / all_:.1%})",
         ours=f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
         holds=abs(one.unconverged - few / all_) <= 0.06,
-        why="Rule: at most 0.06 apart. Calibrated by it, with another seed, before any model was "
-        "trained.",
+        why="Rule: at most 0.06 apart, set when 21.3% and 24.6% had been seen with seed 1. "
+        "Calibrated by it, with seed 3 alone, before any model was trained.",
     )
 
 
@@ -187,6 +187,21 @@ def _ours(one: Compared) -> Claim:
     )
 
 
+def _advised(one: Compared) -> Claim:
+    really = [gain.simulated for gain in one.advised]
+    promised = float(np.median([gain.promised for gain in one.advised]))
+    slower = float(np.mean([x < 0.95 for x in really]))
+    return Claim(
+        claim=f"Ours: advice by our model seldom makes a write slower, {_on(one)}",
+        paper="not asked",
+        ours=f"{slower:.1%} lose a twentieth or more, {np.mean(np.array(really) >= 1.1):.1%} gain "
+        f"1.1 or more; median promised {promised:.2f}, simulated {np.median(really):.2f}",
+        holds=slower <= 0.1,
+        why=f"Rule: at most a tenth lose. {len(really)} test samples, advised as 'penstock advise' "
+        "does: what the model has not seen does not count, and bringing data to aggregators does.",
+    )
+
+
 def _archer(rows: Sequence[Row]) -> list[Claim]:
     own = [row for row in rows if row["machine"] == measured.ARCHER]
     if not own:
@@ -207,7 +222,8 @@ def _archer(rows: Sequence[Row]) -> list[Claim]:
             ours=", ".join(f"{name} {x:.3f}" for name, x in medians.items()),
             holds=all(2 * ours <= medians[name] for name in FIVE),
             why=f"Rule: as the claim says. Made of at most {measured.LARGEST:,} processes, asked "
-            f"for {len(errors['extrapolating'])} larger writes of 5 s and more.",
+            f"for {len(errors['extrapolating'])} larger writes of 5 s and more. Options of ours "
+            "were looked at while it was made (docs/write-models.md): these are not unseen.",
         ),
         Claim(
             claim="ARCHER (measured): intervals of 90% hold for 85 to 95%",
@@ -224,17 +240,20 @@ def _tokio(rows: Sequence[Row]) -> list[Claim]:
     for row in rows:
         if row["machine"] != measured.TOKIO:
             continue
-        model, usual, floor = (_number(row, name) for name in ("model", "usual", "floor"))
+        usual, known, explained, floor = (
+            _number(row, name) for name in ("usual", "known", "explained", "floor")
+        )
         found.append(
             Claim(
-                claim=f"TOKIO (measured), {row['system']}: load explains what differs between runs",
+                claim=f"TOKIO (measured), {row['system']}: what is known beforehand tells a run",
                 paper="not asked",
-                ours=f"median error {model:.1%}; by a run's usual bandwidth {usual:.1%}; by the "
-                f"identical run of the day before {floor:.1%}",
-                holds=model <= min(usual, floor),
-                why="Rule: a forest that sees the file system's load errs less than both. Made of "
-                f"the first four fifths of the year, asked for the last {_number(row, 'runs'):g} "
-                "runs. The load is of the time of the run, the run's own traffic in it.",
+                ours=f"median error {known:.1%}, by the configuration's usual bandwidth "
+                f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
+                holds=known < usual,
+                why="Rule: fullness, neighbours and place known before a run predict its bandwidth "
+                "better than the usual one. The floor is what identical runs within a day differ "
+                "by, over sqrt 2; load during the run has the run itself in it. Made of the first "
+                f"0.7 of the year, asked for the last {_number(row, 'runs'):g} runs.",
             )
         )
     return found
@@ -250,21 +269,3 @@ def _on(one: Compared) -> str:
 
 def _both(shares: tuple[float, float]) -> str:
     return f"{shares[0]:.1%} and {shares[1]:.1%}"
-
-
-def table(compared: Sequence[Compared]) -> list[list[str]]:
-    """Return Table VII for all models: parts within 0.2 and 0.3 by machine and set."""
-    rows = [["machine", "model", *paper.SETS]]
-    for one in compared:
-        failing = {f"{name} (all scales)": judged for name, judged in one.failing.items()}
-        models: Mapping[str, Judged] = {**one.best, **failing}
-        rows.append(
-            [NAMES[one.machine], "lasso, paper"]
-            + [_both(paper.SHARES[one.machine][set_]) for set_ in paper.SETS]
-        )
-        for name, judged in models.items():
-            cells = [_both((judged.share(s, 0.2), judged.share(s, 0.3))) for s in paper.SETS]
-            rows.append([NAMES[one.machine], name, *cells])
-        cells = [_both((one.ours.share(s, 0.2), one.ours.share(s, 0.3))) for s in paper.SETS]
-        rows.append([NAMES[one.machine], "ours", *cells])
-    return rows

@@ -60,6 +60,9 @@ class Compared:
     spreads: Sequence[float]
     """Largest over smallest of ten identical runs, for many writes."""
     gains: Sequence[Gain]
+    """By the chosen lasso."""
+    advised: Sequence[Gain]
+    """By our model."""
     ours: Ours
     chosen: Sequence[tuple[Feature, float]]
     """Features of the chosen lasso model, with seconds a unit."""
@@ -100,6 +103,11 @@ def _compared(name: str, rows: Sequence[Row], size: Size, seed: int) -> Compared
         gains=adaptation.gains(
             search.samples.machine, lasso, converged, most=size.adapted, seed=seed
         ),
+        advised=[
+            Gain(promised=float(str(row["promised"])), simulated=float(str(row["gained"])))
+            for row in own
+            if "promised" in row
+        ],
         ours=_ours([row for row in own if "low" in row]),
         chosen=_features(search, lasso),
     )

@@ -123,7 +123,7 @@ def _shares(compared: Sequence[Compared]) -> Figure:
             labels=paper.SETS,
             series=[
                 Series(
-                    label="paper",
+                    label="paper's lasso",
                     x=(),
                     y=[paper.SHARES[one.machine][set_][k] for set_ in paper.SETS],
                 ),

@@ -4,6 +4,7 @@ Neither comes with penstock. PENSTOCK_DATA names a directory with archer-benchio
 tokio/*.csv.gz (docs/samples.md has where they are from); without it these claims are left out.
 """
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.learn.write_models import training
+from penstock.learn.write_models import interference, training
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.sources import archer, tokio
 from penstock.learn.write_models.table import Table
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
-from penstock.studies.write_models import interference
 
 WHERE = "PENSTOCK_DATA"
 ARCHER, TOKIO = "archer", "tokio"
@@ -41,9 +41,7 @@ def work(source: str, what: str, seed: int) -> list[dict[str, Value]]:
     """Return the rows of a cell."""
     if source == ARCHER:
         return list(_archer(what, seed))
-    runs = tokio.read(_file(f"tokio/{what}-*.csv.gz"))
-    judged = interference.judged(runs, seed=seed)
-    return [{"machine": TOKIO, "system": what, **judged}]
+    return [_tokio(what, seed)]
 
 
 def _file(pattern: str) -> Path:
@@ -52,6 +50,34 @@ def _file(pattern: str) -> Path:
     if len(found) != 1:
         raise InputError(f"{WHERE}: {len(found)} files are {folder / pattern}; there should be one")
     return found[0]
+
+
+def _tokio(system: str, seed: int) -> dict[str, Value]:
+    """Return what is known of a run's bandwidth from the load before it, and during it."""
+    read = tokio.read(_file(f"tokio/{system}-*.csv.gz"))
+    runs = [
+        interference.Run(
+            configuration=tuple(map(str, run.same)),
+            began=run.began,
+            bandwidth=run.bandwidth,
+            load={name: value for name, value in run.load.items() if not math.isnan(value)},
+        )
+        for run in read
+        if run.operation == "write"
+    ]
+    columns = sorted({name for run in runs for name in run.load})
+    # What the file system moved meanwhile has the run itself in it.
+    before = [name for name in columns if not name.startswith("fs_")]
+    known, explained = (interference.reached(runs, some, seed=seed) for some in (before, columns))
+    return {
+        "machine": TOKIO,
+        "system": system,
+        "runs": known.tested,
+        "floor": known.floor,
+        "usual": known.usual,
+        "known": known.model,
+        "explained": explained.model,
+    }
 
 
 def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:

@@ -22,7 +22,9 @@ class Size:
     part: float
     """Of its training samples; test sets are always whole."""
     adapted: int
-    """Test samples of each machine that are adapted."""
+    """Test samples of each machine that are adapted by the chosen lasso."""
+    advised: int
+    """And by our model."""
     variations: int
     """Writes a scale whose runs are compared."""
     forests: Literal["all", "neighbours"]
@@ -30,8 +32,8 @@ class Size:
 
 
 SIZES: Mapping[str, Size] = {
-    "fast": Size(part=0.25, adapted=60, variations=6, forests="neighbours"),
-    "full": Size(part=1.0, adapted=400, variations=20, forests="all"),
+    "fast": Size(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
+    "full": Size(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
 }
 
 

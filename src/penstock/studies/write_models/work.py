@@ -15,6 +15,7 @@ from penstock.sim.write_path import WritePath
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
 from penstock.studies.write_models import measured
+from penstock.studies.write_models.adaptation import advised
 from penstock.studies.write_models.sets import MACHINES, Size, searching, tests
 
 VARIATION = "variation"
@@ -48,7 +49,7 @@ def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
         return measured.work(machine, what, seed)
     search = searching(machine, size.part, seed)
     if what == OURS:
-        return list(_ours(machine, search, seed))
+        return list(_ours(machine, search, size.advised, seed))
     return [
         {
             "machine": machine,
@@ -73,10 +74,14 @@ def subsets(search: Search, technique: str, size: Size) -> list[Subset]:
     return found
 
 
-def _ours(name: str, search: Search, seed: int) -> Iterator[dict[str, Value]]:
-    """Yield what our model says of every test sample, in the order of the sets."""
+def _ours(name: str, search: Search, most: int, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what our model says of every test sample, and what its advice gains for some."""
     learned = training.of_term(search.samples, seed=seed)
-    for set_, some in tests(name, seed).items():
+    sets = tests(name, seed)
+    converged = [sample for set_ in templates.TESTED for sample in sets[set_]]
+    for gain in advised(learned, converged, most=most, seed=seed):
+        yield {"machine": name, "promised": gain.promised, "gained": gain.simulated}
+    for set_, some in sets.items():
         for sample in some:
             told = learned.predict(sample.write)
             yield {
