@@ -23,7 +23,7 @@ SLOW = {
     "penstock reproduce detection --out detection",
     "penstock patterns measure --out seen.csv",
     "penstock reproduce tuning --out tuning",
-    "penstock tuner measure --processes 16 --out windows.csv",
+    "penstock tuner measure --out windows.csv",
 }
 """Much work; tests/studies runs those studies in small."""
 
