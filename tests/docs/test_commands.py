@@ -26,7 +26,7 @@ SLOW = {
     "penstock patterns measure --out seen.csv",
     "penstock reproduce tuning --out tuning",
     "penstock reproduce write-models --out write-models",
-    "penstock tuner measure --processes 16 --out windows.csv",
+    "penstock tuner measure --out windows.csv",
 }
 """Much work; tests/studies runs those studies in small."""
 LOG = "run.darshan"
