@@ -1,5 +1,6 @@
 """The commands, formats and code in README and docs work as written."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from penstock import config
 from penstock.sim import traces
+from penstock.sim.traces.jobs_file import read_jobs
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -23,9 +25,21 @@ SLOW = {
     "penstock reproduce detection --out detection",
     "penstock patterns measure --out seen.csv",
     "penstock reproduce tuning --out tuning",
+    "penstock reproduce write-models --out write-models",
     "penstock tuner measure --out windows.csv",
 }
 """Much work; tests/studies runs those studies in small."""
+LOG = "run.darshan"
+"""A log of the reader's own; here one of those that come with PyDarshan stands for it."""
+
+
+def provide(directory: Path) -> None:
+    """Put there what the commands need: the examples, and a log."""
+    shutil.copytree(ROOT / "examples", directory / "examples")
+    found = importlib.util.find_spec("darshan")
+    if found is not None and found.origin is not None:
+        logs = Path(found.origin).parent.rglob("sample-badost.darshan")
+        shutil.copy(next(iter(logs)), directory / LOG)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -39,7 +53,7 @@ def commands(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_commands(page: Path, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    provide(tmp_path)
     for command in commands(page):
         if command in SLOW:
             continue
@@ -71,6 +85,13 @@ def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
     workload = traces.read(tmp_path / "jobs.json")
     assert workload.ids == ["climate", "genome"]
     assert workload.compute[3] == 300.0
+
+
+def test_the_jobs_never_run_get_curves(tmp_path: Path) -> None:
+    (example,) = blocks(ROOT / "docs" / "predict.md", "json")
+    (tmp_path / "jobs.json").write_text(example)
+    jobs = read_jobs(tmp_path / "jobs.json")
+    assert [job.id for job in jobs if job.curve is not None] == ["climate", "genome"]
 
 
 def test_the_toml_example_is_a_configuration(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def allocate(
                  "volume": 12600, "compute": 100}]}
       volume (in the curve's unit) and compute (seconds) are for policies that need them, such as
       n-sys and t-cpu. A workload file whose jobs have curves will do as well.
+      A job never measured has its write instead, and a curve in MB/s is predicted:
+        {"id": "new", "nodes": 64, "machine": "titan", "write": {"cores": 16, "burst": "100 MB"}}
 
     Bandwidths are those of a job alone on its I/O nodes. Jobs may go direct where their curves know
     it, unless --no-direct or the configuration's site.direct says otherwise.

@@ -2,6 +2,8 @@
 
 import csv
 import hashlib
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,19 +12,27 @@ from typing import Any
 import click
 import msgspec
 
+from penstock import units
 from penstock.cli import deployed
+from penstock.cli.explored import Kept
 from penstock.cli.output import as_json as json_option
 from penstock.cli.output import emit_json, emit_table, progress
 from penstock.errors import InputError
 from penstock.files import replacing
+from penstock.learn.write_models.convergence import Convergence
 from penstock.live import explorer, patterns, runner, wire
 from penstock.live.deployment import Deployment, emulated, managed
-from penstock.live.explorer import Cell, Explorer, Point, Run, Timed
+from penstock.live.explorer import Cell, Explorer, Point, Run
 from penstock.live.page import MAP_NODES
 from penstock.live.patterns import Patterns
-from penstock.studies.journal import Entry, Journal
+from penstock.live.repeating import Repeating
+from penstock.studies.journal import Journal
 
 IO_NODES = (0, 1, 2, 4, 8)
+REPEATS = 5
+MOST = 30
+"""Runs of what does not converge: with Formula 2 a mean that is not known then varies by more than
+a quarter."""
 
 
 @click.command(short_help="Measure access patterns over I/O nodes.")
@@ -39,10 +49,14 @@ IO_NODES = (0, 1, 2, 4, 8)
     "--repeats",
     metavar="K",
     type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Runs of each phase over each number.",
+    help="Runs of each phase over each number; else 5, or with --until-converged at most 30.",
 )
+@click.option(
+    "--until-converged",
+    is_flag=True,
+    help="Repeat each until its mean time is known to 10% (95% confidence).",
+)
+@click.option("--budget", metavar="TIME", help="No run begins later than this ('2 h').")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
 @click.option(
     "--out",
@@ -77,7 +91,9 @@ def explore(
     io_nodes: str | None,
     processes: str | None,
     root: Path | None,
-    repeats: int,
+    repeats: int | None,
+    until_converged: bool,
+    budget: str | None,
     seed: int,
     out: Path,
     emulate: str | None,
@@ -97,7 +113,9 @@ def explore(
 
     PATTERNS.json is FORGE's format; docs/pattern-files.md has it. The I/O nodes are the command's
     own and end with it. Runs come in random order, and what is measured is kept in DIR/runs.jsonl:
-    after an interruption the same command goes on where it stopped. DIR/curves.json is for
+    after an interruption the same command goes on where it stopped. With --until-converged what
+    varies is run more often than what does not, by Formula 2 of docs/samples.md; what has not
+    converged in the end is told. DIR/curves.json is for
     'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv every rank's times.
 
     Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run whose job's counters
@@ -114,9 +132,16 @@ def explore(
         told.phases,
         _several(processes, "--processes", 1, 4096),
         counts,
-        repeats=repeats,
+        repeats=1 if until_converged else repeats or REPEATS,
         seed=seed,
     )
+    repeating = Repeating(
+        points=sorted({cell[:3] for cell in cells}),
+        rule=Convergence(),
+        most=(repeats or MOST) if until_converged else 0,
+        seed=seed,
+    )
+    limit = _seconds(budget)
     roots = managed((_root(told) if root is None else root,))
     deployment = Deployment(
         state="",
@@ -130,33 +155,82 @@ def explore(
     out.mkdir(parents=True, exist_ok=True)
     header = _header(told, deployment, mpi=mpi)
     with Journal(out / "runs.jsonl", header) as journal:
-        wanted = [cell for cell in cells if _id(cell) not in journal.entries]
+        kept = Kept(journal)
         try:
             with explorer.interruptible(), explorer.private_state() as state:
                 deployment = msgspec.structs.replace(deployment, state=str(state))
-                if wanted:
-                    _measure(Explorer(deployment, told.phases, seed=seed, mpi=mpi), wanted, journal)
+                exploring = Explorer(deployment, told.phases, seed=seed, mpi=mpi)
+                _measure(exploring, cells, repeating, kept, limit)
         except explorer.InterruptedRun as signalled:
-            kept = sum(_id(cell) in journal.entries for cell in cells)
+            count = len(kept.runs(repeating.points))
+            many = "" if until_converged else f" of {len(cells)}"
             click.echo(
-                f"penstock: interrupted; {kept} of {len(cells)} runs are kept in {journal.path}, "
+                f"penstock: interrupted; {count}{many} runs are kept in {journal.path}, "
                 "the same command goes on from there",
                 err=True,
             )
             return 128 + signalled.number
-        runs = sorted((_run(cell, journal.entries[_id(cell)]) for cell in cells), key=_by_cell)
-    return _report(told, runs, out, emulate, as_json=as_json)
+        runs = kept.runs(repeating.points, most=repeating.most or repeats or REPEATS)
+    if not runs:
+        raise InputError(f"--budget {budget} ended before the first run; give more")
+    status = _report(told, runs, out, emulate, as_json=as_json)
+    short = _unconverged(repeating, runs) if until_converged else len(cells) - len(runs)
+    if short and not until_converged:
+        click.echo(f"penstock: the budget ended before {short} of {len(cells)} runs", err=True)
+    return 1 if short else status
 
 
-def _measure(exploring: Explorer, wanted: Sequence[Cell], journal: Journal) -> None:
-    with deployed.telling(), exploring, progress("exploring", len(wanted)) as shown:
-        for cell in wanted:
-            try:
-                run = exploring.run(cell)
-            except runner.NoJobError as error:
-                raise click.ClickException(str(error)) from error
-            journal.add(_entry(run))
-            shown.advance()
+def _unconverged(repeating: Repeating, runs: Sequence[Run]) -> int:
+    """Tell what has not converged, and return how many."""
+    pending = repeating.pending(runs)
+    for phase, processes, io_nodes in pending[:3]:
+        where = f"{phase} by {processes} over {io_nodes} I/O nodes"
+        click.echo(f"penstock: not converged: {where}", err=True)
+    if pending:
+        many = f"{len(pending)} of {len(repeating.points)}"
+        click.echo(f"penstock: {many} have not converged", err=True)
+    return len(pending)
+
+
+def _measure(
+    exploring: Explorer,
+    cells: Sequence[Cell],
+    repeating: Repeating,
+    kept: Kept,
+    limit: float,
+) -> None:
+    """Run what is missing, then further rounds of what has not converged, until the limit."""
+    wanted = [cell for cell in cells if cell not in kept]
+    if not wanted:
+        wanted = repeating.next_round(kept.runs(repeating.points))
+    if not wanted:
+        return
+    ends = time.monotonic() + limit
+    with deployed.telling(), exploring:
+        while wanted:
+            with progress("exploring", len(wanted)) as shown:
+                for cell in wanted:
+                    if time.monotonic() >= ends:
+                        return
+                    try:
+                        run = exploring.run(cell)
+                    except runner.NoJobError as error:
+                        raise click.ClickException(str(error)) from error
+                    kept.add(run)
+                    shown.advance()
+            wanted = repeating.next_round(kept.runs(repeating.points))
+
+
+def _seconds(budget: str | None) -> float:
+    if budget is None:
+        return math.inf
+    try:
+        limit = units.seconds(budget)
+    except InputError as error:
+        raise InputError(f"--budget: {error}") from error
+    if not limit:
+        raise InputError("--budget is nothing; give a time, as '2 h'")
+    return limit
 
 
 def _report(
@@ -164,7 +238,8 @@ def _report(
 ) -> int:
     found = explorer.points(runs)
     jobs = explorer.curves(found, runs, told.phases)
-    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs}
+    parts = explorer.parts(found, told.phases)
+    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs, "patterns": parts}
     with replacing(out / "curves.json") as partial:
         text = msgspec.json.format(msgspec.json.encode(result), indent=2)
         partial.write_bytes(text + b"\n")
@@ -240,27 +315,6 @@ def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, A
         "stripe": deployment.stripe,
         "ranks": "mpi" if mpi else "forked",
     }
-
-
-def _by_cell(run: Run) -> Cell:
-    return run.cell
-
-
-def _id(cell: Cell) -> tuple[str, float, int]:
-    return (f"{cell.phase} by {cell.processes}", float(cell.io_nodes), cell.repeat)
-
-
-def _entry(run: Run) -> Entry:
-    """Return a run as the journal keeps it: itself, then its ranks."""
-    own = {k: v for k, v in asdict(run).items() if k not in {"cell", "ranks"}}
-    rows = [own, *(asdict(timed) for timed in run.ranks)]
-    return Entry(cell=_id(run.cell), seconds=run.makespan, rows=rows)
-
-
-def _run(cell: Cell, entry: Entry) -> Run:
-    own: dict[str, Any] = dict(entry.rows[0])
-    ranks = [msgspec.convert(row, Timed) for row in entry.rows[1:]]
-    return Run(cell=cell, ranks=ranks, **own)
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

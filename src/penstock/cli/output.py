@@ -20,7 +20,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print the result
 
 def emit_json(result: Any) -> None:
     """Print a result as JSON; a number that is none (NaN, infinite) becomes null."""
-    click.echo(msgspec.json.format(msgspec.json.encode(_finite(result)), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(finite(result)), indent=2).decode())
 
 
 def emit_table(
@@ -63,14 +63,15 @@ def console(*, stderr: bool = False) -> "Console":
     return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=160)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return a result with None for numbers that are none."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return _finite(msgspec.to_builtins(value)) if hasattr(value, "__dataclass_fields__") else value
+        return [finite(item) for item in value]
+    return finite(msgspec.to_builtins(value)) if hasattr(value, "__dataclass_fields__") else value
 
 
 QUIET_SECONDS = 2.0

@@ -65,6 +65,8 @@ class Timed:
     rank: int
     bytes: int
     seconds: float
+    files: str = ""
+    """"shared" or "individual"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +206,7 @@ def _collected(plan: Plan, status: int) -> list[Did]:
 
 def _judged(cell: Cell, plan: Plan, did: list[Did], counters: Mapping[str, int]) -> Run:
     """Return the run, marked unless every byte went where it should."""
-    ranks, makespan = _timed(did)
+    ranks, makespan = _timed(did, [pattern.number_of_files for pattern in plan.phase.patterns])
     moved = sum(d.bytes for d in did)
     forwarded, direct = forwarded_bytes(counters), direct_bytes(counters)
     wanted = (moved, 0) if cell.io_nodes else (0, moved)
@@ -229,7 +231,7 @@ def _judged(cell: Cell, plan: Plan, did: list[Did], counters: Mapping[str, int])
     )
 
 
-def _timed(did: list[Did]) -> tuple[list[Timed], float]:
+def _timed(did: list[Did], files: Sequence[str] = ()) -> tuple[list[Timed], float]:
     """Return each rank's times, and the makespan: the slowest rank's, over all data operations."""
     began: dict[tuple[int, int], float] = {}
     slowest: dict[tuple[int, int], float] = {}
@@ -250,6 +252,7 @@ def _timed(did: list[Did]) -> tuple[list[Timed], float]:
                 rank=d.rank,
                 bytes=d.bytes,
                 seconds=seconds,
+                files=files[d.pattern] if files else "",
             )
         )
     return ranks, max(sum(slowest.values()), 1e-9)
@@ -375,3 +378,26 @@ def curves(found: Iterable[Point], runs: Iterable[Run], phases: Iterable[Phase])
         assert isinstance(curve, dict)
         curve[str(point.io_nodes)] = point.median
     return list(jobs.values())
+
+
+def parts(found: Iterable[Point], phases: Iterable[Phase]) -> dict[str, list[object]]:
+    """Return which patterns each job's curve is of; one of a single pattern is a base pattern."""
+    known = {phase.name: phase for phase in phases}
+    told: dict[str, list[object]] = {}
+    for point in found:
+        phase = known[point.phase]
+        told[point.job] = [
+            {
+                "operation": pattern.operation,
+                "layout": "shared" if pattern.number_of_files == "shared" else "file-per-process",
+                "spatiality": pattern.spatiality,
+                "request_size": pattern.request_size,
+                "volume": phase.repetitions
+                * point.processes
+                * pattern.requests(point.processes)
+                * pattern.request_size,
+            }
+            for pattern in phase.patterns
+            if pattern.operation in DATA
+        ]
+    return told

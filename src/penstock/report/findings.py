@@ -136,7 +136,20 @@ class Bars:
     small: bool = False
 
 
-Panel = Curves | Dots | Lanes | Bars | Scatter
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """One pair of axes with a coloured cell a row and a stretch of time; no value, no colour."""
+
+    title: str
+    x: str
+    y: str
+    rows: Sequence[str]
+    cells: Sequence[Sequence[float]]
+    window: tuple[float, float]
+    unit: str
+
+
+Panel = Curves | Dots | Lanes | Bars | Scatter | HeatMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from penstock.files import replacing
 from penstock.report.bars import bars_width, draw_bars, labels_below
-from penstock.report.findings import Bars, Curves, Dots, Figure, Lanes, Panel, Scatter
+from penstock.report.findings import Bars, Curves, Dots, Figure, HeatMap, Lanes, Panel, Scatter
+from penstock.report.heat_map import draw_heat_map
 from penstock.report.lanes import draw_key, draw_lanes
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
@@ -113,12 +114,20 @@ LOOKS: Mapping[str, Look] = {
     **{
         label: Look(colour=colour, marker=marker)
         for colour, marker, labels in (
-            ("#0072B2", "o", ("discounted-ucb", "write", "A", "epsilon 0.07")),
-            ("#D55E00", "s", ("epsilon-greedy", "read", "B", "epsilon 0.1")),
-            ("#009E73", "v", ("ucb1", "C", "epsilon 0.15")),
-            ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2")),
-            ("#555555", "^", ("sliding-ucb", "E", "median")),
-            ("#B58900", "X", ("F", "99%")),
+            (
+                "#0072B2",
+                "o",
+                ("discounted-ucb", "write", "A", "epsilon 0.07", "lasso", "cetus", "promised"),
+            ),
+            (
+                "#D55E00",
+                "s",
+                ("epsilon-greedy", "read", "B", "epsilon 0.1", "ours", "titan", "simulated"),
+            ),
+            ("#009E73", "v", ("ucb1", "C", "epsilon 0.15", "forest")),
+            ("#CC79A7", "P", ("thompson", "D", "epsilon 0.2", "tree")),
+            ("#555555", "^", ("sliding-ucb", "E", "median", "linear", "paper's lasso")),
+            ("#B58900", "X", ("F", "99%", "ridge")),
         )
         for label in labels
     },
@@ -208,6 +217,8 @@ def _room(panel: Panel, *, first: bool) -> Room:
     if isinstance(panel, Lanes):
         height, below = 0.1 + 0.3 * len(panel.jobs), AXIS if panel.x else AXIS / 2
         return Room(width=8.0, height=height, left=1.1, right=0.25, below=below)
+    if isinstance(panel, HeatMap):
+        return Room(width=7.4, height=0.2 + 0.16 * len(panel.rows), left=1.0, right=1.1)
     if isinstance(panel, Bars):
         return Room(
             width=bars_width(panel),
@@ -234,6 +245,8 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
         draw_bars(axes, panel, known)
     elif isinstance(panel, Scatter):
         _draw_scatter(axes, panel)
+    elif isinstance(panel, HeatMap):
+        draw_heat_map(axes, panel)
     else:
         draw_lanes(axes, panel)
 
@@ -265,6 +278,7 @@ def _draw_curves(axes: Any, panel: Curves) -> None:
         axes.set_xscale("log")
         if max(panel.series[0].x) <= 100 * min(panel.series[0].x):
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     if panel.log_y:
         axes.set_yscale("log")

@@ -17,6 +17,7 @@ STUDIES: Mapping[str, str] = {
     "packs": "penstock.studies.packs:STUDY",
     "sharing-policies": "penstock.studies.sharing_policies:STUDY",
     "tuning": "penstock.studies.tuning:STUDY",
+    "write-models": "penstock.studies.write_models:STUDY",
 }
 
 

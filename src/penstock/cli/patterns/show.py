@@ -11,7 +11,8 @@ from penstock.cli.output import emit_json
 from penstock.cli.patterns import options
 
 if TYPE_CHECKING:
-    from penstock.learn.detection.model import Model, Tree
+    from penstock.learn.detection.model import Model
+    from penstock.learn.trees import Tree
 
 
 @click.command(short_help="What a model looks at, and what it was made of.")

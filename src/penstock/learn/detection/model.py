@@ -18,6 +18,7 @@ from msgspec import Meta
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
 from penstock.learn.detection.features import FEATURES, doubt, operation
+from penstock.learn.trees import Floats, Tree, check_finite
 from penstock.model import Context, Observation
 from penstock.model.observation import PATTERNS
 from penstock.model.tuning import power_of_two
@@ -25,7 +26,6 @@ from penstock.model.tuning import power_of_two
 FORMAT, VERSION = "penstock-patterns", 1
 SHIPPED = "patterns.json"
 UNKNOWN = "unknown"
-LEAF = -1
 MOST = 64 * 2**20
 """Bytes of a model's file: more is not one."""
 MOST_POWER = 20.0
@@ -47,7 +47,6 @@ PLAUSIBLE = Observation(
     queued=4.0,
 )
 """What every model must have an answer to."""
-Floats = list[float]
 
 
 class Detected(NamedTuple):
@@ -55,42 +54,6 @@ class Detected(NamedTuple):
 
     pattern: str
     confidence: float
-
-
-class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision tree: node 0 is its root, and children come after their parents."""
-
-    feature: list[int]
-    """Of each node, as a place in the model's features; -1: it is a leaf."""
-    threshold: Floats
-    """At or below it the left child follows."""
-    left: list[int]
-    right: list[int]
-    shares: list[Floats]
-    """Of the classes, at each node."""
-
-    def evaluate(self, values: Sequence[float]) -> Sequence[float]:
-        """Return the shares of the classes."""
-        node, feature = 0, self.feature
-        while (at := feature[node]) >= 0:
-            node = (self.left if values[at] <= self.threshold[node] else self.right)[node]
-        return self.shares[node]
-
-    def check(self, features: int, classes: int) -> None:
-        """Raise InputError unless every walk through it ends."""
-        count = len(self.feature)
-        arrays = (self.threshold, self.left, self.right, self.shares)
-        if not count or any(len(array) != count for array in arrays):
-            raise InputError("a tree's arrays are not of one length")
-        for node, at in enumerate(self.feature):
-            children = (self.left[node], self.right[node])
-            if at != LEAF and not (
-                0 <= at < features and all(node < child < count for child in children)
-            ):
-                raise InputError(f"node {node} of a tree leads nowhere")
-        _check_finite([self.threshold, *self.shares])
-        if any(len(shares) != classes for shares in self.shares):
-            raise InputError("a node of a tree does not have a share for every class")
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,10 +102,10 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
             ):
                 raise InputError("a layer of the network does not fit the one before")
             width = len(layer.bias)
-            _check_finite([*layer.weights, layer.bias])
+            check_finite([*layer.weights, layer.bias])
         if width != classes:
             raise InputError("the network does not have an output for every class")
-        _check_finite([self.power, self.mean, self.scale])
+        check_finite([self.power, self.mean, self.scale])
         if any(scale <= 0 for scale in self.scale):
             raise InputError("a scale of the network is not above zero")
         if any(abs(power) > MOST_POWER for power in self.power):
@@ -230,12 +193,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             shares = self.shares(PLAUSIBLE)
         except Exception as error:
             raise InputError(f"it cannot be evaluated: {reason(error)}") from error
-        _check_finite([list(shares)])
-
-
-def _check_finite(rows: Sequence[Floats]) -> None:
-    if not all(math.isfinite(value) for row in rows for value in row):
-        raise InputError("a number of it is none")
+        check_finite([list(shares)])
 
 
 class _Head(msgspec.Struct):

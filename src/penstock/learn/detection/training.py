@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
-from penstock.learn.detection.model import FORMAT, VERSION, Layer, Model, Network, Tree
+from penstock.learn.detection.model import FORMAT, VERSION, Layer, Model, Network
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import table
+from penstock.learn.trees import Tree, of_arrays
 from penstock.model.observation import PATTERNS
 
 Kind = Literal["tree", "forest", "network"]
@@ -175,14 +176,7 @@ def _tree(tree: Any, *, smoothed: bool) -> Tree:
         # Laplace: a leaf of few samples, however pure, is not sure.
         count = tree.weighted_n_node_samples[:, None]
         shares = (shares * count + 1) / (count + shares.shape[1])
-    leaf = tree.children_left < 0
-    return Tree(
-        feature=np.where(leaf, -1, tree.feature).tolist(),
-        threshold=np.where(leaf, 0.0, tree.threshold).tolist(),
-        left=np.where(leaf, 0, tree.children_left).tolist(),
-        right=np.where(leaf, 0, tree.children_right).tolist(),
-        shares=[[round(x, 6) for x in row] for row in shares.tolist()],
-    )
+    return of_arrays(tree, [[round(x, 6) for x in row] for row in shares.tolist()])
 
 
 def _network(pipeline: Any) -> Network:

@@ -4,7 +4,9 @@
 
 `curve` is the job's bandwidth by number of resources (0: direct access) in any unit, `volume` what
 it moves in all in the same unit's numerator, `compute` the seconds that it computes, or words; it
-may further have `w_iter`, `user` and `executable`. A workload file, whose jobs have phases, says
+may further have `w_iter`, `user` and `executable`. A job that was never measured may have `write`
+and `machine` instead of a curve (predicted.py): its bandwidth is then predicted, in MB/s, and so
+its volume in MB. A workload file, whose jobs have phases, says
 the same and more, and is read too.
 """
 
@@ -15,9 +17,9 @@ import msgspec
 
 from penstock import units
 from penstock.errors import InputError
-from penstock.model import Job, Site
+from penstock.model import Curve, Job, Site
 from penstock.sim import traces
-from penstock.sim.traces import curves, json_errors
+from penstock.sim.traces import curves, json_errors, predicted
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -32,6 +34,9 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     volume: float | None = None
     compute: float | str | None = None
     w_iter: float | str | None = None
+    write: predicted.GivenWrite | None = None
+    machine: str | None = None
+    model: str | None = None
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +98,7 @@ def _job(serial: int, raw: msgspec.Raw) -> Job:
     name = str(serial) if given.id is None else str(given.id)
     if given.volume is not None and not given.volume >= 0:
         raise InputError(f"job {name!r}, volume is {given.volume:g}; give zero or more")
+    curve, volume = _curve(given, name)
     return Job(
         id=name,
         serial=serial,
@@ -100,11 +106,27 @@ def _job(serial: int, raw: msgspec.Raw) -> Job:
         processes=given.processes,
         user=given.user,
         executable=given.executable,
-        curve=None if given.curve is None else curves.parse(given.curve, f"job {name!r}, curve"),
-        volume=given.volume,
+        curve=curve,
+        volume=volume,
         compute=_seconds(given.compute, f"job {name!r}, compute"),
         w_iter=_seconds(given.w_iter, f"job {name!r}, w_iter"),
     )
+
+
+def _curve(given: _Job, name: str) -> tuple[Curve | None, float | None]:
+    """Return a job's bandwidths, measured or predicted, and its volume."""
+    if given.write is None:
+        if given.machine is not None or given.model is not None:
+            raise InputError(f"job {name!r} has a machine or a model but no write; give one")
+        if given.curve is None:
+            return None, given.volume
+        return curves.parse(given.curve, f"job {name!r}, curve"), given.volume
+    if given.curve is not None:
+        raise InputError(f"job {name!r} has a curve and a write; give one of them")
+    found, volume = predicted.curve(
+        given.write, given.nodes, given.machine, given.model, f"job {name!r}, write"
+    )
+    return found, volume if given.volume is None else given.volume
 
 
 def _seconds(value: float | str | None, where: str) -> float | None:

@@ -26,6 +26,9 @@ WANTED: Mapping[str, str] = {
     "compute": "seconds, or words such as '2 h'",
     "w_iter": "seconds, or words such as '5 min'",
     "curve": 'an object of number of resources to bandwidth, {"1": 77.6, "2": 120}',
+    "write": 'an object {"cores": 16, "burst": "100 MB"}',
+    "machine": "a name that 'penstock machines' lists, or a file NAME.toml",
+    "model": "the name of a file",
     "phases": "[compute, io] pairs, in seconds or words ('5 min', '12 GiB')",
 }
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<where>.*)`)?", re.DOTALL)

@@ -1,0 +1,119 @@
+"""penstock write-model train: a model, made of samples."""
+
+from pathlib import Path
+
+import click
+
+from penstock import __version__
+from penstock.cli.output import as_json as json_option
+from penstock.cli.output import emit_json, progress
+from penstock.cli.write_model import scores
+from penstock.errors import InputError, unknown
+from penstock.files import check_writable
+
+MOST_SCALES = 10
+"""Subsets of more scales than this are too many to try: a thousand."""
+
+
+@click.command(short_help="Make a model of samples.")
+@click.argument("file", metavar="SAMPLES.csv", type=click.Path(path_type=Path))
+@click.option("--machine", metavar="NAME", required=True, help="Where they were measured.")
+@click.option(
+    "--out", metavar="MODEL.json", required=True, type=click.Path(path_type=Path), help="The model."
+)
+@click.option(
+    "--technique",
+    metavar="NAME",
+    default="extrapolating",
+    show_default=True,
+    help="Or one of the paper's: linear, ridge, lasso, tree, forest.",
+)
+@click.option(
+    "--up-to",
+    metavar="NODES",
+    type=click.IntRange(1),
+    help="Learn from writes of so many nodes, and judge by the larger ones.",
+)
+@click.option(
+    "--by-source",
+    is_flag=True,
+    help="Samples of other sources (libraries, say) differ; predict then takes --tag SOURCE.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Of all draws.")
+@json_option
+def train(
+    *,
+    file: Path,
+    machine: str,
+    out: Path,
+    technique: str,
+    up_to: int | None,
+    by_source: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Learn what writes take from SAMPLES.csv, whose columns docs/samples.md has.
+
+    \b
+    Examples:
+      penstock write-model train runs.csv --machine titan --out model.json
+      penstock write-model train runs.csv --machine ./ours.toml --out model.json --technique lasso
+      penstock write-model train runs.csv --machine titan --out model.json --up-to 128
+
+    'extrapolating' is a physical term over the machine's stages with boosted residuals, made for
+    scales that were never measured. The paper's techniques are tried on every subset of the scales.
+    The model is arrays in JSON, with an interval from samples that were left out.
+    """
+    from penstock.learn.write_models import machine as machines  # noqa: PLC0415 - quick --help
+    from penstock.learn.write_models import model, samples, table, training  # noqa: PLC0415
+
+    check_writable(out)
+    if technique not in training.TECHNIQUES:
+        raise unknown("technique", technique, training.TECHNIQUES)
+    where = machines.load(machine)
+    found = samples.read(file)
+    seen = [one for one in found if up_to is None or one.write.nodes <= up_to]
+    larger = [one for one in found if up_to is not None and one.write.nodes > up_to]
+    if up_to is not None and not larger:
+        raise InputError(f"--up-to {up_to}: no sample has more nodes to judge by; take a smaller")
+    tags = [one.source for one in seen] if by_source else None
+    try:
+        known = table.Table.of(where, seen, tags)
+        cells = 0 if technique == training.EXTRAPOLATING else _subsets(known)
+        with progress(f"training {technique}", cells) as shown:
+            learned = training.train(known, technique, seed=seed, advance=shown.advance)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    learned.model.made.update({"of": file.name, "penstock": __version__})
+    model.save(learned, out)
+    judged = scores.of(learned, larger, by_source=by_source) if larger else {}
+    if as_json:
+        emit_json(
+            {
+                "out": str(out),
+                "machine": where.name,
+                "technique": technique,
+                "samples": len(seen),
+                "made": learned.model.made,
+                "judged": judged,
+            }
+        )
+        return
+    click.echo(f"{out}: {technique}, of {len(seen):,} samples of {where.name}")
+    if judged:
+        click.echo()
+        scores.show(judged, f"judged by {len(larger):,} larger writes")
+    click.echo(f"\nwhat it says: penstock write-model show {out}")
+
+
+def _subsets(known: object) -> int:
+    from penstock.learn.write_models import table  # noqa: PLC0415
+
+    assert isinstance(known, table.Table)
+    scales = len(table.scales(known.long_enough()))
+    if scales > MOST_SCALES:
+        raise InputError(
+            f"writes of {scales} numbers of nodes have too many subsets to try; "
+            f"give {MOST_SCALES} or fewer, or take the technique 'extrapolating'"
+        )
+    return int(2**scales - 1)

@@ -1,0 +1,67 @@
+"""Decision trees as arrays: scikit-learn makes them, and nothing of it is left in them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from penstock.errors import InputError
+
+LEAF = -1
+Floats = list[float]
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision tree: node 0 is its root, and children come after their parents."""
+
+    feature: list[int]
+    """Of each node, as a place in the model's features; -1: it is a leaf."""
+    threshold: Floats
+    """At or below it the left child follows."""
+    left: list[int]
+    right: list[int]
+    shares: list[Floats]
+    """At each node: of the classes, or one value where the tree is of a regression."""
+
+    def evaluate(self, values: Sequence[float]) -> Sequence[float]:
+        """Return the shares of the classes, or the value."""
+        node, feature = 0, self.feature
+        while (at := feature[node]) >= 0:
+            node = (self.left if values[at] <= self.threshold[node] else self.right)[node]
+        return self.shares[node]
+
+    def check(self, features: int, classes: int) -> None:
+        """Raise InputError unless every walk through it ends."""
+        count = len(self.feature)
+        arrays = (self.threshold, self.left, self.right, self.shares)
+        if not count or any(len(array) != count for array in arrays):
+            raise InputError("a tree's arrays are not of one length")
+        for node, at in enumerate(self.feature):
+            children = (self.left[node], self.right[node])
+            if at != LEAF and not (
+                0 <= at < features and all(node < child < count for child in children)
+            ):
+                raise InputError(f"node {node} of a tree leads nowhere")
+        check_finite([self.threshold, *self.shares])
+        if any(len(shares) != classes for shares in self.shares):
+            raise InputError("a node of a tree does not have a share for every class")
+
+
+def of_arrays(tree: Any, shares: list[Floats]) -> Tree:
+    """Return scikit-learn's arrays of a tree with what is to be said at each node."""
+    leaf = tree.children_left < 0
+    return Tree(
+        feature=np.where(leaf, LEAF, tree.feature).tolist(),
+        threshold=np.where(leaf, 0.0, tree.threshold).tolist(),
+        left=np.where(leaf, 0, tree.children_left).tolist(),
+        right=np.where(leaf, 0, tree.children_right).tolist(),
+        shares=shares,
+    )
+
+
+def check_finite(rows: Sequence[Floats]) -> None:
+    """Raise InputError unless all numbers are some."""
+    if not all(math.isfinite(value) for row in rows for value in row):
+        raise InputError("a number of it is none")

@@ -1,0 +1,125 @@
+"""Ours: the physical term, and boosted trees for what it leaves, to be asked for larger scales.
+
+Options are chosen by what the model is for: it is made of the smaller scales and asked for the
+larger ones, within the samples. Trees see the logarithms of loads and may only rise with them. They
+know nothing outside the range: there what they add is damped to nothing, but only where that keeps
+the whole from falling as a load grows.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from penstock.learn.trees import Tree, of_arrays
+from penstock.learn.write_models import term
+from penstock.learn.write_models.intervals import forward
+from penstock.learn.write_models.table import Table
+from penstock.learn.write_models.term import Floats, Term
+
+POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)
+APART = (0.1, 0.3, 1.0)
+ROUNDS = (0, 10, 40)
+RATE = 0.1
+DEPTH = 3
+LEAF = 10
+"""Samples in a leaf at least."""
+
+
+class Boosted(msgspec.Struct, frozen=True, kw_only=True):
+    """Trees whose sum is added to the logarithm of time."""
+
+    trees: list[Tree]
+    low: list[float]
+    high: list[float]
+    """The range of every log load."""
+
+    def evaluate(self, row: Sequence[float]) -> float:
+        """Return what is added for one row of log loads."""
+        if not self.trees:
+            return 0.0
+        told = sum(tree.evaluate(row)[0] for tree in self.trees)
+        above = sum(max(x - high, 0.0) for x, high in zip(row, self.high, strict=True))
+        below = sum(max(low - x, 0.0) for x, low in zip(row, self.low, strict=True))
+        return float(told * np.exp(-(above if told < 0 else below)))
+
+
+class Extrapolating(msgspec.Struct, frozen=True, kw_only=True):
+    """The fitted whole."""
+
+    term: Term
+    boosted: Boosted
+
+    def evaluate(self, rows: Floats, tags: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return log seconds for rows of log loads, and the part of each stage."""
+        told, parts = self.term.evaluate(rows, tags)
+        return told + [self.boosted.evaluate(row) for row in rows.tolist()], parts
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What is chosen within the samples."""
+
+    power: float = 1.0
+    apart: float = 0.3
+    rounds: int = 0
+
+
+def fit(samples: Table, options: Options) -> Extrapolating:
+    """Return the model of samples."""
+    rows = samples.loads
+    found = term.fit(samples, power=options.power, apart=options.apart)
+    left = np.log(samples.seconds) - found.evaluate(rows, samples.tags)[0]
+    return Extrapolating(term=found, boosted=_boosted(rows, left, samples.weights, options.rounds))
+
+
+def predicted(model: Extrapolating, samples: Table) -> Floats:
+    """Return the logarithm of seconds for all writes of a table."""
+    return model.evaluate(samples.loads, samples.tags)[0]
+
+
+def chosen(samples: Table) -> Options:
+    """Return the options with the least mean error on scales larger than those made of."""
+    parts = list(forward(samples))
+    if not parts:
+        return Options()
+    apart = APART if len(samples.known) > 1 else APART[:1]
+    tried = [Options(power=p, apart=a) for p, a in itertools.product(POWERS, apart)]
+    best = min(tried, key=lambda options: _error([(fit(a, options), b) for a, b in parts]))
+    most = msgspec.structs.replace(best, rounds=max(ROUNDS))
+    grown = [(fit(smaller, most), larger) for smaller, larger in parts]
+
+    def left(rounds: int) -> float:
+        return _error([(_first(model, rounds), larger) for model, larger in grown])
+
+    return msgspec.structs.replace(best, rounds=min(ROUNDS, key=left))
+
+
+def _first(model: Extrapolating, rounds: int) -> Extrapolating:
+    """Return the model as it was after so many rounds."""
+    kept = msgspec.structs.replace(model.boosted, trees=model.boosted.trees[:rounds])
+    return msgspec.structs.replace(model, boosted=kept)
+
+
+def _error(asked: Sequence[tuple[Extrapolating, Table]]) -> float:
+    """Return the mean of log errors; every scale that was gone on from counts the same."""
+    errors = [
+        np.abs(predicted(model, larger) - np.log(larger.seconds)).mean() for model, larger in asked
+    ]
+    return float(np.mean(errors))
+
+
+def _boosted(rows: Floats, left: Floats, weights: Floats, rounds: int) -> Boosted:
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - slow to import
+
+    trees: list[Tree] = []
+    for _ in range(rounds):
+        grown = DecisionTreeRegressor(
+            max_depth=DEPTH,
+            min_samples_leaf=LEAF,
+            monotonic_cst=[1] * rows.shape[1],
+            random_state=0,
+        ).fit(rows, left, sample_weight=weights)
+        trees.append(of_arrays(grown.tree_, (RATE * grown.tree_.value[:, 0, :]).tolist()))
+        left = left - RATE * grown.predict(rows)
+    return Boosted(trees=trees, low=rows.min(axis=0).tolist(), high=rows.max(axis=0).tolist())

@@ -1,0 +1,117 @@
+"""How much of a run's bandwidth can be known from the state of the file system.
+
+Runs of one configuration differ because of what others do at the time. No model can be better than
+identical runs agree with each other: that floor stands beside every error here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import InputError
+
+Floats = NDArray[np.float64]
+NEAR = 86400.0
+"""Seconds within which two runs count as identical in time."""
+TRAINED = 0.7
+"""Of the runs, the first: what comes later is never known."""
+FEWEST = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run: what it was, when, how fast, and how the file system was."""
+
+    configuration: tuple[str, ...]
+    began: float
+    bandwidth: float
+    load: Mapping[str, float]
+    """Whatever was measured; NaN where it was not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Median relative errors on the runs that came last."""
+
+    floor: float
+    """What would be left to who knew everything but the noise of a run: identical runs within a day
+    of each other differ by the noise of two."""
+    usual: float
+    """Of what the configuration reached in the median before."""
+    model: float
+    tested: int
+    pairs: int
+
+
+def reached(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Reached:
+    """Return what a model that sees these columns of the load reaches, beside the floor."""
+    ordered = sorted(runs, key=lambda run: run.began)
+    if len(ordered) < FEWEST:
+        raise InputError(f"{len(ordered)} runs are too few to learn from; give {FEWEST} or more")
+    cut = int(TRAINED * len(ordered))
+    usual = _medians(ordered[:cut])
+    first = [run for run in ordered[:cut] if run.configuration in usual]
+    last = [run for run in ordered[cut:] if run.configuration in usual]
+    if not last:
+        raise InputError("no configuration was run both before and after; nothing can be tested")
+    # Some were never measured before; a column without a number tells nothing.
+    columns = [name for name in columns if any(name in run.load for run in first)]
+    expected = np.array([usual[run.configuration] for run in last])
+    truth = _bandwidths(last)
+    told = expected * np.exp(_model(first, usual, columns, seed).predict(_columns(last, columns)))
+    near = _pairs(ordered[cut:])
+    return Reached(
+        floor=float(np.median(np.abs(near)) / np.sqrt(2)) if len(near) else float("nan"),
+        usual=_median_error(expected, truth),
+        model=_median_error(told, truth),
+        tested=len(last),
+        pairs=len(near),
+    )
+
+
+def _model(
+    first: Sequence[Run], usual: Mapping[tuple[str, ...], float], columns: Sequence[str], seed: int
+) -> Any:
+    """Return a model of the logarithm of bandwidth over the usual one."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - slow to import
+
+    target = np.log(_bandwidths(first) / [usual[run.configuration] for run in first])
+    boosted = HistGradientBoostingRegressor(
+        loss="absolute_error", max_iter=60, learning_rate=0.1, random_state=seed
+    )
+    return boosted.fit(_columns(first, columns), target)
+
+
+def _medians(runs: Sequence[Run]) -> dict[tuple[str, ...], float]:
+    by: dict[tuple[str, ...], list[float]] = {}
+    for run in runs:
+        by.setdefault(run.configuration, []).append(run.bandwidth)
+    return {key: float(np.median(found)) for key, found in by.items() if len(found) >= 10}
+
+
+def _bandwidths(runs: Sequence[Run]) -> Floats:
+    return np.array([run.bandwidth for run in runs], np.float64)
+
+
+def _columns(runs: Sequence[Run], columns: Sequence[str]) -> Floats:
+    told = [[run.load.get(name, np.nan) for name in columns] for run in runs]
+    return np.array(told, np.float64).reshape(len(runs), len(columns))
+
+
+def _pairs(ordered: Sequence[Run]) -> Floats:
+    """Return the logarithm of a run over the identical one before it, where that is near."""
+    before: dict[tuple[str, ...], Run] = {}
+    found: list[float] = []
+    for run in ordered:
+        last = before.get(run.configuration)
+        if last is not None and run.began - last.began <= NEAR:
+            found.append(float(np.log(run.bandwidth / last.bandwidth)))
+        before[run.configuration] = run
+    return np.array(found, np.float64)
+
+
+def _median_error(told: Floats, truth: Floats) -> float:
+    return float(np.median(np.abs(told / truth - 1)))

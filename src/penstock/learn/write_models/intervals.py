@@ -1,0 +1,112 @@
+"""Intervals that hold as often as they say (conformal prediction, on the logarithm of time).
+
+Within the range of the samples: the quantile of errors on samples that were left out, which covers
+as often as it says whatever the errors are like, as long as new writes are like the samples.
+Outside: models are made of the smaller scales alone and asked for the larger ones; the interval
+grows with the octaves between, as fast as it had to there. Nothing vouches for that but the growth
+within the samples, and a prediction says that it is outside.
+
+Writes below five seconds are learnt from and not judged by (paper, IV-A): they hide in caches, vary
+most, and matter least.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.learn.write_models import ranges, table
+from penstock.learn.write_models.ranges import Range
+from penstock.learn.write_models.samples import SHORTEST
+from penstock.learn.write_models.table import Table
+
+Floats = NDArray[np.float64]
+Predictor = Callable[[Table], Floats]
+"""Gives the logarithm of seconds."""
+COVERAGE = 0.9
+FOLDS = 5
+FEWEST_SCALES = 4
+"""That a model is made of which is asked for larger ones."""
+FEWEST_SAMPLES = 10
+LEAST_GROWTH = 0.05
+"""Of the interval an octave: nothing outside is known as well as what was seen."""
+UNKNOWN_GROWTH = 1.0
+"""Of the interval an octave, where samples have too few scales to say."""
+
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """Half its width in logarithms is `half (1 + growth x octaves outside)`."""
+
+    coverage: float
+    half: float
+    growth: float
+
+    def around(self, seconds: float, octaves: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        factor = math.exp(min(self.half * (1 + self.growth * octaves), 500.0))
+        return seconds / factor, seconds * factor
+
+
+def quantile(errors: Sequence[float] | Floats, coverage: float) -> float:
+    """Return what the next error is at most, with that probability."""
+    ordered = np.sort(np.asarray(errors, np.float64))
+    place = math.ceil((len(ordered) + 1) * coverage)
+    return float(ordered[min(place, len(ordered)) - 1])
+
+
+def calibrated(
+    fit: Callable[[Table], Predictor],
+    samples: Table,
+    *,
+    seed: int,
+    coverage: float = COVERAGE,
+) -> Interval:
+    """Return the interval of the models that `fit` makes of samples."""
+    left_out = np.abs(_left_out(fit, samples, seed))[judged(samples)]
+    half = max(quantile(left_out, coverage), 1e-9)
+    grown: list[float] = []
+    for smaller, larger in forward(samples):
+        errors = np.abs(fit(smaller)(larger) - np.log(larger.seconds))
+        octaves = _octaves(smaller, larger)
+        away = octaves > 0
+        grown.extend((errors[away] / half - 1) / octaves[away])
+    growth = max(quantile(grown, coverage), LEAST_GROWTH) if grown else UNKNOWN_GROWTH
+    return Interval(coverage=coverage, half=half, growth=growth)
+
+
+def forward(samples: Table) -> Iterator[tuple[Table, Table]]:
+    """Yield all samples up to a scale, and those of larger ones, for every scale that allows it."""
+    scales = table.scales(samples)
+    for last in scales[FEWEST_SCALES - 1 : -1]:
+        small = samples.scales <= last
+        large = ~small & judged(samples)
+        if min(small.sum(), large.sum()) >= FEWEST_SAMPLES:
+            yield samples.where(small), samples.where(large)
+
+
+def judged(samples: Table) -> NDArray[np.bool_]:
+    """Return which samples count; all, where next to none is long enough."""
+    long = samples.seconds >= SHORTEST
+    return long if long.sum() >= FEWEST_SAMPLES else np.ones(len(samples), bool)
+
+
+def _left_out(fit: Callable[[Table], Predictor], samples: Table, seed: int) -> Floats:
+    """Return the errors on samples by models that were made without them."""
+    fold = np.random.default_rng(seed).permutation(len(samples)) % FOLDS
+    errors = np.zeros(len(samples))
+    for k in range(FOLDS):
+        tested = samples.where(fold == k)
+        errors[fold == k] = fit(samples.where(fold != k))(tested) - np.log(tested.seconds)
+    return errors
+
+
+def _octaves(seen: Table, asked: Table) -> Floats:
+    known = Range.of(seen)
+    return np.array(
+        [
+            ranges.distance(known.outside(asked.machine, write, tag))
+            for write, tag in zip(asked.writes, asked.tags, strict=True)
+        ]
+    )

@@ -1,0 +1,52 @@
+"""The load that a write puts on each stage: bytes, or operations, of its busiest component."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.learn.write_models.machine import Machine
+
+LATENCY = "latency"
+LEAST = 1e-12
+"""What stands for no load where its logarithm is taken."""
+
+
+def stages(machine: Machine) -> list[str]:
+    """Return the names of what takes time: the stages, and what does not depend on any load."""
+    return [*(stage.name for stage in machine.stage), LATENCY]
+
+
+def loads(machine: Machine, found: Mapping[str, float]) -> list[float]:
+    """Return the load of every stage for the parameters of a write; 1 for the latency.
+
+    None falls when a write has more nodes, more cores or larger bursts.
+    """
+    node = found["n"] * found["K"]
+    told = []
+    for stage in machine.stage:
+        match stage.kind:
+            case "metadata":
+                told.append(_senders(stage.through, found))
+            case "subblocks":
+                told.append(_senders(stage.through, found) * found["n_sub"])
+            case "node":
+                told.append(node)
+            case "group":
+                told.append(found[f"s_{stage.symbol}"] * node)
+            case "network":
+                told.append(found["m"] * node)
+            case "server" | "target":
+                even = found["m"] * node / found[f"n_{stage.symbol}"]
+                told.append(found[f"s_{stage.symbol}"] if stage.skewed else even)
+    return [*told, 1.0]
+
+
+def _senders(through: str, found: Mapping[str, float]) -> float:
+    return (found[f"s_{through}"] if through else found["m"]) * found["n"]
+
+
+def logarithms(machine: Machine, rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Return the logarithms of rows of loads."""
+    told = np.array(rows, np.float64).reshape(-1, len(machine.stage) + 1)
+    return np.asarray(np.log(np.maximum(told, LEAST)), np.float64)

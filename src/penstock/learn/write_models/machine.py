@@ -1,0 +1,199 @@
+"""A machine as a write sees it: a path of stages, described in a file (docs/machines.md).
+
+Paper write-models, II-B and III-A: what a write costs is decided by the load on the stages between
+compute nodes and storage targets. A stage has one symbol in the names of features: `s_b` is the
+largest number of the write's compute nodes behind one component of stage `b`, and `n_b` the number
+of its components in use.
+"""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from penstock import units
+from penstock.errors import InputError, unknown
+from penstock.files import reason
+
+Kind = Literal["metadata", "subblocks", "node", "group", "network", "server", "target"]
+LARGEST = 10**7
+"""More components than this are a slip of the finger."""
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """One stage; which fields count depends on its kind."""
+
+    name: Annotated[str, Meta(description="for people", min_length=1)]
+    kind: Annotated[
+        Kind,
+        Meta(
+            description="metadata, subblocks, node (compute nodes), group (of compute nodes), "
+            "network (one for all), server or target"
+        ),
+    ]
+    symbol: Annotated[str, Meta(description="in the names of features", pattern="^[a-z]*$")] = ""
+    through: Annotated[
+        str, Meta(description="metadata: symbol of the group whose members send it together")
+    ] = ""
+    nodes_each: Annotated[
+        int, Meta(description="group: compute nodes behind a component", ge=0, le=LARGEST)
+    ] = 0
+    skewed: Annotated[bool, Meta(description="server, target: is load uneven to be felt?")] = False
+    of_a_burst: Annotated[
+        str, Meta(description="server, target: symbol for those that one burst uses")
+    ] = ""
+    bandwidth: Annotated[
+        str | float | None, Meta(description="of one component, as '2 GB/s'; None: not known")
+    ] = None
+    rate: (
+        Annotated[float, Meta(description="metadata, subblocks: operations a second", gt=0)] | None
+    ) = None
+
+
+class Striping(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """How a file is spread over targets."""
+
+    targets: Annotated[int, Meta(ge=1, le=LARGEST)]
+    servers: Annotated[int, Meta(ge=1, le=LARGEST)]
+    size: Annotated[str | float, Meta(description="of a stripe or block, as '8 MiB'")]
+    count: Annotated[int, Meta(description="targets of a file; 0: all", ge=0, le=LARGEST)] = 0
+    chosen: Annotated[bool, Meta(description="may users choose size and count?")] = False
+    subblocks: Annotated[
+        int, Meta(description="parts of a block in which a file's end is kept", ge=0, le=LARGEST)
+    ] = 0
+    set_by: Annotated[
+        str, Meta(description="the command that chooses, with {size}, {count} and {path}")
+    ] = ""
+
+
+Part = Annotated[float, Meta(ge=0, lt=1)]
+
+
+class Interference(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """What a simulated write meets besides its own load (docs/machines.md); no model sees it."""
+
+    pieces: Annotated[
+        float, Meta(description="runs of neighbours a job's nodes lie in, on average", ge=1)
+    ] = 2.0
+    scattered: Annotated[Part, Meta(description="of jobs whose nodes lie anywhere")] = 0.1
+    overlap: Annotated[
+        float,
+        Meta(description="how well stages work at once: 1 one after the other, more better", ge=1),
+    ] = 3.0
+    load: Annotated[Part, Meta(description="of all that is shared that others take")] = 0.1
+    swing: Annotated[float, Meta(description="of the load's log-odds, slowly", ge=0, le=3)] = 0.5
+    memory: Annotated[Part, Meta(description="of the load from one run to the next")] = 0.5
+    hit: Annotated[Part, Meta(description="of components in another job's burst")] = 0.1
+    taken: Annotated[Part, Meta(description="that such a burst takes of a component")] = 0.3
+    lasts: Annotated[float, Meta(description="seconds of another job's burst", gt=0)] = 20.0
+    stalls: Annotated[
+        float, Meta(description="a hour that a component in use stands still", ge=0)
+    ] = 0.1
+    stall: Annotated[float, Meta(description="seconds of the shortest stall", gt=0)] = 1.0
+    tail: Annotated[float, Meta(description="Pareto exponent of stalls", gt=1)] = 1.5
+    noise: Annotated[float, Meta(description="of a run's log time", ge=0, le=3)] = 0.03
+
+
+class Machine(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """A machine and its file system."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    title: str = ""
+    source: Annotated[str, Meta(description="where the numbers are from")] = ""
+    nodes: Annotated[int, Meta(description="compute nodes", ge=1, le=LARGEST)]
+    cores: Annotated[int, Meta(description="of a compute node", ge=1, le=LARGEST)]
+    striping: Striping
+    stage: Annotated[tuple[Stage, ...], Meta(min_length=1)]
+    cross: Annotated[
+        tuple[tuple[str, str], ...], Meta(description="pairs of features to be multiplied")
+    ] = ()
+    interference: Interference = Interference()
+
+    @property
+    def groups(self) -> Iterator[Stage]:
+        """Return the stages whose components serve a fixed set of compute nodes each."""
+        return (stage for stage in self.stage if stage.kind == "group")
+
+    def one(self, kind: Kind) -> Stage | None:
+        """Return the stage of a kind, if there is one."""
+        return next((stage for stage in self.stage if stage.kind == kind), None)
+
+    @property
+    def block(self) -> float:
+        """Return the bytes of a stripe, where nobody chose."""
+        return units.volume(self.striping.size)
+
+
+def load(name: str) -> Machine:
+    """Return a machine that comes with penstock, or that of a TOML file."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        try:
+            return parse(path.read_bytes(), name)
+        except OSError as error:
+            raise InputError(f"{name} cannot be read: {reason(error)}") from error
+    shelf = files("penstock.data").joinpath("machines")
+    if name not in names():
+        raise unknown("machine (or a file, NAME.toml)", name, names())
+    return parse(shelf.joinpath(f"{name}.toml").read_bytes(), f"{name}.toml")
+
+
+def names() -> list[str]:
+    """Return the machines that come with penstock."""
+    shelf = files("penstock.data").joinpath("machines")
+    found = (Path(entry.name) for entry in shelf.iterdir())
+    return sorted(path.stem for path in found if path.suffix == ".toml")
+
+
+def parse(content: bytes, name: str) -> Machine:
+    """Return the machine of a TOML text; InputError where it cannot be."""
+    try:
+        machine = msgspec.toml.decode(content, type=Machine)
+        check(machine)
+    except (msgspec.DecodeError, msgspec.ValidationError, InputError) as error:
+        raise InputError(f"{name}: {reason(error)}") from error
+    return machine
+
+
+def check(machine: Machine) -> None:
+    """Raise InputError for a machine that cannot be."""
+    striping = machine.striping
+    if striping.servers > striping.targets:
+        raise InputError(f"{striping.servers} servers for {striping.targets} targets; swap them?")
+    if striping.count > striping.targets:
+        raise InputError(f"a stripe count of {striping.count} on {striping.targets} targets")
+    if machine.block < 1:
+        raise InputError("striping.size is nothing; give bytes, as '1 MiB'")
+    symbols = [stage.symbol for stage in machine.stage if stage.symbol]
+    if twice := next((s for s in symbols if symbols.count(s) > 1), None):
+        raise InputError(f"two stages have the symbol {twice!r}; each needs its own")
+    for stage in machine.stage:
+        _check_stage(stage, machine)
+
+
+def _check_stage(stage: Stage, machine: Machine) -> None:
+    if stage.kind in ("group", "server", "target") and not stage.symbol:
+        raise InputError(f"stage {stage.name!r} needs a symbol")
+    if stage.kind == "group" and not 1 <= stage.nodes_each <= machine.nodes:
+        raise InputError(
+            f"stage {stage.name!r}: nodes-each is {stage.nodes_each}; "
+            f"give 1 to {machine.nodes}, the compute nodes"
+        )
+    groups: dict[str, Any] = {other.symbol: other for other in machine.groups}
+    if stage.through and stage.through not in groups:
+        raise unknown(f"symbol that stage {stage.name!r} goes through", stage.through, groups)
+    if stage.bandwidth is not None:
+        try:
+            if units.bandwidth(stage.bandwidth) <= 0:
+                raise InputError("it is nothing; give more, or leave it out")
+        except InputError as error:
+            raise InputError(f"bandwidth of stage {stage.name!r}: {error}") from error

@@ -1,0 +1,121 @@
+"""What a write puts on each stage of a machine (paper write-models, III-A and Table I).
+
+Where the file system chooses targets at random, these are expectations: of m n files that each take
+w of N targets, N (1 - (1 - w/N)^mn) are in use, and the busiest has the k-th largest load for which
+less than one target is to be expected. Measured runs, whose targets are known, may differ.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+from scipy.special import bdtrik
+
+from penstock import units
+from penstock.errors import InputError
+from penstock.learn.write_models.machine import Machine, Stage
+from penstock.model.write import Write
+
+
+def parameters(machine: Machine, write: Write) -> Mapping[str, float]:
+    """Return every parameter of Table I by its symbol: m, n, K, n_b, s_b, n_ost, ..."""
+    check(machine, write)
+    found: dict[str, float] = {"m": write.nodes, "n": write.cores, "K": write.burst}
+    for stage in machine.groups:
+        found |= _grouped(stage, write)
+    found |= _spread(machine, write)
+    if machine.striping.subblocks:
+        found["n_sub"] = _subblocks(machine, write)
+    return found
+
+
+def check(machine: Machine, write: Write) -> None:
+    """Raise InputError for a write that the machine cannot be asked to do."""
+    if not 1 <= write.nodes <= machine.nodes:
+        raise InputError(f"{write.nodes} nodes of {machine.name}; it has 1 to {machine.nodes}")
+    if not 1 <= write.cores <= machine.cores:
+        raise InputError(f"{write.cores} cores a node; {machine.name} has 1 to {machine.cores}")
+    if not 1 <= write.burst < math.inf:
+        raise InputError(f"a burst of {write.burst:g} bytes; give one or more")
+    if write.placement and (
+        len(write.placement) != write.nodes
+        or not all(0 <= node < machine.nodes for node in write.placement)
+    ):
+        raise InputError(f"placement must be {write.nodes} numbers below {machine.nodes}")
+    chosen = (write.stripe_count, write.stripe_size)
+    if any(value is not None for value in chosen) and not machine.striping.chosen:
+        raise InputError(f"users of {machine.name} cannot choose stripes; leave them out")
+    if not 1 <= width(machine, write) <= machine.striping.targets:
+        raise InputError(
+            f"a stripe count of {write.stripe_count}; {machine.name} has 1 to "
+            f"{machine.striping.targets} targets"
+        )
+    if write.stripe_size is not None and not 1 <= write.stripe_size < math.inf:
+        raise InputError(f"a stripe size of {write.stripe_size:g} bytes; give one or more")
+
+
+def width(machine: Machine, write: Write) -> int:
+    """Return the targets that a file of the write may take."""
+    count = machine.striping.count if write.stripe_count is None else write.stripe_count
+    return count or machine.striping.targets
+
+
+def stripe(machine: Machine, write: Write) -> float:
+    """Return the bytes that go to one target before the next one's turn."""
+    return machine.block if write.stripe_size is None else write.stripe_size
+
+
+def _grouped(stage: Stage, write: Write) -> dict[str, float]:
+    """Return the most nodes behind a component of a stage, and its components in use."""
+    if write.placement:
+        behind = Counter(node // stage.nodes_each for node in write.placement)
+        most, used = max(behind.values()), len(behind)
+    else:
+        most, used = min(write.nodes, stage.nodes_each), -(-write.nodes // stage.nodes_each)
+    return {f"s_{stage.symbol}": most, f"n_{stage.symbol}": used}
+
+
+def _spread(machine: Machine, write: Write) -> dict[str, float]:
+    """Return targets and servers in use, and the load of the busiest."""
+    striping, size = machine.striping, write.bytes / write.files
+    each = min(width(machine, write), math.ceil(size / stripe(machine, write)))
+    # Targets are dealt to servers in turn, so that neighbours are on different ones.
+    places = {"target": (striping.targets, each), "server": (striping.servers, each)}
+    found: dict[str, float] = {}
+    for stage in machine.stage:
+        if stage.kind not in places:
+            continue
+        there, parts = places[stage.kind]
+        used = min(parts, there)
+        if stage.of_a_burst:
+            found[f"n_{stage.of_a_burst}"] = used
+        found[f"n_{stage.symbol}"] = in_use(write.files, used, there)
+        if stage.skewed:
+            share = math.ceil(parts / used) * size / parts
+            found[f"s_{stage.symbol}"] = busiest(write.files, used, there) * share
+    return found
+
+
+def in_use(files: int, each: int, places: int) -> float:
+    """Return how many places files may be expected to take that take `each`, at random."""
+    return places * -math.expm1(files * math.log1p(-each / places)) if each < places else places
+
+
+def busiest(files: int, each: int, places: int) -> float:
+    """Return how many files the busiest place may be expected to have."""
+    if each >= places or files == 1:
+        return float(files)
+    return float(max(1, math.ceil(bdtrik(1 - 1 / places, files, each / places))))
+
+
+def _subblocks(machine: Machine, write: Write) -> float:
+    """Return the subblocks in which the end of a file is kept, for each burst."""
+    block = stripe(machine, write)
+    rest = (write.bytes / write.files) % block
+    parts = math.ceil(rest / (block / machine.striping.subblocks))
+    return parts * write.files / write.bursts
+
+
+def bandwidth(stage: Stage) -> float:
+    """Return the bytes a second of one component; nothing: not known."""
+    return 0.0 if stage.bandwidth is None else units.bandwidth(stage.bandwidth)

@@ -1,0 +1,35 @@
+"""What a model says of a write; models and the verbs that use them meet here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.learn.write_models.machine import Machine
+from penstock.model.write import Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The mean time that a write takes, and how sure that is."""
+
+    seconds: float
+    low: float
+    high: float
+    """Between these it is with a probability of `coverage`."""
+    coverage: float
+    """NaN: nobody knows."""
+    outside: tuple[str, ...] = ()
+    """In which respects the write is not like those that the model has seen: then it is a guess,
+    and the interval is wider."""
+    stages: Mapping[str, float] | None = None
+    """The part of the time by stage, the largest first; None: the model does not know."""
+
+
+class WriteModel(Protocol):
+    """A model of a machine."""
+
+    machine: Machine
+
+    def predict(self, write: Write) -> Prediction:
+        """Return what a write takes; InputError for one that the machine cannot do."""
+        ...

@@ -1,0 +1,66 @@
+"""Samples of ARCHER's benchio results: one shared file, written by all (docs/samples.md).
+
+A row is one repetition. Columns: system, run_timestamp, nprocs, local_array_edge, api,
+stripe_layout, rep, time_s. What was measured is a cube of double precision numbers a process,
+through MPI-IO, HDF5, NetCDF or one process for all (Serial).
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from penstock.errors import InputError, unknown
+from penstock.files import reason
+from penstock.learn.write_models.samples import Sample
+from penstock.model.write import Write
+
+MACHINE = "archer"
+SYSTEMS = ("ARCHER", "ARCHER_baseline")
+"""Those on ARCHER; the file also has other machines' results."""
+CORES = 24
+STRIPES: Mapping[str, int] = {"striped": 48, "defstriped": 4, "unstriped": 1}
+"""`lfs setstripe -c -1`, the file system's default, and one: ARCHER's file systems have 48 OSTs."""
+DOUBLE = 8
+_COLUMNS = ("system", "nprocs", "local_array_edge", "api", "stripe_layout", "time_s")
+
+
+def samples(
+    content: str, name: str, *, systems: Sequence[str] = SYSTEMS, apis: Sequence[str] = ()
+) -> tuple[Sample, ...]:
+    """Return the samples in a text of that name, one for all repetitions of a configuration."""
+    table = csv.DictReader(io.StringIO(content))
+    missing = [column for column in _COLUMNS if column not in (table.fieldnames or ())]
+    if missing:
+        raise InputError(f"{name} has no column {missing[0]!r}; is it benchio's table?")
+    found: dict[tuple[str, Write], list[float]] = {}
+    try:
+        for row in table:
+            if row["system"] in systems and (not apis or row["api"] in apis):
+                seconds = float(row["time_s"])
+                if not 0 < seconds < float("inf"):
+                    raise InputError(f"a time of {row['time_s']} s")
+                found.setdefault((row["api"], _write(row)), []).append(seconds)
+    except (InputError, ValueError, TypeError, csv.Error) as error:
+        raise InputError(f"{name}, line {table.line_num}: {reason(error)}") from error
+    if not found:
+        raise InputError(f"{name} has no results of {', '.join(systems)}")
+    return tuple(
+        Sample(machine=MACHINE, source=f"benchio, {api}", write=write, times=tuple(times))
+        for (api, write), times in found.items()
+    )
+
+
+def _write(row: Mapping[str, str]) -> Write:
+    if row["stripe_layout"] not in STRIPES:
+        raise unknown("stripe layout", row["stripe_layout"], STRIPES)
+    processes, edge = int(row["nprocs"]), int(row["local_array_edge"])
+    if processes < 1 or edge < 1:
+        raise InputError(f"{processes} processes with cubes of edge {edge}")
+    cores = min(CORES, processes)
+    return Write(
+        nodes=-(-processes // CORES),
+        cores=cores,
+        burst=float(DOUBLE * edge**3),
+        shared=True,
+        stripe_count=STRIPES[row["stripe_layout"]],
+    )

@@ -1,0 +1,87 @@
+"""Paper write-models: what a write costs, by regression on the load of its path's stages.
+
+The paper's samples are not public. Its machines are simulated (docs/machines.md), which every
+caption says; ARCHER's and TOKIO's measurements are added where they are at hand.
+"""
+
+from functools import partial
+
+from penstock.report.findings import Findings
+from penstock.studies.campaign import Campaign, Results
+from penstock.studies.write_models import claims, comparison, figures, measured
+from penstock.studies.write_models.sets import SIZES
+from penstock.studies.write_models.work import cells, work
+
+VERSION = 1
+
+
+class WriteModels:
+    """Tables VI and VII, Figures 1 and 4 to 7."""
+
+    name = "write-models"
+    title = "Write performance by regression (Xie et al.): Tables VI-VII, Figs. 1, 4-7, simulated"
+
+    def campaign(self, *, full: bool, seed: int) -> Campaign:
+        """Return the search over 255 subsets and five techniques; in small of fewer samples."""
+        size = "full" if full else "fast"
+        return Campaign(
+            study=self.name,
+            version=VERSION,
+            size=size,
+            seed=seed,
+            cells=list(cells()),
+            work=partial(work, size=SIZES[size], seed=seed),
+        )
+
+    def findings(self, results: Results) -> Findings:
+        """Return the claims and figures; chosen models are fitted again here."""
+        size = SIZES[results.campaign.size]
+        compared = comparison.compare(results.rows, size, results.campaign.seed)
+        at_hand = any(row["machine"] in measured.SOURCES for row in results.rows)
+        return Findings(
+            title="What a write costs",
+            summary="B. Xie et al., Interpreting Write Performance of Supercomputer I/O Systems "
+            "with Regression Models, again. Cetus and Titan are simulated write paths, noise fixed "
+            "beforehand by the paper's Figure 1 and its shares of unconverged samples: nothing "
+            "here was measured on them. Models are trained on 1 to 128 nodes and asked for 200 to "
+            "2,000.",
+            claims=claims.claims(compared, results.rows),
+            figures=figures.figures(compared),
+            made=(
+                (
+                    "training",
+                    ", ".join(f"{one.machine} {one.trained}" for one in compared)
+                    + f" converged samples of 5 s and more ({size.part:g} of the paper's number), "
+                    "80% trained with and 20% validated with, within each scale",
+                ),
+                (
+                    "tests",
+                    "; ".join(
+                        f"{one.machine} "
+                        + ", ".join(f"{len(some)} {name}" for name, some in one.tests.items())
+                        for one in compared
+                    ),
+                ),
+                (
+                    "search",
+                    "255 subsets of eight scales x five techniques, by mean square error"
+                    + ("" if size.forests == "all" else "; forests: the 36 without gaps"),
+                ),
+                (
+                    "rules",
+                    "what counts as holding was written after a first run with seed 1, except for "
+                    "advice by our model",
+                ),
+                ("adaptation", f"{size.adapted} converged test samples a machine"),
+                (
+                    "measured",
+                    "ARCHER and TOKIO"
+                    if at_hand
+                    else f"not at hand: {measured.WHERE} names no directory with ARCHER's and "
+                    "TOKIO's results",
+                ),
+            ),
+        )
+
+
+STUDY = WriteModels()

@@ -1,0 +1,271 @@
+"""The paper's claims, and ours, held against simulated machines and measured data."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.learn.write_models.regressors import FIVE
+from penstock.report.findings import Claim
+from penstock.studies.journal import Row
+from penstock.studies.write_models import measured, paper
+from penstock.studies.write_models.comparison import Compared
+
+NAMES = {"cetus": "Cetus", "titan": "Titan"}
+GOOD = 0.5
+"""Of samples within 0.3, below which a model is called inaccurate."""
+
+
+def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
+    """Return all claims."""
+    found = [_variation(compared)]
+    for one in compared:
+        found += [_unconverged(one), *_accuracy(one), _search(one)]
+    found += [_lasso_wins(one) for one in compared]
+    found += [_selected(one) for one in compared]
+    found += [_failing(one) for one in compared]
+    for one in compared:
+        found += [_adapted(one), _adapted_simulated(one), _ours(one), _advised(one)]
+    return [*found, *_archer(rows), *_tokio(rows)]
+
+
+def _variation(compared: Sequence[Compared]) -> Claim:
+    medians = {one.machine: float(np.median(one.spreads)) for one in compared}
+    return Claim(
+        claim="Fig. 1: identical runs differ on Cetus, and more on Titan",
+        paper="progressively worse (no figures printed)",
+        ours=", ".join(f"{NAMES[name]} median {x:.2f}" for name, x in medians.items()),
+        holds=medians["cetus"] < medians["titan"],
+        why="Rule: the median of largest over smallest of ten runs is larger on Titan. The "
+        "simulator was made so: this is what it was calibrated by, not a result.",
+    )
+
+
+def _unconverged(one: Compared) -> Claim:
+    few, all_ = paper.UNCONVERGED[one.machine]
+    total = sum(map(len, one.tests.values()))
+    return Claim(
+        claim=f"IV-A: a part of the samples on 200 nodes and more never converges, {_on(one)}",
+        paper=f"{few} of {all_} ({few / all_:.1%})",
+        ours=f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
+        holds=abs(one.unconverged - few / all_) <= 0.06,
+        why="Rule: at most 0.06 apart, set when 21.3% and 24.6% had been seen with seed 1. "
+        "Calibrated by it, with seed 3 alone, before any model was trained.",
+    )
+
+
+def _accuracy(one: Compared) -> list[Claim]:
+    lasso = one.best["lasso"]
+    found = []
+    for set_, theirs in paper.SHARES[one.machine].items():
+        ours = (lasso.share(set_, 0.2), lasso.share(set_, 0.3))
+        found.append(
+            Claim(
+                claim=f"Table VII: the chosen lasso on the {set_} set, {_on(one)}",
+                paper=_both(theirs),
+                ours=_both(ours),
+                holds=all(o >= t - 0.1 for o, t in zip(ours, theirs, strict=True)),
+                why="Rule: the parts within 0.2 and 0.3 are at most 0.1 below the paper's. "
+                f"{len(one.tests[set_])} samples.",
+            )
+        )
+    return found
+
+
+def _search(one: Compared) -> Claim:
+    better = _better(one)
+    low, high = paper.BETTER[one.machine]
+    worse = [name for name, times in better.items() if times < 1]
+    return Claim(
+        claim=f"Fig. 4: chosen models beat base models, {_on(one)}",
+        paper=f"{low:g} to {high:g} times less mean square error",
+        ours=", ".join(f"{name} {times:.2f}" for name, times in better.items()),
+        holds=not worse,
+        why="Rule: for every technique, converged and unconverged, the base model's error is the "
+        "larger. Validation samples are of 1 to 128 nodes: what is best there need not be best on "
+        "2,000, and a search over 255 subsets finds also what fits them by chance.",
+    )
+
+
+def _better(one: Compared) -> dict[str, float]:
+    """Return the base model's mean square error over the chosen one's: the least of both parts."""
+    return {
+        name: min(
+            one.base[name].squares[part] / one.best[name].squares[part]
+            for part in one.best[name].squares
+        )
+        for name in FIVE
+    }
+
+
+def _lasso_wins(one: Compared) -> Claim:
+    squares = {name: one.best[name].squares["converged"] for name in FIVE}
+    first = min(squares, key=lambda name: squares[name])
+    return Claim(
+        claim=f"Fig. 4: of the five, lasso is the most accurate, {_on(one)}",
+        paper="lasso",
+        ours=", ".join(f"{name} {x / squares[first]:.3g}" for name, x in squares.items()),
+        holds=first == "lasso",
+        why="Rule: lasso has the least mean square error on converged test samples (errors over "
+        "the least). A claim to report, not one that this study has to confirm.",
+    )
+
+
+def _selected(one: Compared) -> Claim:
+    scales, theirs = paper.CHOSEN[one.machine]
+    ours = [feature.name for feature, _ in one.chosen]
+    same = [name for name in ours if name in theirs]
+    tried = one.best["lasso"].tried
+    return Claim(
+        claim=f"Table VI: load skew inside the machine leads the chosen lasso, {_on(one)}",
+        paper=f"trained on {scales} nodes: {', '.join(theirs)}",
+        ours=f"trained on {', '.join(map(str, tried.cell.scales))} nodes, lambda "
+        f"{tried.options['penalty']}: {', '.join(ours[:8])} ({len(same)} of these are the paper's)",
+        holds=bool(ours) and ours[0].startswith("s_"),
+        why="Rule: the feature that moves predictions most is a skew (s_...).",
+    )
+
+
+def _failing(one: Compared) -> Claim:
+    shares = {
+        name: max(judged.share(set_, 0.3) for set_ in ("medium", "large"))
+        for name, judged in one.failing.items()
+    }
+    return Claim(
+        claim=f"III-C1: SVR and Gaussian processes are inaccurate, {_on(one)}",
+        paper="low prediction accuracy",
+        ours=", ".join(f"{name} {share:.0%} within 0.3" for name, share in shares.items()),
+        holds=all(share < GOOD for share in shares.values()),
+        why="Rule: on the medium and the large set less than half is within 0.3, the better of RBF "
+        "and polynomial kernel by validation.",
+    )
+
+
+def _adapted(one: Compared) -> Claim:
+    times, theirs = paper.GAINS[one.machine]
+    ours = float(np.mean([gain.promised >= times for gain in one.gains]))
+    return Claim(
+        claim=f"Fig. 7: adaptation promises {times:g} times the speed to most, {_on(one)}",
+        paper=f"{theirs:.1%}",
+        ours=f"{ours:.1%} of {len(one.gains)}",
+        holds=ours >= theirs - 0.1,
+        why="Rule: at most 0.1 below the paper's. t / (t'' - e) with e = t' - t, by the chosen "
+        "lasso; bringing data to the aggregators costs nothing, as in the paper.",
+    )
+
+
+def _adapted_simulated(one: Compared) -> Claim:
+    times, _ = paper.GAINS[one.machine]
+    really = float(np.mean([gain.simulated >= times for gain in one.gains]))
+    slower = float(np.mean([gain.simulated < 1 for gain in one.gains]))
+    promised, simulated = (
+        float(np.median([getattr(gain, name) for gain in one.gains]))
+        for name in ("promised", "simulated")
+    )
+    return Claim(
+        claim=f"Ours: what is promised is what the adapted write gains, {_on(one)}",
+        paper="left as future work",
+        ours=f"{really:.1%} gain {times:g} or more, {slower:.1%} lose; median promised "
+        f"{promised:.2f}, simulated {simulated:.2f}",
+        holds=abs(simulated / promised - 1) <= 0.1,
+        why="Rule: the medians are at most a tenth apart. Five simulated runs of the write as it "
+        "is and as adapted. The best of many candidates is likely one that the model errs on.",
+    )
+
+
+def _ours(one: Compared) -> Claim:
+    ours = {set_: (one.ours.share(set_, 0.2), one.ours.share(set_, 0.3)) for set_ in paper.SETS}
+    best = {set_: max(j.share(set_, 0.3) for j in one.best.values()) for set_ in paper.SETS}
+    covered = ", ".join(f"{x:.0%}" for x in one.ours.covered.values())
+    return Claim(
+        claim=f"Ours: a physical term with boosted residuals goes further, {_on(one)}",
+        paper="not asked",
+        ours="; ".join(f"{set_} {_both(shares)}" for set_, shares in ours.items())
+        + f"; intervals of 90% hold {covered}",
+        holds=all(ours[set_][1] >= best[set_] - 0.02 for set_ in ("small", "medium", "large")),
+        why="Rule: on every converged set within 0.3 as often as the best of the five, or at most "
+        "0.02 less. The simulator and the term are alike: what was measured (ARCHER) says more.",
+    )
+
+
+def _advised(one: Compared) -> Claim:
+    really = [gain.simulated for gain in one.advised]
+    promised = float(np.median([gain.promised for gain in one.advised]))
+    slower = float(np.mean([x < 0.95 for x in really]))
+    return Claim(
+        claim=f"Ours: advice by our model seldom makes a write slower, {_on(one)}",
+        paper="not asked",
+        ours=f"{slower:.1%} lose a twentieth or more, {np.mean(np.array(really) >= 1.1):.1%} gain "
+        f"1.1 or more; median promised {promised:.2f}, simulated {np.median(really):.2f}",
+        holds=slower <= 0.1,
+        why=f"Rule: at most a tenth lose. {len(really)} test samples, advised as 'penstock advise' "
+        "does: what the model has not seen does not count, and bringing data to aggregators does.",
+    )
+
+
+def _archer(rows: Sequence[Row]) -> list[Claim]:
+    own = [row for row in rows if row["machine"] == measured.ARCHER]
+    if not own:
+        return []
+    errors: dict[str, list[float]] = {}
+    held: dict[str, list[bool]] = {}
+    for row in own:
+        said, low, high, seen = (_number(row, n) for n in ("seconds", "low", "high", "observed"))
+        errors.setdefault(str(row["model"]), []).append(abs(said / seen - 1))
+        held.setdefault(str(row["model"]), []).append(low <= seen <= high)
+    medians = {name: float(np.median(values)) for name, values in errors.items()}
+    ours = medians["extrapolating"]
+    covered = float(np.mean(held["extrapolating"]))
+    return [
+        Claim(
+            claim="ARCHER (measured): ours has at most half the median error of each of the five",
+            paper="not asked",
+            ours=", ".join(f"{name} {x:.3f}" for name, x in medians.items()),
+            holds=all(2 * ours <= medians[name] for name in FIVE),
+            why=f"Rule: as the claim says. Made of at most {measured.LARGEST:,} processes, asked "
+            f"for {len(errors['extrapolating'])} larger writes of 5 s and more. Options of ours "
+            "were looked at while it was made (docs/write-models.md): these are not unseen.",
+        ),
+        Claim(
+            claim="ARCHER (measured): intervals of 90% hold for 85 to 95%",
+            paper="not asked",
+            ours=f"{covered:.1%}",
+            holds=0.85 <= covered <= 0.95,
+            why="Rule: as the claim says, on the larger writes.",
+        ),
+    ]
+
+
+def _tokio(rows: Sequence[Row]) -> list[Claim]:
+    found = []
+    for row in rows:
+        if row["machine"] != measured.TOKIO:
+            continue
+        usual, known, explained, floor = (
+            _number(row, name) for name in ("usual", "known", "explained", "floor")
+        )
+        found.append(
+            Claim(
+                claim=f"TOKIO (measured), {row['system']}: what is known beforehand tells a run",
+                paper="not asked",
+                ours=f"median error {known:.1%}, by the configuration's usual bandwidth "
+                f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
+                holds=known < usual,
+                why="Rule: fullness, neighbours and place known before a run predict its bandwidth "
+                "better than the usual one. The floor is what identical runs within a day differ "
+                "by, over sqrt 2; load during the run has the run itself in it. Made of the first "
+                f"0.7 of the year, asked for the last {_number(row, 'runs'):g} runs.",
+            )
+        )
+    return found
+
+
+def _number(row: Row, name: str) -> float:
+    return float(str(row[name]))
+
+
+def _on(one: Compared) -> str:
+    return f"{NAMES[one.machine]} (simulated)"
+
+
+def _both(shares: tuple[float, float]) -> str:
+    return f"{shares[0]:.1%} and {shares[1]:.1%}"

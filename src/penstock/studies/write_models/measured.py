@@ -1,0 +1,102 @@
+"""What was measured by others: ARCHER's benchio results and TOKIO's year, where they are at hand.
+
+Neither comes with penstock. PENSTOCK_DATA names a directory with archer-benchio/*.csv and
+tokio/*.csv.gz (docs/samples.md has where they are from); without it these claims are left out.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.learn.write_models import interference, training
+from penstock.learn.write_models.machine import load
+from penstock.learn.write_models.sources import archer, tokio
+from penstock.learn.write_models.table import Table
+from penstock.studies.campaign import Cell
+from penstock.studies.journal import Value
+
+WHERE = "PENSTOCK_DATA"
+ARCHER, TOKIO = "archer", "tokio"
+SOURCES = (ARCHER, TOKIO)
+SYSTEMS = ("cori", "mira")
+LARGEST = 1536
+"""Processes that models of ARCHER are made of, at most; larger writes are what they are asked."""
+
+
+def cells() -> Iterator[Cell]:
+    """Yield the cells of the data at hand."""
+    if not os.environ.get(WHERE):
+        return
+    for technique in training.TECHNIQUES:
+        yield Cell(scenario=f"{ARCHER} {technique}", x=0.0, workload=0)
+    for system in SYSTEMS:
+        yield Cell(scenario=f"{TOKIO} {system}", x=0.0, workload=0)
+
+
+def work(source: str, what: str, seed: int) -> list[dict[str, Value]]:
+    """Return the rows of a cell."""
+    if source == ARCHER:
+        return list(_archer(what, seed))
+    return [_tokio(what, seed)]
+
+
+def _file(pattern: str) -> Path:
+    folder = Path(os.environ.get(WHERE, ""))
+    found: Sequence[Path] = sorted(folder.glob(pattern))
+    if len(found) != 1:
+        raise InputError(f"{WHERE}: {len(found)} files are {folder / pattern}; there should be one")
+    return found[0]
+
+
+def _tokio(system: str, seed: int) -> dict[str, Value]:
+    """Return what is known of a run's bandwidth from the load before it, and during it."""
+    read = tokio.read(_file(f"tokio/{system}-*.csv.gz"))
+    runs = [
+        interference.Run(
+            configuration=tuple(map(str, run.same)),
+            began=run.began,
+            bandwidth=run.bandwidth,
+            load={name: value for name, value in run.load.items() if not math.isnan(value)},
+        )
+        for run in read
+        if run.operation == "write"
+    ]
+    columns = sorted({name for run in runs for name in run.load})
+    # What the file system moved meanwhile has the run itself in it.
+    before = [name for name in columns if not name.startswith("fs_")]
+    known, explained = (interference.reached(runs, some, seed=seed) for some in (before, columns))
+    return {
+        "machine": TOKIO,
+        "system": system,
+        "runs": known.tested,
+        "floor": known.floor,
+        "usual": known.usual,
+        "known": known.model,
+        "explained": explained.model,
+    }
+
+
+def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what a model made of at most 1,536 processes says of each larger write."""
+    file = _file("archer-benchio/*.csv")
+    samples = archer.samples(file.read_text(encoding="utf-8"), str(file))
+    tags = [sample.source for sample in samples]
+    table = Table.of(load(archer.MACHINE), samples, tags)
+    small = np.array([write.bursts <= LARGEST for write in table.writes])
+    learned = training.train(table.where(small), technique, seed=seed)
+    large = table.where(~small).long_enough()
+    for write, tag, seconds in zip(large.writes, large.tags, large.seconds, strict=True):
+        told = learned.predict(write, tag=tag)
+        yield {
+            "machine": ARCHER,
+            "model": technique,
+            "nodes": write.nodes,
+            "observed": float(seconds),
+            "seconds": told.seconds,
+            "low": told.low,
+            "high": told.high,
+        }

@@ -1,0 +1,156 @@
+"""penstock profile: one log, several, a folder with damaged ones, curves, and what it writes."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+darshan = pytest.importorskip("darshan", reason="PyDarshan is not installed")
+EXAMPLES = Path(darshan.__path__[0]) / "examples" / "example_logs"
+DXT, VPIC = str(EXAMPLES / "dxt.darshan"), str(EXAMPLES / "example.darshan")
+
+
+def test_one_log_in_detail(penstock: Any) -> None:
+    result = penstock("profile", VPIC, "--cores", "32")
+    assert result.status == 0, result.err
+    assert "2,048 processes" in result.out
+    assert "wrote 2 TiB" in result.out
+    assert "write    shared            strided" in result.out
+    assert "as a write: 64 nodes x 32 processes x 1 GiB to one file" in result.out
+    assert "1920-2047 |" in result.out
+
+
+def test_nodes_that_are_not_told_are_not_made_up(penstock: Any) -> None:
+    assert "give the processes of a node with --cores" in penstock("profile", VPIC).out
+    (found,) = penstock("profile", VPIC, "--json").json["profiles"]
+    assert found["nodes"] is None
+    assert found["write"] is None
+
+
+def test_json_and_out_are_the_same(penstock: Any, directory: Path) -> None:
+    result = penstock("profile", DXT, VPIC, "--json", "--out", "found.json")
+    assert [one["name"] for one in result.json["profiles"]] == ["dxt", "example"]
+    assert result.json["failed"] == []
+    assert (directory / "found.json").read_text() == result.out
+
+
+def test_a_folder_becomes_a_workload_that_can_be_simulated(penstock: Any, directory: Path) -> None:
+    shutil.copytree(EXAMPLES, directory / "logs")
+    shutil.copytree(EXAMPLES, directory / "logs" / "again")
+    result = penstock("profile", "logs", "--workload", "jobs.json", "--cores", "32")
+    assert result.status == 0, result.err
+    jobs = json.loads((directory / "jobs.json").read_text())["jobs"]
+    assert len(jobs) == 12
+    assert len({job["id"] for job in jobs}) == 12
+    releases = [job["release"] for job in jobs]
+    assert releases == sorted(releases)
+    assert releases[0] == 0
+    vpic = next(job for job in jobs if job["id"] == "example")
+    assert vpic["nodes"] == 64
+    assert sum(map(sum, vpic["phases"])) == pytest.approx(117.0)
+    assert penstock("simulate", "jobs.json", "--policy", "set-10", "--json").json["jobs"] == 12
+
+
+def test_damaged_logs_are_told_and_the_others_profiled(penstock: Any, directory: Path) -> None:
+    shutil.copytree(EXAMPLES, directory / "logs")
+    whole = Path(DXT).read_bytes()
+    (directory / "logs" / "cut.darshan").write_bytes(whole[: len(whole) // 2])
+    (directory / "logs" / "empty.darshan").touch()
+    result = penstock("profile", "logs", "--out", "found.json")
+    assert result.status == 1
+    assert "logs/cut.darshan: it is damaged" in result.err
+    assert "logs/empty.darshan has 0 bytes" in result.err
+    assert "2 of 8 logs could not be read" in result.err
+    assert "Traceback" not in result.err
+    found = json.loads((directory / "found.json").read_text())
+    assert len(found["profiles"]) == 6
+    assert [Path(one["log"]).name for one in found["failed"]] == ["cut.darshan", "empty.darshan"]
+
+
+def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
+    (directory / "bad.darshan").write_bytes(os.urandom(4096))
+    result = penstock("profile", "bad.darshan", "--json")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("penstock: error: bad.darshan: it is no Darshan log")
+    assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "which logs?"),
+        (("--curves", "mn4"), "which logs?"),
+        (("nowhere.darshan",), "no such file"),
+        (("empty",), "has no *.darshan in it"),
+        ((VPIC, "--curves", "nowhere.json"), "cannot be read"),
+        ((VPIC, "--curves", "old.json"), "measure again, or give mn4"),
+        ((VPIC, "--workload", "nowhere/jobs.json"), "there is no directory"),
+    ],
+)
+def test_wrong_input(penstock: Any, directory: Path, args: tuple[str, ...], said: str) -> None:
+    (directory / "empty").mkdir()
+    (directory / "old.json").write_text('{"jobs": [{"id": "a", "processes": 4, "curve": {}}]}')
+    result = penstock("profile", *args)
+    assert result.status == 2
+    assert said in result.err
+
+
+def curves(**bandwidths: float) -> str:
+    def part(operation: str, size: int, volume: float) -> dict[str, object]:
+        return {
+            "operation": operation,
+            "layout": "shared",
+            "spatiality": "strided",
+            "request_size": size,
+            "volume": volume,
+        }
+
+    jobs = [
+        {"id": name, "processes": 2048, "curve": {"1": value}} for name, value in bandwidths.items()
+    ]
+    parts = {
+        "large": [part("write", 128 << 20, 1e9)],
+        "small": [part("write", 256, 1e9)],
+        "mixed": [part("write", 128 << 20, 3e9), part("write", 256, 1e9)],
+    }
+    return json.dumps({"jobs": jobs, "patterns": parts})
+
+
+def test_a_curve_is_told_from_base_patterns(penstock: Any, directory: Path) -> None:
+    (directory / "curves.json").write_text(curves(large=100.0, small=1.0, mixed=2.0))
+    told = ("profile", VPIC, "--curves", "curves.json", "--workload", "jobs.json")
+    (found,) = penstock(*told, "--json").json["profiles"]
+    assert found["curve"]["1"] == pytest.approx(100.0, rel=1e-3)
+    assert found["matches"][0]["base"] == "large"
+    assert not found["guess"]
+    (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
+    assert job["curve"] == found["curve"]
+    assert "told from measured base patterns" in penstock(*told).out
+
+
+def test_a_guess_is_called_one_and_not_given_to_allocators(penstock: Any, directory: Path) -> None:
+    told = ("profile", DXT, "--curves", "mn4", "--workload", "jobs.json")
+    assert "a guess" in penstock(*told).out
+    (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
+    assert "curve" not in job
+
+
+def test_mixtures_that_were_measured_show_the_error(penstock: Any, directory: Path) -> None:
+    """4 GB in 3 / 100 + 1 / 1 seconds a GB: 3.88 MB/s are told where 2 were measured."""
+    (directory / "curves.json").write_text(curves(large=100.0, small=1.0, mixed=2.0))
+    (one,) = penstock("profile", "--curves", "curves.json", "--json").json["mixtures"]
+    assert one["told"] == pytest.approx(4 / (3 / 100 + 1))
+    assert one["error"] == pytest.approx(one["told"] / 2 - 1)
+    assert "+94.2%" in penstock("profile", "--curves", "curves.json").out
+
+
+def test_a_page_holds_its_pictures(penstock: Any, directory: Path) -> None:
+    result = penstock("profile", DXT, VPIC, "--html", "page.html")
+    assert result.status == 0, result.err
+    page = (directory / "page.html").read_text()
+    assert page.count("<img") == 2
+    assert "data:image/svg+xml" in page
+    assert 'src="http' not in page

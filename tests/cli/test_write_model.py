@@ -1,0 +1,181 @@
+"""penstock write-model: made of samples, judged, read, asked; and what is wrong with them, said.
+
+Samples are of the machine's description with a little noise: simulated, and so is their source.
+"""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.learn.write_models import machine as machines
+from penstock.learn.write_models import samples, table, training
+from penstock.learn.write_models.model import Learned, save
+from penstock.learn.write_models.physical import Physical
+from penstock.learn.write_models.samples import Sample
+from penstock.model.write import Write
+
+TITAN = Physical(machine=machines.load("titan"))
+LARGE = ("--nodes", "64", "--cores", "8", "--burst", "1 GB")
+
+
+def drawn(count: int, seed: int = 1, *, nodes: tuple[int, ...] = (1, 2, 4, 8, 16)) -> list[Sample]:
+    chance = random.Random(seed)
+    found = []
+    for _ in range(count):
+        write = Write(
+            nodes=chance.choice(nodes),
+            cores=chance.choice([1, 2, 4, 8, 16]),
+            burst=10 ** chance.uniform(9, 10),
+        )
+        mean = TITAN.predict(write).seconds
+        times = tuple(mean * chance.lognormvariate(0, 0.05) for _ in range(4))
+        found.append(Sample(machine="titan", source="simulated", write=write, times=times))
+    return found
+
+
+@pytest.fixture
+def runs(directory: Path) -> str:
+    samples.write(directory / "runs.csv", drawn(150))
+    samples.write(directory / "larger.csv", drawn(40, 2, nodes=(32, 64)))
+    return "runs.csv"
+
+
+@pytest.fixture(scope="module")
+def learned() -> Learned:
+    """A model of the runs: training takes longer than all that is asked of it."""
+    return training.train(table.Table.of(TITAN.machine, drawn(150)))
+
+
+@pytest.fixture
+def model(directory: Path, learned: Learned, runs: str) -> str:
+    save(learned, directory / "m.json")
+    content = (directory / "m.json").read_bytes()
+    (directory / "cut.json").write_bytes(content[: len(content) // 2])
+    return "m.json"
+
+
+def test_a_model_of_ones_own_runs_is_made_judged_and_asked(penstock: Any, runs: str) -> None:
+    made = penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json", "--json")
+    assert made.json["samples"] == 150
+    judged = penstock("write-model", "evaluate", "m.json", "larger.csv", "--json").json["judged"]
+    assert judged["all"]["samples"] == judged["32 nodes"]["samples"] + judged["64 nodes"]["samples"]
+    assert judged["all"]["median_error"] < 0.3, "twice and four times the largest scale seen"
+    assert judged["all"]["outside"] == 40
+    told = penstock("predict", "--model", "m.json", *LARGE, "--json").json
+    assert told["machine"] == "titan"
+    assert told["coverage"] == 0.9
+    (why,) = [one for one in told["outside"] if one.startswith("nodes ")]
+    assert why == "nodes 64, seen 1 to 16"
+
+
+def test_outside_the_interval_is_wider(penstock: Any, model: str) -> None:
+    inside = penstock("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst",
+                      "2 GB", "--json").json  # fmt: skip
+    assert inside["outside"] == []
+    far = penstock("predict", "--model", "m.json", "--nodes", "512", "--cores", "8", "--burst",
+                   "2 GB", "--json").json  # fmt: skip
+    assert far["high"] / far["low"] > inside["high"] / inside["low"]
+    assert "outside    nodes 512, seen 1 to 16" in penstock(
+        "predict", "--model", "m.json", "--nodes", "512", "--cores", "8", "--burst", "2 GB"
+    ).out  # fmt: skip
+
+
+def test_advice_and_curves_take_a_model(penstock: Any, model: str, directory: Path) -> None:
+    told = penstock("advise", "--model", "m.json", "--nodes", "16", "--cores", "16", "--burst",
+                    "1 GB", "--json").json  # fmt: skip
+    assert told["advised"]["outside"] == [] or told["now"]["outside"] != []
+    job = {"id": "a", "nodes": 16, "model": "m.json", "write": {"cores": 8, "burst": "1 GB"}}
+    (directory / "jobs.json").write_text(json.dumps({"jobs": [job]}))
+    allocated = penstock("allocate", "jobs.json", "--io-nodes", "4", "--json").json
+    assert allocated["allocation"]["a"] >= 1
+
+
+@pytest.mark.parametrize("technique", ["lasso", "tree", "extrapolating"])
+def test_a_model_can_be_read(penstock: Any, runs: str, technique: str) -> None:
+    made = penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json",
+                    "--technique", technique)  # fmt: skip
+    assert made.status == 0, made.err
+    told = penstock("write-model", "show", "m.json", "--json").json
+    assert told["technique"] == technique
+    assert told["seen"]["nodes"] == [1, 16]
+    out = penstock("write-model", "show", "m.json").out
+    key = "stage" if technique == "extrapolating" else "feature"
+    assert all(row[key] in out for row in told["looks_at"])
+    if technique == "lasso":
+        assert all(row["stage"] for row in told["looks_at"][:-1]), "each feature has its stage"
+
+
+def test_larger_writes_judge_what_smaller_ones_taught(penstock: Any, directory: Path) -> None:
+    samples.write(directory / "all.csv", drawn(150))
+    told = penstock("write-model", "train", "all.csv", "--machine", "titan", "--out", "m.json",
+                    "--up-to", "8", "--json").json  # fmt: skip
+    assert list(told["judged"]) == ["16 nodes", "all"]
+    assert told["samples"] + told["judged"]["all"]["samples"] == 150
+
+
+def test_sources_are_told_apart(penstock: Any, directory: Path) -> None:
+    fast = drawn(80)
+    slow = [replace(one, source="slow", times=tuple(3 * t for t in one.times)) for one in drawn(80)]
+    samples.write(directory / "both.csv", fast + slow)
+    penstock("write-model", "train", "both.csv", "--machine", "titan", "--out", "m.json",
+             "--by-source")  # fmt: skip
+    asked = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
+    quick = penstock(*asked, "--tag", "simulated", "--json").json
+    slack = penstock(*asked, "--tag", "slow", "--json").json
+    assert slack["seconds"] / quick["seconds"] == pytest.approx(3, rel=0.2)
+    wrong = penstock(*asked, "--tag", "slo")
+    assert wrong.status == 2
+    assert "did you mean 'slow'" in wrong.err
+    neither = penstock(*asked, "--json").json
+    assert any("tag" in one for one in neither["outside"])
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("train", "none.csv", "--machine", "titan", "--out", "o"), "none.csv cannot be read"),
+        (("train", "few.csv", "--machine", "titan", "--out", "o"), "few.csv: 10 samples are too"),
+        (("train", "runs.csv", "--machine", "cetus", "--out", "o"), "a sample is of 'titan'"),
+        (("train", "runs.csv", "--machine", "titen", "--out", "o"), "did you mean 'titan'"),
+        (("train", "runs.csv", "--machine", "titan", "--out", "no/o"), "there is no directory"),
+        (
+            ("train", "runs.csv", "--machine", "titan", "--out", "o", "--technique", "laso"),
+            "did you mean 'lasso'",
+        ),
+        (
+            ("train", "runs.csv", "--machine", "titan", "--out", "o", "--up-to", "99"),
+            "no sample has more nodes",
+        ),
+        (
+            ("train", "wide.csv", "--machine", "titan", "--out", "o", "--technique", "lasso"),
+            "too many subsets",
+        ),
+        (("evaluate", "none.json", "runs.csv"), "none.json cannot be read"),
+        (("evaluate", "runs.csv", "runs.csv"), "runs.csv: it is damaged"),
+        (("evaluate", "cut.json", "runs.csv"), "cut.json: it is damaged"),
+        (("evaluate", "m.json", "runs.csv", "--shortest", "1e9"), "no sample takes"),
+        (("show", "cut.json"), "cut.json: it is damaged"),
+        (("show", "few.csv"), "few.csv: it is damaged"),
+    ],
+)
+def test_wrong_input_is_said_in_a_line(
+    penstock: Any, model: str, directory: Path, args: tuple[str, ...], said: str
+) -> None:
+    samples.write(directory / "few.csv", drawn(10))
+    if "wide.csv" in args:
+        samples.write(directory / "wide.csv", drawn(100, nodes=tuple(range(1, 13))))
+    result = penstock("write-model", *args)
+    assert result.status == 2, result.out
+    assert said in result.err
+    assert result.err.count("\n") == 1
+    assert not (directory / "o").exists()
+
+
+def test_a_model_is_of_its_own_machine(penstock: Any, model: str) -> None:
+    result = penstock("predict", "--model", "m.json", "--machine", "cetus", *LARGE)
+    assert result.status == 2
+    assert "is a model of 'titan', not of 'cetus'" in result.err

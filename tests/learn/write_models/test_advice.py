@@ -1,0 +1,157 @@
+"""Advice: the paper's gain turned the right way round, moves counted, guesses not taken."""
+
+import math
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from penstock.errors import InputError
+from penstock.learn.write_models import machine as machines
+from penstock.learn.write_models.advice import Choice, advise, gain
+from penstock.learn.write_models.machine import Machine
+from penstock.learn.write_models.physical import Physical
+from penstock.learn.write_models.prediction import Prediction
+from penstock.learn.write_models.settings import settings
+from penstock.model.write import Write
+
+TITAN = machines.load("titan")
+WRITE = Write(nodes=64, cores=16, burst=1e8)
+
+
+def told(seconds: float, factor: float = 1.25, outside: tuple[str, ...] = ()) -> Prediction:
+    return Prediction(
+        seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=0.9, outside=outside
+    )
+
+
+@dataclass
+class Known:
+    """A model that knows some writes by their number of bursts, and takes 100 s for all others."""
+
+    by_bursts: dict[int, Prediction]
+    machine: Machine = field(default=TITAN)
+
+    def predict(self, write: Write) -> Prediction:
+        return self.by_bursts.get(write.bursts, told(100.0))
+
+
+def choice(write: Write, seconds: float, factor: float = 1.25) -> Choice:
+    return Choice(write=write, prediction=told(seconds, factor))
+
+
+OTHER = Write(nodes=32, cores=1, burst=3.2e9)
+
+
+def test_the_gain_is_that_of_trap_11() -> None:
+    """t = 48, t' = 50, t'' = 27: e = 2, the candidate should take 25 s."""
+    found = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=48.0)
+    assert found.expected == pytest.approx(48 / 25)
+    assert found.low == pytest.approx(48 / (27 * 1.25 - 2))
+    assert found.high == pytest.approx(48 / (27 / 1.25 - 2))
+
+
+def test_an_error_larger_than_the_candidate_leaves_the_ratio() -> None:
+    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured=10.0)
+    assert found.expected == pytest.approx(2.0)
+
+
+def test_without_a_measurement_two_errors_meet() -> None:
+    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
+    wide = math.sqrt(2) * math.log(1.25)
+    assert found.expected == pytest.approx(2.0)
+    assert math.log(found.expected / found.low) == pytest.approx(wide)
+    assert math.log(found.high / found.expected) == pytest.approx(wide)
+
+
+def test_the_best_is_taken_and_its_way_is_counted() -> None:
+    model = Known({1024: told(50.0), 16: told(30.0)})
+    silent = msgspec.structs.replace(
+        TITAN, stage=tuple(s for s in TITAN.stage if s.kind != "node"), cross=()
+    )
+    free = advise(Known(model.by_bursts, silent), WRITE)
+    assert (free.best.write.bursts, free.best.moving) == (16, 0.0)
+    assert not free.moves_counted
+    counted = advise(model, WRITE, gather=1e9)
+    nodes = counted.best.write.nodes
+    assert counted.best.write.bursts == 16
+    assert nodes == 16, "sixteen nodes take in more at once than one with sixteen processes"
+    assert counted.best.moving == pytest.approx((WRITE.bytes / nodes - 1.6e9) / 1e9)
+    slow = advise(model, WRITE, gather=1e8)
+    assert slow.best.write == WRITE, "48 s to move what then takes 20 s less"
+    assert not slow.worth_it
+
+
+def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
+    guess = told(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
+    found = advise(Known({1024: told(50.0), 16: guess, 32: told(40.0)}), WRITE, gather=1e12)
+    assert found.best.write.bursts == 32
+    assert found.left_out > 0
+
+
+def test_a_write_outside_is_advised_what_is_less_so() -> None:
+    now, other = told(50.0, 3, ("nodes 64, seen 1 to 8",)), told(5.0, 2, ("nodes 16, seen 1 to 8",))
+    found = advise(Known({1024: now, 16: other}), WRITE, gather=1e12)
+    assert found.best.write.bursts == 16
+
+
+def test_a_measured_time_is_what_the_advice_divides() -> None:
+    model = Known({1024: told(50.0), 16: told(30.0)})
+    found = advise(model, WRITE, measured=60.0, gather=1e12)
+    assert found.seconds()[0] == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
+    assert found.seconds()[1] == pytest.approx(30 * 1.25 + 10, rel=1e-3)
+    assert advise(Known({}), WRITE, measured=60.0).seconds() == (60.0, 60.0)
+
+
+@pytest.mark.parametrize("name", ["cetus", "titan"])
+def test_the_description_never_advises_what_it_holds_to_be_slower(name: str) -> None:
+    model = Physical(machine=machines.load(name))
+    for shared in (False, True):
+        write = Write(nodes=300, cores=16, burst=1e8, shared=shared)
+        found = advise(model, write)
+        assert found.best.seconds <= found.now.seconds
+        again = model.predict(found.best.write)
+        assert again.seconds == found.best.prediction.seconds
+
+
+@pytest.mark.parametrize(("name", "value"), [("measured", 0.0), ("gather", math.nan)])
+def test_impossible_times_and_bandwidths_are_refused(name: str, value: float) -> None:
+    with pytest.raises(InputError, match="give more than zero"):
+        advise(Known({}), WRITE, **{name: value})  # type: ignore[arg-type]
+
+
+def test_hints_are_for_one_file_and_adios2_for_files_each() -> None:
+    model = Known({1024: told(50.0), 16: told(10.0)})
+    each = settings(TITAN, advise(model, WRITE, gather=1e12), "out")
+    assert each.hints == {}
+    assert each.adios2 == {"NumAggregators": "16"}
+    shared = Write(nodes=64, cores=16, burst=1e8, shared=True)
+    typed = settings(TITAN, advise(model, shared, gather=1e12), "out", "my-hints")
+    assert typed.hints["cb_nodes"] == "16"
+    assert typed.hints["cb_buffer_size"] == f"{16 * 2**20}"
+    assert "export ROMIO_HINTS=my-hints" in typed.commands
+    assert "cb_nodes 16\n" in typed.hints_file()
+
+
+@dataclass
+class Wide:
+    """A model to which only the number of a file's targets matters."""
+
+    machine: Machine = field(default=TITAN)
+
+    def predict(self, write: Write) -> Prediction:
+        return told(100.0 / (write.stripe_count or 4))
+
+
+def test_stripes_are_set_by_the_machines_command() -> None:
+    shared = Write(nodes=64, cores=16, burst=1e9, shared=True)
+    typed = settings(TITAN, advise(Wide(), shared), "out")
+    assert typed.commands[0] == "lfs setstripe --stripe-size 1M --stripe-count 1008 out"
+    assert typed.hints["striping_factor"] == "1008"
+    assert typed.hints["striping_unit"] == f"{2**20}"
+
+
+def test_nothing_is_typed_for_nothing() -> None:
+    found = advise(Known({}), WRITE)
+    typed = settings(TITAN, found, "out")
+    assert (typed.commands, typed.hints, typed.adios2) == ((), {}, {})

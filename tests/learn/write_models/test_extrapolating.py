@@ -1,0 +1,102 @@
+"""Our model: laws that go on, rising with every load; intervals that hold as often as they say."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learn.write_models import made
+
+from penstock.learn.write_models import extrapolating, intervals, loads, term, training
+from penstock.learn.write_models.extrapolating import Options
+from penstock.learn.write_models.intervals import Interval
+
+ROUGH = made.table(300, noise=0.5)
+BOOSTED = extrapolating.fit(ROUGH, Options(power=2.0, rounds=30))
+WIDTH = len(loads.stages(made.TITAN))
+
+
+def test_a_physical_law_is_found_and_goes_on_at_sixteen_times_the_scale() -> None:
+    model = extrapolating.fit(made.table(200), Options(power=1.0))
+    far = made.table(60, (256, 512, 1024, 2000), seed=9)
+    told = np.exp(extrapolating.predicted(model, far))
+    assert np.median(np.abs(told / far.seconds - 1)) < 0.02
+
+
+def test_a_soft_maximum_is_the_sum_at_one_and_the_largest_far_above() -> None:
+    logs = np.log(np.array([[1.0, 2.0, 4.0]]))
+    assert math.exp(term.soft_maximum(logs, 1.0)[0][0]) == pytest.approx(7.0)
+    assert math.exp(term.soft_maximum(logs, 60.0)[0][0]) == pytest.approx(4.0, rel=1e-6)
+    assert term.soft_maximum(logs, 1.0)[1][0] == pytest.approx([1 / 7, 2 / 7, 4 / 7])
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(-5, 40), min_size=WIDTH, max_size=WIDTH),
+    st.integers(0, WIDTH - 1),
+    st.floats(0, 20),
+)
+def test_time_never_falls_when_a_load_grows(row: list[float], which: int, more: float) -> None:
+    """Within the range and outside it, trees and all."""
+    larger = list(row)
+    larger[which] += more
+    told, _ = BOOSTED.evaluate(np.array([row, larger]), ["", ""])
+    assert told[1] >= told[0] - 1e-9
+
+
+def test_trees_add_something_within_the_range_and_less_outside() -> None:
+    rows = ROUGH.loads
+    added = [BOOSTED.boosted.evaluate(row) for row in rows.tolist()]
+    assert max(map(abs, added)) > 0.05
+    negative = rows[int(np.argmin(added))]
+    assert BOOSTED.boosted.evaluate((negative + 30).tolist()) >= -1e-6
+
+
+def test_a_tag_has_capacities_of_its_own() -> None:
+    """The same writes, three times slower by another library."""
+    fast = made.table(60)
+    both = replace(
+        fast.where(np.tile(np.arange(60), 2)),
+        tags=("fast",) * 60 + ("slow",) * 60,
+        seconds=np.concatenate([fast.seconds, 3 * fast.seconds]),
+    )
+    learned = training.of_term(both, seed=1)
+    by_tag = {tag: learned.predict(fast.writes[5], tag=tag) for tag in ("fast", "slow", "new")}
+    assert by_tag["slow"].seconds / by_tag["fast"].seconds == pytest.approx(3.0, rel=0.15)
+    assert not by_tag["slow"].outside
+    assert "tag 'new'" in by_tag["new"].outside[0]
+
+
+def test_intervals_cover_as_often_as_they_say_where_writes_are_like_the_samples() -> None:
+    """90% over many draws: 20 models, 200 new writes each."""
+    covered = []
+    for seed in range(20):
+        learned = training.of_term(made.table(80, (1, 2), noise=0.3, seed=seed), seed=seed)
+        new = made.table(200, (1, 2), noise=0.3, seed=1000 + seed)
+        asked = [learned.predict(write) for write in new.writes]
+        inside = [not one.outside for one in asked]
+        held = [p.low <= t <= p.high for p, t in zip(asked, new.seconds, strict=True)]
+        covered.append(np.mean(np.array(held)[inside]))
+    assert 0.87 <= np.mean(covered) <= 0.95
+
+
+def test_a_quantile_is_the_next_errors() -> None:
+    """Of nine errors the largest covers the tenth with 90%; of fewer, nothing is known to."""
+    assert intervals.quantile([float(k) for k in range(9)], 0.9) == 8.0
+    assert intervals.quantile([float(k) for k in range(99)], 0.9) == 89.0
+
+
+def test_an_interval_grows_with_the_octaves_outside() -> None:
+    one = Interval(coverage=0.9, half=math.log(2), growth=0.5)
+    assert one.around(8.0, 0.0) == pytest.approx((4.0, 16.0))
+    assert one.around(8.0, 2.0) == pytest.approx((2.0, 32.0))
+
+
+def test_growth_is_what_larger_scales_needed() -> None:
+    """A law that the term cannot know, a time that is squared in the scale, widens the interval."""
+    known = made.table(200)
+    bent = replace(known, seconds=known.seconds * known.scales**1.5)
+    assert training.of_term(bent, seed=1).model.interval.growth > 0.1
+    assert training.of_term(made.table(200, noise=0.2), seed=1).model.interval.growth < 0.1

@@ -1,0 +1,182 @@
+"""Models of writes in files: what they say, and files that are none."""
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from learn.write_models import made
+
+from penstock.errors import InputError
+from penstock.learn.write_models import features, model, training
+from penstock.learn.write_models.parameters import parameters
+from penstock.learn.write_models.search import Search
+from penstock.model.write import Write
+
+SAMPLES = made.table(240, noise=0.1)
+SEARCH = Search(SAMPLES.long_enough(), seed=1)
+
+
+@cache
+def learned(technique: str) -> model.Learned:
+    if technique == "extrapolating":
+        return training.of_term(SAMPLES, seed=1)
+    return training.of_search(SEARCH, SEARCH.tried(SEARCH.base(technique)))
+
+
+WRITE = Write(nodes=64, cores=12, burst=2.0**31, stripe_count=8)
+
+
+@pytest.mark.parametrize("technique", training.TECHNIQUES)
+def test_what_is_stored_says_the_same(tmp_path: Path, technique: str) -> None:
+    one = learned(technique)
+    model.save(one, tmp_path / "model.json")
+    loaded = model.load(tmp_path / "model.json")
+    assert loaded.model == one.model
+    for write in SAMPLES.writes[:20]:
+        assert loaded.predict(write) == one.predict(write)
+
+
+@pytest.mark.parametrize("technique", training.TECHNIQUES)
+def test_a_prediction_is_near_the_law_and_inside_its_interval(technique: str) -> None:
+    told = learned(technique).predict(WRITE)
+    assert told.seconds == pytest.approx(made.seconds(WRITE), rel=0.4)
+    assert told.low < told.seconds < told.high
+    assert (told.coverage, told.outside) == (0.9, ())
+
+
+def test_a_search_gives_the_model_that_its_estimator_is() -> None:
+    tried = SEARCH.tried(SEARCH.base("lasso"))
+    row = SAMPLES.where(SAMPLES.seconds > 20).where([0])  # type: ignore[arg-type]
+    direct = SEARCH.fit(tried.cell, tried.options).predict(row.matrix(SEARCH.known))[0]
+    assert learned("lasso").predict(row.writes[0]).seconds == pytest.approx(direct)
+
+
+@pytest.mark.parametrize("technique", training.TECHNIQUES)
+def test_outside_the_range_it_says_in_which_respect_and_is_less_sure(technique: str) -> None:
+    stored = learned(technique).model
+    growing = msgspec.structs.replace(stored.interval, growth=0.5)
+    one = model.Learned(msgspec.structs.replace(stored, interval=growing))
+    near = one.predict(WRITE)
+    far = one.predict(Write(nodes=2048, cores=8, burst=2.0**30, stripe_count=8))
+    assert far.outside[0].startswith("nodes 2048, seen ")
+    assert far.high / far.low > near.high / near.low
+    other = one.predict(Write(nodes=16, cores=8, burst=2.0**30, shared=True, stripe_count=8))
+    assert "one file for all" in other.outside
+
+
+def test_the_stages_add_up_and_the_largest_is_first() -> None:
+    stages = learned("extrapolating").predict(WRITE).stages
+    assert stages is not None
+    assert sum(stages.values()) == pytest.approx(1.0)
+    assert list(stages.values()) == sorted(stages.values(), reverse=True)
+    assert learned("tree").predict(WRITE).stages is None
+
+
+def test_the_features_of_a_lasso_have_a_stage_a_meaning_and_seconds_a_unit() -> None:
+    one = learned("lasso")
+    found = parameters(made.TITAN, WRITE)
+    by_name = {feature.name: feature for feature in features.features(made.TITAN)}
+    assert 0 < len(one.selected) < len(by_name), "a lasso leaves some out"
+    for told in one.selected:
+        assert (told.stage, told.meaning) == (by_name[told.name].stage, by_name[told.name].meaning)
+    assert one.model.linear is not None
+    whole = sum(told.coefficient * by_name[told.name].value(found) for told in one.selected)
+    assert one.model.linear.intercept + whole == pytest.approx(one.predict(WRITE).seconds)
+    assert learned("tree").selected == []
+
+
+def test_a_write_that_the_machine_cannot_do_is_refused() -> None:
+    with pytest.raises(InputError, match="nodes of titan"):
+        learned("linear").predict(Write(nodes=10**6, cores=1, burst=1e6))
+
+
+def stored(tmp_path: Path, technique: str, **changed: Any) -> Path:
+    content = json.loads(msgspec.json.encode(learned(technique).model)) | changed
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("technique", "changed", "said"),
+    [
+        ("linear", {"format": "other"}, "no model of writes"),
+        ("linear", {"version": 9}, "version 9"),
+        ("linear", {"kind": "trees"}, "not what a model of kind 'trees'"),
+        ("linear", {"kind": "oak"}, "damaged"),
+        ("linear", {"features": ["m"]}, "not those of titan"),
+        ("linear", {"linear": {"intercept": 1.0, "by_feature": [1.0]}}, "every feature"),
+        ("linear", {"least": 0}, "damaged"),
+        ("linear", {"interval": {"coverage": 2, "half": 1, "growth": 0}}, "interval is none"),
+        ("linear", {"seen": {"axes": {}, "shared": [], "tags": []}}, "no range"),
+        ("tree", {"trees": []}, "not what a model of kind 'trees'"),
+    ],
+)
+def test_files_that_are_no_models_say_why(
+    tmp_path: Path, technique: str, changed: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        model.load(stored(tmp_path, technique, **changed))
+    assert "model.json" in str(refused.value)
+    assert "penstock write-model train" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"level": []}, "fit the machine"), ({"power": 0}, "power"), ({"level": "x"}, "damaged")],
+)
+def test_terms_that_do_not_fit_are_refused(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    whole = msgspec.to_builtins(learned("extrapolating").model.extrapolating)
+    whole["term"] |= changed
+    with pytest.raises(InputError, match=said):
+        model.load(stored(tmp_path, "extrapolating", extrapolating=whole))
+
+
+def test_a_machine_that_cannot_be_is_refused_in_a_model_too(tmp_path: Path) -> None:
+    content = json.loads(msgspec.json.encode(learned("linear").model))
+    content["machine"]["striping"]["servers"] = 5000
+    with pytest.raises(InputError, match="5000 servers for 1008 targets"):
+        model.load(stored(tmp_path, "linear", machine=content["machine"]))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"[" * 100_000])
+def test_damaged_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"model\.json"):
+        model.load(tmp_path / "model.json")
+
+
+def test_half_a_file_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+    whole = msgspec.json.encode(learned("tree").model)
+    (tmp_path / "model.json").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="damaged"):
+        model.load(tmp_path / "model.json")
+    with pytest.raises(InputError, match="cannot be read"):
+        model.load(tmp_path / "none.json")
+
+
+def test_too_few_samples_and_unknown_techniques_are_refused() -> None:
+    with pytest.raises(InputError, match="5 samples are too few"):
+        training.train(made.table(5))
+    with pytest.raises(InputError, match="did you mean 'forest'"):
+        training.train(SAMPLES, "forrest")
+
+
+def test_asking_needs_no_scikit_learn(tmp_path: Path) -> None:
+    """It takes seconds to import; `penstock predict` is to answer at once."""
+    model.save(learned("extrapolating"), tmp_path / "model.json")
+    program = (
+        "import sys; from pathlib import Path; from penstock.learn.write_models import model; "
+        "from penstock.model.write import Write; "
+        "model.load(Path(sys.argv[1])).predict(Write(nodes=4, cores=4, burst=1e9)); "
+        "sys.exit(any(name.startswith('sklearn') for name in sys.modules))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model.json")]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0

@@ -1,0 +1,65 @@
+"""What a description alone says: load over pace, stage by stage, and that it is a guess."""
+
+import math
+
+import msgspec
+import pytest
+
+from penstock.errors import InputError
+from penstock.learn.write_models import machine as machines
+from penstock.learn.write_models.physical import FACTOR, UNMEASURED, Physical, stage_seconds
+from penstock.model.write import Write
+
+CETUS, TITAN = machines.load("cetus"), machines.load("titan")
+
+
+def test_each_stage_takes_its_busiest_load_over_its_pace() -> None:
+    write = Write(nodes=200, cores=4, burst=64 * 2**20)
+    busy = stage_seconds(CETUS, write)
+    node = 4 * 64 * 2**20
+    assert busy["compute node"] == pytest.approx(node / 1.8e9)
+    assert busy["bridge node"] == pytest.approx(64 * node / 1.9e9)
+    assert busy["I/O node"] == pytest.approx(128 * node / 3.2e9)
+    assert busy["network"] == pytest.approx(200 * node / 90e9)
+    assert busy["metadata"] == pytest.approx(128 * 4 / 1200), "an I/O node opens for its nodes"
+    assert busy["subblocks"] == 0, "64 MiB are whole blocks of 8 MiB"
+
+
+def test_a_file_for_all_is_opened_once_and_ends_once() -> None:
+    write = Write(nodes=200, cores=4, burst=1e6, shared=True)
+    busy = stage_seconds(CETUS, write)
+    assert busy["metadata"] == pytest.approx(1 / 1200)
+    assert busy["subblocks"] <= 32 / 60000
+
+
+def test_operations_come_first_and_the_slowest_of_the_others_decides() -> None:
+    write = Write(nodes=200, cores=4, burst=100e6)
+    busy = stage_seconds(CETUS, write)
+    first = busy.pop("metadata") + busy.pop("subblocks")
+    told = Physical(machine=CETUS).predict(write)
+    assert told.seconds == pytest.approx(first + max(busy.values()))
+    assert told.stages is not None
+    assert list(told.stages.values()) == sorted(told.stages.values(), reverse=True)
+    assert next(iter(told.stages)) == "I/O node"
+
+
+def test_it_says_that_it_is_a_guess() -> None:
+    told = Physical(machine=TITAN).predict(Write(nodes=8, cores=16, burst=1e9))
+    assert math.isnan(told.coverage)
+    assert told.outside == (UNMEASURED,)
+    assert told.high / told.seconds == told.seconds / told.low == pytest.approx(FACTOR)
+
+
+def test_more_bytes_never_take_less_time() -> None:
+    model = Physical(machine=TITAN)
+    times = [model.predict(Write(nodes=64, cores=8, burst=2.0**k)).seconds for k in range(10, 36)]
+    assert times == sorted(times)
+
+
+def test_a_machine_without_any_pace_is_refused() -> None:
+    silent = tuple(
+        msgspec.structs.replace(stage, bandwidth=None, rate=None) for stage in TITAN.stage
+    )
+    model = Physical(machine=msgspec.structs.replace(TITAN, stage=silent))
+    with pytest.raises(InputError, match="no stage with a bandwidth or a rate"):
+        model.predict(Write(nodes=1, cores=1, burst=1e6))

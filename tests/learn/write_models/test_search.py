@@ -1,0 +1,78 @@
+"""The search over subsets of scales."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from learn.write_models import made
+
+from penstock.errors import InputError
+from penstock.learn.write_models import table
+from penstock.learn.write_models.regressors import FIVE
+from penstock.learn.write_models.search import Cell, Search
+from penstock.studies import campaign
+from penstock.studies.journal import Value
+
+SEARCH = Search(made.table(400, noise=0.1), seed=5)
+
+
+def test_there_are_255_subsets_of_eight_scales_for_each_of_five() -> None:
+    cells = list(SEARCH.cells())
+    assert len(cells) == len(set(cells)) == 255 * 5
+
+
+def test_a_fifth_of_every_scale_is_held_out() -> None:
+    first, second = table.split(SEARCH.samples, seed=5)
+    for scale in made.SCALES:
+        assert ((first.scales == scale).sum(), (second.scales == scale).sum()) == (40, 10)
+
+
+@pytest.mark.parametrize("technique", ["lasso", "tree"])
+def test_the_best_has_the_least_error_and_no_more_than_the_base(technique: str) -> None:
+    some = [cell for cell in SEARCH.cells([technique]) if len(cell.scales) > 6]
+    tried = [SEARCH.tried(cell) for cell in some]
+    best = SEARCH.chosen(tried)[technique]
+    base = next(one for one in tried if one.cell == SEARCH.base(technique))
+    assert best.error == min(one.error for one in tried) <= base.error
+    told = SEARCH.fit(best.cell, best.options).predict(SEARCH.held.matrix())
+    assert np.mean((told - SEARCH.held.seconds) ** 2) == pytest.approx(best.error)
+
+
+def test_a_cell_depends_on_itself_alone() -> None:
+    cells = [Cell(technique=t, scales=(2, 16, 64)) for t in FIVE]
+    again = Search(made.table(400, noise=0.1), seed=5)
+    assert [SEARCH.tried(c) for c in cells] == [again.tried(c) for c in reversed(cells)][::-1]
+
+
+class StopError(Exception):
+    pass
+
+
+def work(fails: float, cell: campaign.Cell) -> list[dict[str, Value]]:
+    if cell.x == fails:
+        raise StopError
+    tried = SEARCH.tried(Cell(technique=cell.scenario, scales=made.SCALES[: int(cell.x)]))
+    return [{"x": cell.x, "technique": cell.scenario, "option": tried.option, "mse": tried.error}]
+
+
+def rows(out: Path, fails: float = 0.0) -> list[object]:
+    cells = list(campaign.every("lasso", [1.0, 2.0, 3.0, 4.0], 1))
+    whole = campaign.Campaign(
+        study="s", version=1, size="", seed=5, cells=cells, work=partial(work, fails), alone=True
+    )
+    out.mkdir(exist_ok=True)
+    return list(campaign.run(whole, out).rows)
+
+
+def test_a_search_that_was_interrupted_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    with pytest.raises(StopError):
+        rows(tmp_path / "stopped", fails=3.0)
+    assert rows(tmp_path / "stopped") == rows(tmp_path / "whole")
+
+
+def test_too_few_samples_and_unknown_scales_are_said() -> None:
+    with pytest.raises(InputError, match="10 samples are too few"):
+        Search(made.table(10), seed=1)
+    with pytest.raises(InputError, match="has 3 nodes"):
+        SEARCH.fit(Cell(technique="linear", scales=(3,)), {})

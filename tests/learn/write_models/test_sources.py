@@ -1,0 +1,254 @@
+"""Sources of samples. IOR's outputs here are written by hand, after its documented formats."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.learn.write_models.sources import archer, explorer, ior, tokio
+from penstock.model.write import Write
+
+UPSTREAM = Path(__file__).parents[4] / "shared" / "data"
+MIB = 2**20
+
+FORMS = Path(__file__).parent / "ior"
+IOR_4, IOR_31, IOR_CSV = ((FORMS / name).read_text() for name in ("4.0.txt", "3.1.txt", "4.0.csv"))
+PARAMETERS = {"api": "POSIX", "blockSize": 16 * MIB, "segmentCount": 4, "filePerProc": 1}
+RESULTS = [
+    {"access": "write", "bwMiB": 85.33, "totalTime": 6.0},
+    {"access": "read", "bwMiB": 512.0, "totalTime": 1.0},
+    {"access": "write", "bwMiB": 73.14, "totalTime": 7.0},
+]
+OWN = Write(nodes=2, cores=4, burst=64 * MIB)
+
+
+def as_json(**changes: Any) -> str:
+    test = {
+        "Parameters": PARAMETERS,
+        "Options": {"tasks": "8", "clients per node": "4"},
+        "Results": RESULTS,
+    }
+    return json.dumps({"Version": "4.0.0", "tests": [test | changes]})
+
+
+def test_ior_4_as_text() -> None:
+    (sample,) = ior.samples(IOR_4, "out", machine="here")
+    assert (sample.write, sample.times) == (OWN, (6.0, 7.0))
+    assert (sample.machine, sample.source) == ("here", "IOR 4.0.0, POSIX")
+
+
+def test_ior_3_as_text_has_other_columns_and_stripes() -> None:
+    (sample,) = ior.samples(IOR_31, "out", machine="here")
+    assert sample.write == Write(
+        nodes=2, cores=4, burst=64 * MIB, shared=True, stripe_count=12, stripe_size=4 * MIB
+    )
+    assert (sample.times, sample.source) == ((8.0,), "IOR 3.1.0, MPIIO")
+
+
+def test_a_later_test_does_not_inherit_options() -> None:
+    later = IOR_4.partition("Options:")[2].replace("file-per-process", "single-shared-file")
+    own, shared = ior.samples(IOR_4 + "\nOptions:" + later, "out", machine="here")
+    assert (own.write.shared, shared.write.shared) == (False, True)
+    assert own.times == shared.times
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        as_json(),
+        as_json(Results=[[RESULTS[0], RESULTS[1]], [RESULTS[2]]]),
+        as_json(Results=[RESULTS]),
+    ],
+)
+def test_ior_as_json(text: str) -> None:
+    (sample,) = ior.samples(text, "out", machine="here")
+    assert (sample.write, sample.times) == (OWN, (6.0, 7.0))
+
+
+def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
+    asked = ior.Asked(cores=4, shared=False)
+    (sample,) = ior.samples(IOR_CSV, "out", machine="here", asked=asked)
+    assert (sample.write, sample.times) == (OWN, (6.0, 7.0))
+    with pytest.raises(InputError, match="give --cores"):
+        ior.samples(IOR_CSV, "out", machine="here", asked=ior.Asked(cores=4))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no write has a result"),
+        (IOR_4.partition("write ")[0], "no write has a result"),
+        (IOR_4.replace("tasks               : 8\n", ""), "it has no 'tasks'"),
+        (IOR_4.replace("6.00 ", "-1.0 "), "a time of -1.0"),
+        (IOR_4.replace("file-per-process", "odd"), "access is 'odd'"),
+        (IOR_31.replace("8 (4 per node)", "eight"), "clients are 'eight'"),
+        ("{", "truncated"),
+        ("{}", "it has no 'tests'"),
+        (as_json(Parameters={}), "it has no 'blockSize'"),
+        (as_json(Options={"tasks": "8", "clients per node": "0"}), "both should be one or more"),
+    ],
+)
+def test_damaged_output_of_ior_is_told_with_its_name(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"^out: ") as told:
+        ior.samples(text, "out", machine="here")
+    assert said in str(told.value)
+
+
+HEAD = "system,nprocs,local_array_edge,api,stripe_layout,rep,time_s"
+ARCHER = f"""{HEAD}
+ARCHER,48,128,MPI-IO,striped,1,2.5
+ARCHER,48,128,MPI-IO,striped,2,3.5
+ARCHER,48,128,HDF5,striped,1,9.0
+ARCHER,1,128,MPI-IO,unstriped,1,1.0
+Cirrus,48,128,MPI-IO,striped,1,7.0
+"""
+
+
+def test_archers_repetitions_are_runs_of_a_sample() -> None:
+    both, other, alone = archer.samples(ARCHER, "benchio.csv")
+    cube = 8 * 128**3
+    assert both.write == Write(nodes=2, cores=24, burst=cube, shared=True, stripe_count=48)
+    assert (both.times, both.source) == ((2.5, 3.5), "benchio, MPI-IO")
+    assert (other.write, other.source) == (both.write, "benchio, HDF5")
+    assert (alone.write.nodes, alone.write.cores, alone.write.stripe_count) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n", "no column 'system'"),
+        (ARCHER.replace("striped,1,2.5", "stripped,1,2.5"), "line 2: .*did you mean"),
+        (ARCHER.replace("2.5", "inf"), "line 2: a time of inf"),
+        (ARCHER.replace("ARCHER,48", "ARCHER,x"), "line 2"),
+        (f"{HEAD}\nCirrus,48,128,MPI-IO,striped,1,7.0\n", "no results of ARCHER"),
+    ],
+)
+def test_damaged_tables_of_archer(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        archer.samples(text, "benchio.csv")
+
+
+def test_archers_own_file() -> None:
+    file = UPSTREAM / "archer-benchio" / "benchio_write_reps.csv"
+    if not file.exists():
+        pytest.skip("ARCHER's results are not beside this checkout")
+    found = archer.samples(file.read_text(), file.name)
+    assert sum(len(sample.times) for sample in found) == 1839 + 580
+    assert {sample.write.nodes for sample in found} >= {1, 2, 64, 1024}
+    assert max(sample.write.bursts for sample in found) == 24576
+
+
+TOKIO = """\
+_jobid,darshan_app,darshan_nprocs,darshan_start_time,darshan_agg_perf_by_slowest_posix,\
+darshan_tot_bytes_written_posix,darshan_tot_bytes_read_posix,darshan_biggest_write_api_files,\
+darshan_biggest_write_fs,fs_tot_bytes_written,fshealth_ost_avg_full_pct
+0,7,/x/bin/ior,512,1487112035,14764.4,1e12,0,512,/bb/77_striped,2e12,
+1,8,/x/bin/ior,512,1487112099,,1e12,0,512,/bb/77_striped,2e12,55.0
+"""
+
+
+def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
+    """Cori's: every row has one value more than the header."""
+    (run,) = tokio.parse(TOKIO, "cori.csv")
+    assert (run.application, run.operation, run.shared) == ("ior", "write", False)
+    assert (run.processes, run.bytes, run.bandwidth) == (512, 1e12, 14764.4)
+    assert run.file_system == "/bb/striped"
+    assert run.load["fs_tot_bytes_written"] == 2e12
+    assert run.load["fshealth_ost_avg_full_pct"] != run.load["fshealth_ost_avg_full_pct"]
+    named = "," + TOKIO
+    assert [r.same for r in tokio.parse(named, "mira.csv")] == [run.same]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no column 'darshan_agg"),
+        ("a,b\n1,2\n", "no column 'darshan_agg"),
+        (TOKIO.replace("512,1487112099", "many,1487112099"), None),
+        (TOKIO + "2,9\n", "line 4: 2 values for 12 columns"),
+        (TOKIO.replace("14764.4", ""), "no runs with a bandwidth"),
+        (TOKIO.replace("512,1487112035", "many,1487112035"), "line 2: "),
+    ],
+)
+def test_damaged_tables_of_tokio(text: str, said: str | None) -> None:
+    if said is None:
+        assert len(tokio.parse(text, "t.csv")) == 1
+        return
+    with pytest.raises(InputError, match=said):
+        tokio.parse(text, "t.csv")
+
+
+def test_a_cut_archive_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv.gz"
+    file.write_bytes(gzip.compress(TOKIO.encode())[:-12])
+    with pytest.raises(InputError, match="cannot be read"):
+        tokio.read(file)
+    file.write_bytes(gzip.compress(TOKIO.encode()))
+    assert len(tokio.read(file)) == 1
+
+
+@pytest.mark.parametrize(("system", "runs"), [("mira", 2533), ("cori", 11232)])
+def test_tokios_own_files(system: str, runs: int) -> None:
+    found = sorted((UPSTREAM / "tokio").glob(f"{system}-*.csv.gz"))
+    if not found:
+        pytest.skip("TOKIO's summaries are not beside this checkout")
+    (file,) = found
+    read = tokio.read(file)
+    assert len(read) == runs
+    assert {run.operation for run in read} == {"read", "write"}
+
+
+def line(repeat: int, seconds: float, **own: object) -> str:
+    ranks = [
+        {
+            "operation": operation,
+            "repetition": 0,
+            "pattern": 0,
+            "rank": rank,
+            "bytes": 100,
+            "seconds": seconds + rank,
+            "files": "shared",
+        }
+        for operation in ("open", "write")
+        for rank in (0, 1)
+    ]
+    entry = {
+        "cell": ["p by 2", 2.0, repeat],
+        "seconds": 1.0,
+        "rows": [{"marked": ""} | own, *ranks],
+    }
+    return json.dumps(entry)
+
+
+HEADER = json.dumps({"study": "explore", "emulated": None})
+
+
+def test_the_explorers_runs_are_as_long_as_their_slowest_rank() -> None:
+    text = "\n".join([HEADER, line(0, 1.0), line(1, 2.0), line(2, 9.0, marked="direct")]) + "\n"
+    (sample,) = explorer.samples(text, "runs.jsonl", machine="here")
+    assert sample.times == (2.0, 3.0)
+    assert sample.write == Write(nodes=1, cores=2, burst=100.0, shared=True)
+    assert sample.source == "explorer, 2 I/O nodes"
+
+
+def test_what_an_interruption_leaves_of_a_line_is_passed_over() -> None:
+    text = "\n".join([HEADER, line(0, 1.0), line(1, 2.0)[:30]])
+    assert explorer.samples(text, "runs.jsonl", machine="here")[0].times == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no runs.jsonl"),
+        ('{"study": "packs"}\n', "of the study 'packs'"),
+        (f"{HEADER}\n", "no runs that wrote"),
+        (f"{HEADER}\nnonsense\n", "line 2"),
+        (f"{HEADER}\n" + line(0, 1.0).replace('"shared"', '""') + "\n", "shared a file"),
+    ],
+)
+def test_other_files_are_not_the_explorers(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        explorer.samples(text, "runs.jsonl", machine="here")

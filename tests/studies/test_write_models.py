@@ -1,0 +1,151 @@
+"""The study of write models, of few samples: what does not depend on their number."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claims import assert_all_is_said
+
+from penstock.errors import InputError
+from penstock.learn.write_models.candidates import candidates
+from penstock.learn.write_models.machine import Machine, load
+from penstock.learn.write_models.regressors import GRIDS, Floats
+from penstock.learn.write_models.samples import Sample
+from penstock.model.write import Write
+from penstock.report.findings import Findings
+from penstock.report.plots import draw
+from penstock.sim import write_samples
+from penstock.studies.campaign import Campaign, Cell, Results, run
+from penstock.studies.write_models import STUDY, adaptation, measured, paper, sets
+from penstock.studies.write_models.sets import Size
+from penstock.studies.write_models.work import cells, subsets, work
+
+pytestmark = pytest.mark.slow
+FEW = {"lasso": [{"penalty": 0.1}], "tree": [{"leaf": 4}], "forest": [{"leaf": 4, "trees": 5}]}
+TINY = Size(part=0.02, adapted=6, advised=3, variations=2, forests="neighbours")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_samples() -> Iterator[None]:
+    """Samples are made in this process, so that there are few of them in every part of it."""
+    whole = write_samples.plan
+
+    def few(machine: Machine, *, part: float = 1.0) -> write_samples.Plan:
+        return whole(machine, part=min(part, 0.05))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write_samples, "plan", few)
+        patch.setitem(sets.SIZES, "fast", TINY)  # type: ignore[arg-type]
+        for technique, options in FEW.items():
+            patch.setitem(GRIDS, technique, options)  # type: ignore[arg-type]
+        patch.delenv(measured.WHERE, raising=False)
+        yield
+    sets.searching.cache_clear()
+    sets.tests.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    made = STUDY.campaign(full=False, seed=1)
+    alone = Campaign(
+        study=made.study,
+        version=made.version,
+        size=made.size,
+        seed=made.seed,
+        cells=made.cells,
+        work=made.work,
+        alone=True,
+    )
+    return run(alone, tmp_path_factory.mktemp("study"))
+
+
+def test_every_claim_says_all_and_names_what_is_simulated(findings: Findings) -> None:
+    assert_all_is_said(findings, 20)
+    for claim in findings.claims[1:]:
+        assert "(simulated)" in claim.claim or "(measured)" in claim.claim
+
+
+@pytest.mark.parametrize("machine", ["Cetus", "Titan"])
+def test_what_holds_with_few_samples_too(findings: Findings, machine: str) -> None:
+    for part in ("load skew inside the machine", "SVR and Gaussian"):
+        (claim,) = [c for c in findings.claims if part in c.claim and machine in c.claim]
+        assert claim.holds, claim
+
+
+def test_every_figure_says_that_it_is_simulated_and_can_be_drawn(findings: Findings) -> None:
+    assert len(findings.figures) == 6
+    for figure in findings.figures:
+        assert "Simulated" in figure.caption
+        assert figure.source == "simulated"
+        draw(figure)
+
+
+def test_without_measured_data_it_says_so(findings: Findings) -> None:
+    assert not [claim for claim in findings.claims if "(measured)" in claim.claim]
+    assert "not at hand" in dict(findings.made)["measured"]
+
+
+def test_measured_data_that_are_not_there_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(measured.WHERE, str(tmp_path))
+    assert {cell.scenario.partition(" ")[0] for cell in measured.cells()} == {"archer", "tokio"}
+    with pytest.raises(InputError, match=f"{measured.WHERE}: 0 files"):
+        measured.work("tokio", "cori", 1)
+
+
+def test_the_cells_are_255_subsets_of_each_technique(results: Results) -> None:
+    found: dict[tuple[object, object], set[object]] = {}
+    for row in results.rows:
+        if "technique" in row:
+            found.setdefault((row["machine"], row["technique"]), set()).add(row["scales"])
+    for (_, technique), scales in found.items():
+        assert len(scales) == {"forest": 36, "svr": 1, "gaussian": 1}.get(str(technique), 255)
+    search = sets.searching("cetus", TINY.part, 1)
+    whole = Size(part=1.0, adapted=1, advised=1, variations=1, forests="all")
+    assert len(subsets(search, "forest", whole)) == 255
+    assert len({cell.id for cell in cells()}) == len(list(cells()))
+
+
+def test_a_cell_is_the_same_wherever_it_is_run(results: Results) -> None:
+    cell = Cell(scenario="titan lasso", x=1.0, workload=0)
+    again = work(cell, size=TINY, seed=1)
+    assert again
+    assert all(row in results.rows for row in again)
+
+
+def test_test_sets_are_apart_and_of_their_scales() -> None:
+    found = sets.tests("titan", 1)
+    assert {s.write.nodes for s in found["small"]} <= {200, 256}
+    assert {s.write.nodes for s in found["large"]} <= {800, 1000, 2000}
+    assert not any(sample.converged() for sample in found["unconverged"])
+    assert all(s.converged() for name in ("small", "medium", "large") for s in found[name])
+
+
+class _Knows:
+    """A model that finds each candidate a little faster than the one before."""
+
+    def predict(self, matrix: Floats) -> Floats:
+        return np.linspace(20.0, 5.0, len(matrix))
+
+
+def test_gains_follow_the_formula_with_the_error_kept() -> None:
+    """t = 10, t' = 20 and t'' = 15: e = 10, and t / (t'' - e) = 2, the best with t'' > e."""
+    machine = load("cetus")
+    write = Write(nodes=2, cores=1, burst=1e9)
+    sample = Sample(machine="cetus", source="simulated", write=write, times=(10.0,))
+    (gain,) = adaptation.gains(machine, _Knows(), [sample], most=1, seed=1)
+    told = _Knows().predict(np.zeros(len(_ways(machine, write))))
+    best = min(t for t in told if t - 10.0 > 0)
+    assert gain.promised == pytest.approx(10.0 / (best - 10.0))
+
+
+def _ways(machine: Machine, write: Write) -> list[Write]:
+    return [w for w in candidates(machine, write) if w.burst <= adaptation.LARGEST]
+
+
+def test_the_paper_is_quoted_as_printed() -> None:
+    assert paper.SHARES["cetus"]["small"] == (0.9964, 1.0)
+    assert paper.SHARES["titan"]["unconverged"] == (0.1278, 0.2056)
+    assert paper.UNCONVERGED == {"cetus": (169, 278 + 174 + 133 + 169), "titan": (180, 916)}
