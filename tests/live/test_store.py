@@ -183,6 +183,7 @@ def test_a_server_that_is_late_to_notice_an_end_is_waited_for(postgres: Postgres
     ends.start()
     with Store(url) as store:
         store.write(Changes(serial=1))
+        assert store.load().serial == 1
     ends.join()
 
 

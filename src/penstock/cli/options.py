@@ -3,8 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ import click
 from penstock import config, units
 from penstock.cli import output
 from penstock.cli.output import progress
+from penstock.cli.told import gathered
 from penstock.errors import InputError
 from penstock.sim import traces
 from penstock.sim.knowledge import Knowledge
@@ -129,12 +129,7 @@ def _option(section: str, text: str) -> config.Setting:
 def divided(command: Callable[..., None]) -> Callable[..., None]:
     """Add what those are told who divide a site, --config and --set included, as one `Told`."""
 
-    @wraps(command)
-    def run(**given: Any) -> None:
-        told = Told(**{field.name: given.pop(field.name) for field in fields(Told)})
-        command(told=told, **given)
-
-    for option in (
+    choices = (
         click.option(
             "--option",
             "chosen",
@@ -146,9 +141,8 @@ def divided(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
         ),
-    ):
-        run = option(run)
-    return configured(run)
+    )
+    return configured(gathered(command, Told, choices))
 
 
 direct = click.option(

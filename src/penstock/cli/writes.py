@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock import units
+from penstock.cli.told import gathered
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,12 +85,7 @@ def blaming(flag: str) -> Iterator[None]:
 def described(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that describe a write, as one `Told`."""
 
-    @wraps(command)
-    def run(**given: Any) -> None:
-        told = Told(**{field.name: given.pop(field.name) for field in fields(Told)})
-        command(told=told, **given)
-
-    for option in (
+    choices = (
         click.option(
             "--placement",
             metavar="NUMBERS",
@@ -132,9 +127,8 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             metavar="NAME",
             help="'penstock machines' lists them, or a file of your own, NAME.toml.",
         ),
-    ):
-        run = option(run)
-    return run
+    )
+    return gathered(command, Told, choices)
 
 
 def said(write: "Write") -> dict[str, Any]:

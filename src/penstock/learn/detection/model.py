@@ -18,6 +18,7 @@ from msgspec import Meta
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
 from penstock.learn.detection.features import FEATURES, doubt, operation
+from penstock.learn.model_format import Format
 from penstock.learn.trees import Floats, Tree, check_finite
 from penstock.model import Context, Observation
 from penstock.model.observation import PATTERNS
@@ -26,8 +27,6 @@ from penstock.model.tuning import power_of_two
 FORMAT, VERSION = "penstock-patterns", 1
 SHIPPED = "patterns.json"
 UNKNOWN = "unknown"
-MOST = 64 * 2**20
-"""Bytes of a model's file: more is not one."""
 MOST_POWER = 20.0
 """Of Yeo-Johnson, either way: training gives a few units, and far larger ones overflow."""
 PLAUSIBLE = Observation(
@@ -196,38 +195,21 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         check_finite([list(shares)])
 
 
-class _Head(msgspec.Struct):
-    format: str = ""
-    version: int = 0
-
-
-def decode(content: bytes, name: str) -> Model:
-    """Return the model in the content of a file of that name."""
-    try:
-        head = msgspec.json.decode(content, type=_Head)
-        if head.format != FORMAT:
-            raise InputError(f"it is no model of access patterns (its format is not {FORMAT!r})")
-        if head.version != VERSION:
-            raise InputError(f"it has version {head.version}, and only {VERSION} is understood")
-        model = msgspec.json.decode(content, type=Model)
-        model.check()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        why = f"it is damaged: {reason(error)}"
-        raise InputError(f"{name}: {why}; 'penstock patterns train' makes another") from error
-    except InputError as error:
-        raise InputError(f"{name}: {error}; 'penstock patterns train' makes another") from error
+def _made(content: bytes) -> Model:
+    model = msgspec.json.decode(content, type=Model)
+    model.check()
     return model
 
 
-def load(path: Path) -> Model:
-    """Return the model of a file; InputError says why there is none."""
-    try:
-        if path.stat().st_size > MOST:
-            raise InputError(f"{path} is larger than any model of access patterns; give another")
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-    return decode(content, str(path))
+FILES = Format(
+    name=FORMAT,
+    version=VERSION,
+    of="access patterns",
+    make=_made,
+    remedy="'penstock patterns train' makes another",
+    most=64 * 2**20,
+)
+decode, load = FILES.decode, FILES.load
 
 
 @cache

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from penstock.errors import InputError
 from penstock.files import reason, replacing
+from penstock.learn.model_format import Format
 from penstock.learn.trees import Tree, check_finite
 from penstock.learn.write_models import features, loads, machine, ranges
 from penstock.learn.write_models.extrapolating import Extrapolating
@@ -26,11 +27,8 @@ from penstock.learn.write_models.ranges import Range
 from penstock.model.write import Write
 
 FORMAT, VERSION = "penstock-write-model", 1
-MOST = 256 * 2**20
-"""Bytes of a model's file: more is not one."""
 PLAUSIBLE = Write(nodes=1, cores=1, burst=2.0**20)
 """What every model must have an answer to."""
-AGAIN = "'penstock write-model train' makes another"
 
 
 class Coefficients(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,35 +179,15 @@ def _check_extrapolating(whole: Extrapolating, stages: int) -> None:
         tree.check(stages, 1)
 
 
-class _Head(msgspec.Struct):
-    format: str = ""
-    version: int = 0
-
-
-def decode(content: bytes, name: str) -> Learned:
-    """Return the model in the content of a file of that name."""
-    try:
-        head = msgspec.json.decode(content, type=_Head)
-        if head.format != FORMAT:
-            raise InputError(f"it is no model of writes (its format is not {FORMAT!r})")
-        if head.version != VERSION:
-            raise InputError(f"it has version {head.version}, and only {VERSION} is understood")
-        return Learned(msgspec.json.decode(content, type=Model))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{name}: it is damaged: {reason(error)}; {AGAIN}") from error
-    except InputError as error:
-        raise InputError(f"{name}: {error}; {AGAIN}") from error
-
-
-def load(path: Path) -> Learned:
-    """Return the model of a file; InputError says why there is none."""
-    try:
-        if path.stat().st_size > MOST:
-            raise InputError(f"{path} is larger than any model of writes; give another")
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}") from error
-    return decode(content, str(path))
+FILES = Format(
+    name=FORMAT,
+    version=VERSION,
+    of="writes",
+    make=lambda content: Learned(msgspec.json.decode(content, type=Model)),
+    remedy="'penstock write-model train' makes another",
+    most=256 * 2**20,
+)
+decode, load = FILES.decode, FILES.load
 
 
 def save(learned: Learned, path: Path) -> None:
