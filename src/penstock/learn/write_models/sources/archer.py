@@ -25,28 +25,37 @@ _COLUMNS = ("system", "nprocs", "local_array_edge", "api", "stripe_layout", "tim
 
 
 def samples(
-    content: str, name: str, *, systems: Sequence[str] = SYSTEMS, apis: Sequence[str] = ()
+    content: str,
+    name: str,
+    *,
+    systems: Sequence[str] = SYSTEMS,
+    apis: Sequence[str] = (),
+    by_job: bool = False,
 ) -> tuple[Sample, ...]:
-    """Return the samples in a text of that name, one for all repetitions of a configuration."""
+    """Return the samples in a text of that name, one for all repetitions of a configuration.
+
+    With `by_job` one for those of a job: files of results, and the times in them, are apart.
+    """
     table = csv.DictReader(io.StringIO(content))
     missing = [column for column in _COLUMNS if column not in (table.fieldnames or ())]
     if missing:
         raise InputError(f"{name} has no column {missing[0]!r}; is it benchio's table?")
-    found: dict[tuple[str, Write], list[float]] = {}
+    found: dict[tuple[str, Write, str], list[float]] = {}
     try:
         for row in table:
             if row["system"] in systems and (not apis or row["api"] in apis):
                 seconds = float(row["time_s"])
                 if not 0 < seconds < float("inf"):
                     raise InputError(f"a time of {row['time_s']} s")
-                found.setdefault((row["api"], _write(row)), []).append(seconds)
+                job = f"{row.get('source_path')} {row.get('run_timestamp')}" if by_job else ""
+                found.setdefault((row["api"], _write(row), job), []).append(seconds)
     except (InputError, ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{name}, line {table.line_num}: {reason(error)}") from error
     if not found:
         raise InputError(f"{name} has no results of {', '.join(systems)}")
     return tuple(
         Sample(machine=MACHINE, source=f"benchio, {api}", write=write, times=tuple(times))
-        for (api, write), times in found.items()
+        for (api, write, _), times in found.items()
     )
 
 
