@@ -82,8 +82,12 @@ class Member:
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
             for name, target in (("listen", self._listen), ("watch", self._watch))
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # interrupted: those that run would outlive the pages
+            self._stop()
+            raise
 
     def end(self, status: int) -> dict[str, int]:
         """Tell the controller that the job ended; return its last counters."""
@@ -97,13 +101,17 @@ class Member:
             channel = self._channel
         if channel is None or not self._answered.wait(LAST_WORD_WITHIN):
             self._leave_word(counters, status)
+        self._stop()
+        return counters
+
+    def _stop(self) -> None:
         self._over.set()
         self._pages.wake()
         with self._lock:
             self._hang_up()
         for thread in self._threads:
-            thread.join()
-        return counters
+            with suppress(RuntimeError):  # it was never started
+                thread.join()
 
     def _leave_word(self, counters: dict[str, int], status: int) -> None:
         if self._last_words is None:
