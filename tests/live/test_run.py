@@ -256,6 +256,39 @@ def test_a_background_job_of_a_script_ignores_the_interrupt(state: State) -> Non
     assert told.stdout == "True\n", told.stderr
 
 
+INTERRUPTED = """
+import pathlib, signal, sys, threading, time
+from penstock.live import runner
+from penstock.live.state import State
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+def elsewhere():
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, interrupt)
+threading.Thread(target=elsewhere).start()
+try:
+    runner.run(State(pathlib.Path(sys.argv[1])), ["sleep", "1"], name="sleeps")
+except KeyboardInterrupt:
+    print([thread.name for thread in threading.enumerate()])
+"""
+
+
+def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(state: State) -> None:
+    """A signal that another thread of the caller takes is no longer the command's."""
+    told = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(state.folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert told.stdout == "['MainThread']\n", told.stderr
+
+
 def test_a_witness_tells_of_each_signal_once_and_of_no_other() -> None:
     with Witness({signal.SIGUSR1, signal.SIGUSR2}) as witness:
         os.kill(witness._pid, signal.SIGUSR1)

@@ -26,7 +26,7 @@ from penstock.learn.detection.samples import (
     Operation,
     Sample,
 )
-from penstock.live import explorer, launcher, patterns, wire
+from penstock.live import explorer, launcher, patterns, runner, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.explorer import Cell, Explorer
@@ -126,7 +126,8 @@ class Watch:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> "Watch":
-        self._thread.start()
+        with runner.blocked(runner.FORWARDED):  # they are for the job
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -142,7 +142,7 @@ def run(
             raise NoJobError(str(error)) from error
         except OSError as error:
             raise NoJobError(f"no answer of the controller: {reason(error)}") from error
-        before = stack.enter_context(_blocked(FORWARDED | {signal.SIGCHLD}))
+        before = stack.enter_context(blocked(FORWARDED | {signal.SIGCHLD}))
         try:
             witness = stack.enter_context(Witness(FORWARDED))
             pages = stack.enter_context(pages_of(begun))
@@ -159,13 +159,17 @@ def run(
         except CannotRunError as error:
             member.end(error.status)
             raise
-        status = _follow(pid, witness)
+        try:
+            status = _follow(pid, witness)
+        except BaseException:  # of a handler that another thread's signal ran
+            member.end(_killed(pid))
+            raise
         counters = member.end(status)
         return Outcome(job=member.id, status=status, counters=counters, advice=member.advice)
 
 
 @contextmanager
-def _blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
+def blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
     """Let signals wait to be asked for, also in threads that are started meanwhile."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
@@ -203,6 +207,13 @@ def _follow(pid: int, witness: Witness) -> int:
             with suppress(ProcessLookupError):
                 os.kill(pid, got.si_signo)
     return status
+
+
+def _killed(pid: int) -> int:
+    with suppress(ProcessLookupError, ChildProcessError):  # it had ended
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    return 128 + signal.SIGKILL
 
 
 def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:

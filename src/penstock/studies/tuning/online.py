@@ -16,7 +16,7 @@ import msgspec
 from penstock.config import Config
 from penstock.config.sections import LiveSection, SharingSection
 from penstock.config.tuning import TuningSection
-from penstock.live import launcher, wire, worths
+from penstock.live import launcher, runner, wire, worths
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.explorer import Cell, Explorer, Timed, in_memory, interruptible, private_state
@@ -152,7 +152,8 @@ class _Onlooker:
 
     def __enter__(self) -> "_Onlooker":
         if self._thread is not None:
-            self._thread.start()
+            with runner.blocked(runner.FORWARDED):  # they are for the job
+                self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
