@@ -21,7 +21,8 @@ from penstock.report.findings import (
     Series,
     Stretch,
 )
-from penstock.report.plots import LOOKS, _apart, draw, look, save
+from penstock.report.looks import LOOKS, look
+from penstock.report.plots import _apart, draw, save
 
 
 def curves(**options: object) -> Curves:

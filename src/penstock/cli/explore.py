@@ -1,11 +1,9 @@
 """penstock explore: what access patterns reach over numbers of I/O nodes, measured."""
 
-import csv
 import hashlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,14 @@ import msgspec
 
 from penstock import units
 from penstock.cli import deployed
-from penstock.cli.explored import Kept
+from penstock.cli.explored import Kept, report
 from penstock.cli.output import as_json as json_option
-from penstock.cli.output import emit_json, emit_table, progress
+from penstock.cli.output import progress
 from penstock.errors import InputError
-from penstock.files import replacing
 from penstock.learn.write_models.convergence import Convergence
 from penstock.live import explorer, patterns, runner, wire
 from penstock.live.deployment import Deployment, emulated, managed
-from penstock.live.explorer import Cell, Explorer, Point, Run
+from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.page import MAP_NODES
 from penstock.live.patterns import Patterns
 from penstock.live.repeating import Repeating
@@ -173,7 +170,7 @@ def explore(
         runs = kept.runs(repeating.points, most=repeating.most or repeats or REPEATS)
     if not runs:
         raise InputError(f"--budget {budget} ended before the first run; give more")
-    status = _report(told, runs, out, emulate, as_json=as_json)
+    status = report(told, runs, out, emulate, as_json=as_json)
     short = _unconverged(repeating, runs) if until_converged else len(cells) - len(runs)
     if short and not until_converged:
         click.echo(f"penstock: the budget ended before {short} of {len(cells)} runs", err=True)
@@ -233,54 +230,6 @@ def _seconds(budget: str | None) -> float:
     return limit
 
 
-def _report(
-    told: Patterns, runs: list[Run], out: Path, emulate: str | None, *, as_json: bool
-) -> int:
-    found = explorer.points(runs)
-    jobs = explorer.curves(found, runs, told.phases)
-    parts = explorer.parts(found, told.phases)
-    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs, "patterns": parts}
-    with replacing(out / "curves.json") as partial:
-        text = msgspec.json.format(msgspec.json.encode(result), indent=2)
-        partial.write_bytes(text + b"\n")
-    about = {"emulated": emulate or ""}
-    _write_csv(out / "summary.csv", [msgspec.structs.asdict(point) | about for point in found])
-    cells = [run.cell._asdict() | asdict(timed) for run in runs for timed in run.ranks]
-    _write_csv(out / "ranks.csv", cells)
-    marked = [run for run in runs if run.marked]
-    if as_json:
-        told_marked = [run.cell._asdict() | {"why": run.marked} for run in marked]
-        points = [msgspec.structs.asdict(point) for point in found]
-        emit_json(result | {"points": points, "marked": told_marked, "out": str(out)})
-    else:
-        _show(found, out, emulate)
-    for run in marked[:3]:
-        where = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
-        click.echo(f"penstock: marked: {where}: {run.marked}", err=True)
-    if marked:
-        click.echo(f"penstock: {len(marked)} of {len(runs)} runs are marked, left out", err=True)
-    return 1 if marked else 0
-
-
-def _show(found: list[Point], out: Path, emulate: str | None) -> None:
-    rows = [
-        (
-            point.job,
-            str(point.processes),
-            str(point.io_nodes) if point.io_nodes else "direct",
-            *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
-            f"{point.runs - point.marked} of {point.runs}",
-        )
-        for point in found
-    ]
-    # Not as the table's title, which would be broken at the table's width.
-    beneath = f", on an emulated file system ({emulate})" if emulate else ""
-    click.echo(f"median bandwidth and quartiles over repeats{beneath}\n")
-    columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
-    emit_table(columns, rows)
-    click.echo(f"\nwhat to do with it: penstock allocate {out / 'curves.json'} --io-nodes N")
-
-
 def _several(text: str | None, flag: str, least: int, most: int) -> list[int]:
     if text is None:
         return []
@@ -315,11 +264,3 @@ def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, A
         "stripe": deployment.stripe,
         "ranks": "mpi" if mpi else "forked",
     }
-
-
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with replacing(path) as partial, partial.open("w", newline="") as file:
-        table = csv.DictWriter(file, fieldnames=list(rows[0]))
-        table.writeheader()
-        for row in rows:
-            table.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})

@@ -1,13 +1,20 @@
-"""The runs that 'penstock explore' keeps in its results file."""
+"""The runs that 'penstock explore' keeps in its results file, and what it tells of them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
+from penstock.cli.output import emit_json, emit_table
+from penstock.files import replacing
+from penstock.live import explorer
 from penstock.live.explorer import Cell, Run, Timed
+from penstock.live.patterns import Patterns
 from penstock.live.repeating import Point
+from penstock.report.tables import rows_csv
 from penstock.studies.journal import Entry, Journal
 
 MOST_EVER = 10_000
@@ -54,3 +61,56 @@ def _run(cell: Cell, entry: Entry) -> Run:
     own: dict[str, Any] = dict(entry.rows[0])
     ranks = [msgspec.convert(row, Timed) for row in entry.rows[1:]]
     return Run(cell=cell, ranks=ranks, **own)
+
+
+def report(
+    told: Patterns, runs: list[Run], out: Path, emulate: str | None, *, as_json: bool
+) -> int:
+    """Write the results and tell them; return the exit status."""
+    found = explorer.points(runs)
+    jobs = explorer.curves(found, runs, told.phases)
+    parts = explorer.parts(found, told.phases)
+    result = {"unit": "MB/s", "emulated": emulate, "jobs": jobs, "patterns": parts}
+    about = {"emulated": emulate or ""}
+    summary = [msgspec.structs.asdict(point) | about for point in found]
+    ranks = [run.cell._asdict() | asdict(timed) for run in runs for timed in run.ranks]
+    indented = msgspec.json.format(msgspec.json.encode(result), indent=2)
+    for name, text in (
+        ("curves.json", indented.decode() + "\n"),
+        ("summary.csv", rows_csv(summary)),
+        ("ranks.csv", rows_csv(ranks)),
+    ):
+        with replacing(out / name) as partial:
+            partial.write_text(text, encoding="utf-8")
+    marked = [run for run in runs if run.marked]
+    if as_json:
+        told_marked = [run.cell._asdict() | {"why": run.marked} for run in marked]
+        points = [msgspec.structs.asdict(point) for point in found]
+        emit_json(result | {"points": points, "marked": told_marked, "out": str(out)})
+    else:
+        _show(found, out, emulate)
+    for run in marked[:3]:
+        where = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
+        click.echo(f"penstock: marked: {where}: {run.marked}", err=True)
+    if marked:
+        click.echo(f"penstock: {len(marked)} of {len(runs)} runs are marked, left out", err=True)
+    return 1 if marked else 0
+
+
+def _show(found: list[explorer.Point], out: Path, emulate: str | None) -> None:
+    rows = [
+        (
+            point.job,
+            str(point.processes),
+            str(point.io_nodes) if point.io_nodes else "direct",
+            *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
+            f"{point.runs - point.marked} of {point.runs}",
+        )
+        for point in found
+    ]
+    # Not as the table's title, which would be broken at the table's width.
+    beneath = f", on an emulated file system ({emulate})" if emulate else ""
+    click.echo(f"median bandwidth and quartiles over repeats{beneath}\n")
+    columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
+    emit_table(columns, rows)
+    click.echo(f"\nwhat to do with it: penstock allocate {out / 'curves.json'} --io-nodes N")

@@ -4,7 +4,8 @@ Runs of one configuration differ because of what others do at the time. No model
 identical runs agree with each other: that floor stands beside every error here.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
+from penstock.learn.write_models.sources.tokio import LoadedRun
 
 Floats = NDArray[np.float64]
 NEAR = 86400.0
@@ -44,6 +46,20 @@ class Reached:
     model: float
     tested: int
     pairs: int
+
+
+def writes(read: Iterable[LoadedRun]) -> list[Run]:
+    """Return the runs that wrote most."""
+    return [
+        Run(
+            configuration=tuple(map(str, run.same)),
+            began=run.began,
+            bandwidth=run.bandwidth,
+            load={name: value for name, value in run.load.items() if not math.isnan(value)},
+        )
+        for run in read
+        if run.operation == "write"
+    ]
 
 
 def reached(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Reached:

@@ -250,7 +250,7 @@ def _tokio(rows: Sequence[Row]) -> list[Claim]:
                 ours=f"median error {known:.1%}, by the configuration's usual bandwidth "
                 f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
                 holds=known < usual,
-                why="Rule: fullness, neighbours and place known before a run predict its bandwidth "
+                why="Rule: fullness, failures and place known before a run predict its bandwidth "
                 "better than the usual one. The floor is what identical runs within a day differ "
                 "by, over sqrt 2; load during the run has the run itself in it. Made of the first "
                 f"0.7 of the year, asked for the last {_number(row, 'runs'):g} runs.",

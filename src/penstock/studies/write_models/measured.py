@@ -4,7 +4,6 @@ Neither comes with penstock. PENSTOCK_DATA names a directory with archer-benchio
 tokio/*.csv.gz (docs/samples.md has where they are from); without it these claims are left out.
 """
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,20 +53,9 @@ def _file(pattern: str) -> Path:
 
 def _tokio(system: str, seed: int) -> dict[str, Value]:
     """Return what is known of a run's bandwidth from the load before it, and during it."""
-    read = tokio.read(_file(f"tokio/{system}-*.csv.gz"))
-    runs = [
-        interference.Run(
-            configuration=tuple(map(str, run.same)),
-            began=run.began,
-            bandwidth=run.bandwidth,
-            load={name: value for name, value in run.load.items() if not math.isnan(value)},
-        )
-        for run in read
-        if run.operation == "write"
-    ]
+    runs = interference.writes(tokio.read(_file(f"tokio/{system}-*.csv.gz")))
     columns = sorted({name for run in runs for name in run.load})
-    # What the file system moved meanwhile has the run itself in it.
-    before = [name for name in columns if not name.startswith("fs_")]
+    before = [name for name in columns if not name.startswith(tokio.DURING)]
     known, explained = (interference.reached(runs, some, seed=seed) for some in (before, columns))
     return {
         "machine": TOKIO,

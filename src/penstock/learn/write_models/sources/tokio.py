@@ -25,7 +25,10 @@ RATE = "darshan_agg_perf_by_slowest_posix"
 _NEEDED = (RATE, "darshan_app", "darshan_nprocs", "darshan_start_time")
 _BYTES = ("darshan_tot_bytes_written_posix", "darshan_tot_bytes_read_posix")
 _JOB = re.compile(r"/\d+_")
-_LOAD = ("fs_", "fshealth_", "jobsdb_", "topology_")
+DURING = ("fs_", "jobsdb_")
+"""How columns begin that are summed or counted over the run itself: its duration is in them, and a
+model that sees "jobsdb_concurrent_nodehrs" has seen the answer."""
+_LOAD = (*DURING, "fshealth_", "topology_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
