@@ -104,10 +104,12 @@ def test_a_closed_gate_holds_large_calls_and_opens_by_itself(
 
 def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: Pages) -> None:
     pages.close_gate(60.0)
-    threading.Timer(0.3, pages.open_gate).start()
+    opening = threading.Timer(0.3, pages.open_gate)
+    opening.start()
     began = time.monotonic()
     run("dd", "if=/dev/zero", "of=large", "bs=1M", "count=1")
     assert time.monotonic() - began < 4
+    opening.join()  # it has the pages in its hands until then
     assert pages.total("gave_up") == 0
 
 
