@@ -1,7 +1,6 @@
 """The paper's claims, and ours, held against simulated machines and measured data."""
 
 from collections.abc import Sequence
-from statistics import correlation
 
 import numpy as np
 
@@ -9,10 +8,8 @@ from penstock.learn.write_models.regressors import FIVE
 from penstock.report.findings import Claim
 from penstock.studies.journal import Row
 from penstock.studies.write_models import gain_claims, measured, paper
-from penstock.studies.write_models.comparison import NAMES, Compared, Floats, Judged
+from penstock.studies.write_models.comparison import NAMES, Compared, Judged
 
-CLEAR = 0.5
-"""Rank correlation from which on one thing is said to follow another."""
 GOOD = 0.5
 """Of samples within 0.3, below which a model is called inaccurate."""
 
@@ -100,26 +97,25 @@ def _search_by_default(one: Compared) -> Claim:
 
 
 def _search_chooses(one: Compared) -> Claim:
-    """Say why: what validates well on small scales is not what is right on large ones."""
-    told, follows = [], []
+    """Say why: a subset that validates better than all scales is only sometimes better."""
+    told, shares = [], []
     for name in FIVE:
         searched = one.searched[name]
-        test, base = searched["converged"], one.base[name].squares["converged"]
-        validated = one.base[name].tried.error / one.best[name].tried.error
-        rank = _rank_correlation(searched["error"], test)
-        follows.append(rank >= CLEAR)
-        told.append(
-            f"{name} {validated:.2f} times validated, rank correlation {rank:.2f}, "
-            f"{np.mean(test < base):.0%} of subsets beat the base, the best {base / test.min():.2f}"
-        )
+        better = searched["converged"] < one.base[name].squares["converged"]
+        validated = searched["error"] < one.base[name].tried.error
+        if validated.any():
+            shares.append(float(better[validated].mean()))
+            told.append(f"{name} {better[validated].sum()} of {validated.sum()}")
     return Claim(
-        claim=f"Fig. 4, why: what validates better is better on larger scales, {one.where}",
+        claim=f"Fig. 4, why: what validates better than the base is better later, {one.where}",
         paper="not asked",
-        ours="; ".join(told),
-        holds=all(follows),
-        why=f"Rule: over the subsets of every technique, the rank correlation of validation error "
-        f"with error on the converged test samples is {CLEAR:g} or more. Validation samples are of "
-        "1 to 128 nodes. Rule and claim were added when Fig. 4 had not been reproduced.",
+        ours=", ".join(told) + " subsets",
+        holds=min(shares, default=1.0) >= 0.5,
+        why="Rule: of the subsets of every technique that validate better than all scales, half or "
+        "more are better on the converged test samples. Validation samples are of 1 to 128 nodes; "
+        "the chosen model is one of these subsets, and about as likely to be better: that all "
+        "five are, converged and unconverged, is not to be expected. Claim and rule were made after "
+        "Fig. 4 had not been reproduced.",
     )
 
 
@@ -133,11 +129,6 @@ def _times(base: Judged, chosen: Judged) -> tuple[float, float]:
 
 def _pair(times: tuple[float, float]) -> str:
     return f"{times[0]:.2f} and {times[1]:.2f}"
-
-
-def _rank_correlation(one: Floats, other: Floats) -> float:
-    first, second = (np.argsort(np.argsort(values)).tolist() for values in (one, other))
-    return correlation(first, second)
 
 
 def _lasso_wins(one: Compared) -> Claim:
