@@ -114,7 +114,7 @@ def _search_chooses(one: Compared) -> Claim:
         why="Rule: of the subsets of every technique that validate better than all scales, half or "
         "more are better on the converged test samples. Validation samples are of 1 to 128 nodes; "
         "the chosen model is one of these subsets, and about as likely to be better: that all "
-        "five are, converged and unconverged, is not to be expected. Claim and rule were made after "
+        "five are, converged and unconverged, is not to be expected. Claim and rule were made when "
         "Fig. 4 had not been reproduced.",
     )
 
