@@ -43,7 +43,7 @@ class WriteModels:
             summary="B. Xie et al., Interpreting Write Performance of Supercomputer I/O Systems "
             "with Regression Models, again. Cetus and Titan are simulated write paths, noise fixed "
             "by the paper's Figure 1 and its shares of unconverged samples alone (docs/machines.md "
-            "has the rule): nothing here was measured on them. Models are trained on 1 to 128 nodes "
+            "has the rule): nothing here was measured on them. Models are made of 1 to 128 nodes "
             "and asked for 200 to 2,000.",
             claims=claims.claims(compared, results.rows),
             figures=figures.figures(compared),
