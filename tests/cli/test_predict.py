@@ -82,6 +82,7 @@ def test_people_read_the_same(penstock: Any) -> None:
     told = penstock("advise", *TITAN, "--interval-budget", "10%", "--json").json
     out = penstock("advise", *TITAN, "--interval-budget", "10%").out
     assert f"{told['gain']['expected']:.2f}x" in out
+    assert told["may_be_slower"]
     assert "it may be slower" in out, "a guess's interval goes below 1"
     assert "checkpoint every" in out
     assert f"NumAggregators {told['adios2']['NumAggregators']}" in out

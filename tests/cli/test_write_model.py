@@ -84,6 +84,22 @@ def test_outside_the_interval_is_wider(penstock: Any, model: str) -> None:
     ).out  # fmt: skip
 
 
+def test_a_mean_and_one_run_have_an_interval_each(penstock: Any, model: str) -> None:
+    asked = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
+    told = penstock(*asked, "--json").json
+    low, high = told["run"]
+    assert low <= told["low"] < told["high"] <= high
+    assert "one run " in penstock(*asked).out
+    guess = penstock("predict", "--machine", "titan", *LARGE)
+    assert "one run " not in guess.out, "a description knows nothing of runs"
+
+
+def test_what_is_made_unasked_is_the_model_whose_advice_helps(penstock: Any, runs: str) -> None:
+    """Advice by the paper's lasso makes many writes slower (docs/write-models.md)."""
+    penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
+    assert penstock("write-model", "show", "m.json", "--json").json["technique"] == "extrapolating"
+
+
 def test_advice_and_curves_take_a_model(penstock: Any, model: str, directory: Path) -> None:
     told = penstock("advise", "--model", "m.json", "--nodes", "16", "--cores", "16", "--burst",
                     "1 GB", "--json").json  # fmt: skip

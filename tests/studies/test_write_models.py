@@ -19,7 +19,14 @@ from penstock.sim import write_samples
 from penstock.studies.campaign import Campaign, Cell, Results, run
 from penstock.studies.write_models import STUDY, adaptation, measured, paper, sets
 from penstock.studies.write_models.sets import Size
-from penstock.studies.write_models.work import cells, subsets, work
+from penstock.studies.write_models.work import (
+    ADAPTED,
+    ADVISED,
+    BY_LASSO,
+    cells,
+    subsets,
+    work,
+)
 
 pytestmark = pytest.mark.slow
 FEW = {"lasso": [{"penalty": 0.1}], "tree": [{"leaf": 4}], "forest": [{"leaf": 4, "trees": 5}]}
@@ -41,8 +48,8 @@ def few_samples() -> Iterator[None]:
             patch.setitem(GRIDS, technique, options)  # type: ignore[arg-type]
         patch.delenv(measured.WHERE, raising=False)
         yield
-    sets.searching.cache_clear()
-    sets.tests.cache_clear()
+    for made in (sets.samples, sets.searching, sets.lasso, sets.ours, sets.tests, sets.asked):
+        made.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +122,32 @@ def test_a_cell_is_the_same_wherever_it_is_run(results: Results) -> None:
     assert all(row in results.rows for row in again)
 
 
+@pytest.mark.parametrize("what", [ADAPTED, ADVISED, BY_LASSO])
+def test_every_adapted_sample_is_in_one_cell(results: Results, what: str) -> None:
+    """Chunks that overlap, or leave some out, would still give plausible shares."""
+    most = TINY.adapted if what == ADAPTED else TINY.advised
+    for machine in sets.MACHINES:
+        found = [r for r in results.rows if r["machine"] == machine and r.get("gain") == what]
+        assert len(found) == most
+
+
+@pytest.mark.parametrize("machine", sets.MACHINES)
+def test_the_lasso_that_adapts_is_the_one_that_the_search_chose(
+    results: Results, machine: str
+) -> None:
+    rows = [r for r in results.rows if r["machine"] == machine and r.get("technique") == "lasso"]
+    best = min(rows, key=lambda row: float(str(row["error"])))
+    tried = sets.lasso(machine, TINY.part, 1)
+    assert tried.error == pytest.approx(float(str(best["error"])))
+
+
+def test_our_model_is_made_of_unconverged_samples_too() -> None:
+    """Runs of converged samples alone are too much alike for the interval of one run."""
+    whole = sets.samples("titan", TINY.part, 1)
+    assert not all(sample.converged() for sample in whole)
+    assert sets.ours("titan", TINY.part, 1).model.made["samples"] == len(whole)
+
+
 def test_test_sets_are_apart_and_of_their_scales() -> None:
     found = sets.tests("titan", 1)
     assert {s.write.nodes for s in found["small"]} <= {200, 256}
@@ -135,7 +168,8 @@ def test_gains_follow_the_formula_with_the_error_kept() -> None:
     machine = load("cetus")
     write = Write(nodes=2, cores=1, burst=1e9)
     sample = Sample(machine="cetus", source="simulated", write=write, times=(10.0,))
-    (gain,) = adaptation.gains(machine, _Knows(), [sample], most=1, seed=1)
+    chance = np.random.default_rng(1)
+    (gain,) = adaptation.gains(machine, _Knows(), [sample], chance=chance)
     told = _Knows().predict(np.zeros(len(_ways(machine, write))))
     best = min(t for t in told if t - 10.0 > 0)
     assert gain.promised == pytest.approx(10.0 / (best - 10.0))

@@ -169,6 +169,7 @@ def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
             "total_seconds": best.seconds,
         },
         "worth_it": found.worth_it,
+        "may_be_slower": found.may_be_slower,
         "gain": {"expected": gain.expected, "low": gain.low, "high": gain.high},
         "tried": found.tried,
         "left_out": found.left_out,
@@ -215,7 +216,7 @@ def _show_best(found: "Advice") -> None:
         moving = units.show_seconds(best.moving) if found.moves_counted else "not counted, unknown"
         click.echo(f"           data come to them in {moving}")
     click.echo(f"then       {writes.interval(best.prediction)}")
-    doubt = "; it may be slower" if gain.low < 1 else ""
+    doubt = "; it may be slower: try it once first" if found.may_be_slower else ""
     click.echo(
         f"gain       {gain.expected:.2f}x ({gain.low:.2g} to {gain.high:.2g}){doubt}; "
         f"best of {found.tried:,}, {found.left_out:,} left out as unlike all that was seen"

@@ -144,6 +144,7 @@ def figures(prediction: "Prediction") -> dict[str, Any]:
         "seconds": prediction.seconds,
         "low": prediction.low,
         "high": prediction.high,
+        "run": None if prediction.run is None else list(prediction.run),
         "coverage": prediction.coverage,
         "outside": list(prediction.outside),
         "stages": None if prediction.stages is None else dict(prediction.stages),

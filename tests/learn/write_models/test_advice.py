@@ -44,11 +44,22 @@ OTHER = Write(nodes=32, cores=1, burst=3.2e9)
 
 
 def test_the_gain_is_that_of_trap_11() -> None:
-    """t = 48, t' = 50, t'' = 27: e = 2, the candidate should take 25 s."""
+    """t = 48, t' = 50, t'' = 27: e = 2, the candidate should take 25 s.
+
+    That e stays is assumed: the interval goes on to where it would be if e did not.
+    """
     found = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=48.0)
     assert found.expected == pytest.approx(48 / 25)
-    assert found.low == pytest.approx(48 / (27 * 1.25 - 2))
+    assert found.low == pytest.approx(48 / (27 * 1.25))
     assert found.high == pytest.approx(48 / (27 / 1.25 - 2))
+
+
+def test_an_error_the_other_way_widens_the_interval_the_other_way() -> None:
+    """t = 52, t' = 50: e = -2."""
+    found = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=52.0)
+    assert found.expected == pytest.approx(52 / 29)
+    assert found.low == pytest.approx(52 / (27 * 1.25 + 2))
+    assert found.high == pytest.approx(52 / (27 / 1.25))
 
 
 def test_an_error_larger_than_the_candidate_leaves_the_ratio() -> None:
@@ -80,6 +91,23 @@ def test_the_best_is_taken_and_its_way_is_counted() -> None:
     slow = advise(model, WRITE, gather=1e8)
     assert slow.best.write == WRITE, "48 s to move what then takes 20 s less"
     assert not slow.worth_it
+
+
+def test_advice_that_may_be_slower_says_so() -> None:
+    """A gain whose interval goes below 1 is a gamble; one that does not is none."""
+    unsure = advise(Known({1024: told(50.0), 16: told(40.0)}), WRITE, gather=1e12)
+    assert unsure.worth_it
+    assert unsure.gain.low < 1 < unsure.gain.expected
+    assert unsure.may_be_slower
+    sure = advise(Known({1024: told(50.0), 16: told(20.0)}), WRITE, gather=1e12)
+    assert sure.worth_it
+    assert not sure.may_be_slower
+
+
+def test_what_is_kept_as_it_is_cannot_be_slower() -> None:
+    kept = advise(Known({}), WRITE)
+    assert not kept.worth_it
+    assert not kept.may_be_slower
 
 
 def test_what_the_model_has_seen_less_of_is_not_advised() -> None:

@@ -72,6 +72,11 @@ class Advice:
         """Say whether anything should be changed."""
         return self.best.write != self.now.write and self.gain.expected >= WORTH
 
+    @property
+    def may_be_slower(self) -> bool:
+        """Say whether the advised way may be slower than the present one."""
+        return self.worth_it and self.gain.low < 1
+
     def seconds(self) -> tuple[float, float]:
         """Return what the write should take if the advice is taken, and what it may take."""
         if self.measured is not None:
@@ -136,10 +141,14 @@ def gain(now: Choice, best: Choice, measured: float | None = None) -> Gain:
     if measured is not None:
         error = now.prediction.seconds - measured
         if best.seconds > error:
-            low = measured / (best.prediction.high + best.moving - error)
-            fastest = best.prediction.low + best.moving - error
-            high = measured / fastest if fastest > 0 else math.inf
-            return Gain(expected=measured / (best.seconds - error), low=low, high=high)
+            # That the error stays is an assumption: what it would be without is in the interval.
+            slowest = best.prediction.high + best.moving - min(error, 0.0)
+            fastest = best.prediction.low + best.moving - max(error, 0.0)
+            return Gain(
+                expected=measured / (best.seconds - error),
+                low=measured / slowest,
+                high=measured / fastest if fastest > 0 else math.inf,
+            )
         # An error larger than the candidate's whole time cannot stay: what stays is its ratio.
     ratio = now.seconds / best.seconds
     slower = math.hypot(_above(now, down=True), _above(best, down=False))

@@ -6,6 +6,10 @@ Outside: models are made of the smaller scales alone and asked for the larger on
 grows with the octaves between, as fast as it had to there. Nothing vouches for that but the growth
 within the samples, and a prediction says that it is outside.
 
+An average of many runs is one thing, the next run another: runs scatter about their mean, by far
+more than a model errs where others share the machine. Both have an interval; that of one run is the
+quantile of errors on the runs themselves, every sample counting the same.
+
 Writes below five seconds are learnt from and not judged by (paper, IV-A): they hide in caches, vary
 most, and matter least.
 """
@@ -37,15 +41,20 @@ UNKNOWN_GROWTH = 1.0
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """Half its width in logarithms is `half (1 + growth x octaves outside)`."""
+    """Half its width in logarithms is `half (1 + growth x octaves outside)`; for a mean."""
 
     coverage: float
     half: float
     growth: float
+    run: float = 0.0
+    """Added for a single run."""
 
-    def around(self, seconds: float, octaves: float) -> tuple[float, float]:
-        """Return the ends of the interval."""
-        factor = math.exp(min(self.half * (1 + self.growth * octaves), 500.0))
+    def around(
+        self, seconds: float, octaves: float, *, one_run: bool = False
+    ) -> tuple[float, float]:
+        """Return the ends of the interval, of a mean or of one run."""
+        wide = self.half * (1 + self.growth * octaves) + (self.run if one_run else 0.0)
+        factor = math.exp(min(wide, 500.0))
         return seconds / factor, seconds * factor
 
 
@@ -56,6 +65,19 @@ def quantile(errors: Sequence[float] | Floats, coverage: float) -> float:
     return float(ordered[min(place, len(ordered)) - 1])
 
 
+def quantile_of_runs(errors: Floats, samples: Table, coverage: float) -> float:
+    """Return what the error of the next run is at most, each sample counting as one."""
+    sizes = [
+        np.abs(error + np.log(np.mean(times)) - np.log(times))
+        for error, times in zip(errors, samples.times, strict=True)
+    ]
+    weights = np.concatenate([np.full(len(some), 1 / len(some)) for some in sizes])
+    runs = np.concatenate(sizes)
+    order = np.argsort(runs)
+    place = int(np.searchsorted(np.cumsum(weights[order]), (len(sizes) + 1) * coverage))
+    return float(runs[order[min(place, len(runs) - 1)]])
+
+
 def calibrated(
     fit: Callable[[Table], Predictor],
     samples: Table,
@@ -64,8 +86,10 @@ def calibrated(
     coverage: float = COVERAGE,
 ) -> Interval:
     """Return the interval of the models that `fit` makes of samples."""
-    left_out = np.abs(_left_out(fit, samples, seed))[judged(samples)]
-    half = max(quantile(left_out, coverage), 1e-9)
+    kept = judged(samples)
+    left_out = _left_out(fit, samples, seed)[kept]
+    half = max(quantile(np.abs(left_out), coverage), 1e-9)
+    run = max(quantile_of_runs(left_out, samples.where(kept), coverage) - half, 0.0)
     grown: list[float] = []
     for smaller, larger in forward(samples):
         errors = np.abs(fit(smaller)(larger) - np.log(larger.seconds))
@@ -73,7 +97,7 @@ def calibrated(
         away = octaves > 0
         grown.extend((errors[away] / half - 1) / octaves[away])
     growth = max(quantile(grown, coverage), LEAST_GROWTH) if grown else UNKNOWN_GROWTH
-    return Interval(coverage=coverage, half=half, growth=growth)
+    return Interval(coverage=coverage, half=half, growth=growth, run=run)
 
 
 def forward(samples: Table) -> Iterator[tuple[Table, Table]]:

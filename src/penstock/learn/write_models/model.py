@@ -92,7 +92,8 @@ class Learned:
             seconds = self._regressed(found, tag)
         seconds = max(seconds, model.least)
         outside = model.seen.outside(self.machine, write, tag)
-        low, high = model.interval.around(seconds, ranges.distance(outside))
+        away = ranges.distance(outside)
+        low, high = model.interval.around(seconds, away)
         return Prediction(
             seconds=seconds,
             low=low,
@@ -100,6 +101,7 @@ class Learned:
             coverage=model.interval.coverage,
             outside=tuple(outside),
             stages=stages,
+            run=model.interval.around(seconds, away, one_run=True),
         )
 
     @property
@@ -155,9 +157,10 @@ class Learned:
             tree.check(width, 1)
         if model.extrapolating is not None:
             _check_extrapolating(model.extrapolating, len(model.machine.stage) + 1)
-        if not (0 < model.interval.coverage < 1 and model.interval.half >= 0):
+        interval = model.interval
+        if not (0 < interval.coverage < 1 and interval.half >= 0 and interval.run >= 0):
             raise InputError("its interval is none")
-        check_finite([[model.interval.half, model.interval.growth, model.least]])
+        check_finite([[*msgspec.structs.astuple(interval), model.least]])
         if set(model.seen.axes) != set(ranges.axes(model.machine, PLAUSIBLE)) or not all(
             0 < low <= high < math.inf for low, high in model.seen.axes.values()
         ):

@@ -8,6 +8,7 @@ less than one target is to be expected. Measured runs, whose targets are known, 
 import math
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from scipy.special import bdtrik
 
@@ -38,8 +39,7 @@ def check(machine: Machine, write: Write) -> None:
     if not 1 <= write.burst < math.inf:
         raise InputError(f"a burst of {write.burst:g} bytes; give one or more")
     if write.placement and (
-        len(write.placement) != write.nodes
-        or not all(0 <= node < machine.nodes for node in write.placement)
+        len(write.placement) != write.nodes or not _there(write.placement, machine.nodes)
     ):
         raise InputError(f"placement must be {write.nodes} numbers below {machine.nodes}")
     chosen = (write.stripe_count, write.stripe_size)
@@ -68,11 +68,22 @@ def stripe(machine: Machine, write: Write) -> float:
 def _grouped(stage: Stage, write: Write) -> dict[str, float]:
     """Return the most nodes behind a component of a stage, and its components in use."""
     if write.placement:
-        behind = Counter(node // stage.nodes_each for node in write.placement)
-        most, used = max(behind.values()), len(behind)
+        most, used = _behind(write.placement, stage.nodes_each)
     else:
         most, used = min(write.nodes, stage.nodes_each), -(-write.nodes // stage.nodes_each)
     return {f"s_{stage.symbol}": most, f"n_{stage.symbol}": used}
+
+
+# Thousands of candidates for a write have a few placements, each of thousands of nodes.
+@lru_cache(maxsize=64)
+def _behind(placement: tuple[int, ...], nodes_each: int) -> tuple[int, int]:
+    behind = Counter(node // nodes_each for node in placement)
+    return max(behind.values()), len(behind)
+
+
+@lru_cache(maxsize=64)
+def _there(placement: tuple[int, ...], nodes: int) -> bool:
+    return min(placement) >= 0 and max(placement) < nodes
 
 
 def _spread(machine: Machine, write: Write) -> dict[str, float]:

@@ -10,12 +10,12 @@ from penstock.model.write import Write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The mean time that a write takes, and how sure that is."""
+    """The time that a write takes on average, how sure that is, and what one run may take."""
 
     seconds: float
     low: float
     high: float
-    """Between these it is with a probability of `coverage`."""
+    """Between these the average of many runs is, with a probability of `coverage`."""
     coverage: float
     """NaN: nobody knows."""
     outside: tuple[str, ...] = ()
@@ -23,6 +23,8 @@ class Prediction:
     and the interval is wider."""
     stages: Mapping[str, float] | None = None
     """The part of the time by stage, the largest first; None: the model does not know."""
+    run: tuple[float, float] | None = None
+    """Between these a single run is, with that probability; None: the model does not know."""
 
 
 class WriteModel(Protocol):

@@ -72,12 +72,16 @@ class Search:
 
     def tried(self, cell: Cell) -> Tried:
         """Return what a cell reaches with the best of its options."""
+        return self.fitted(cell)[0]
+
+    def fitted(self, cell: Cell) -> tuple[Tried, Fitted]:
+        """Return that, and the model."""
+        models = [self.fit(cell, options) for options in GRIDS[cell.technique]]
         errors = [
-            float(np.mean((self.fit(cell, options).predict(self._held) - self.held.seconds) ** 2))
-            for options in GRIDS[cell.technique]
+            float(np.mean((model.predict(self._held) - self.held.seconds) ** 2)) for model in models
         ]
         option = int(np.argmin(errors))
-        return Tried(cell=cell, option=option, error=errors[option])
+        return Tried(cell=cell, option=option, error=errors[option]), models[option]
 
     def fit(self, cell: Cell, options: Options) -> Fitted:
         """Return the model of a cell."""

@@ -33,6 +33,8 @@ class Table:
     writes: tuple[Write, ...]
     tags: tuple[str, ...]
     seconds: Floats
+    times: tuple[tuple[float, ...], ...]
+    """Of each run."""
     weights: Floats
     """Of its mean: 1 for one that is known exactly, a half for one that has just converged."""
     features: Floats
@@ -60,6 +62,7 @@ class Table:
             writes=tuple(one.write for one in samples),
             tags=given,
             seconds=np.array([one.seconds for one in samples], np.float64),
+            times=tuple(one.times for one in samples),
             weights=np.array([_weight(one.times) for one in samples], np.float64),
             features=np.array([row(wanted, one) for one in found], np.float64).reshape(
                 -1, len(wanted)
@@ -78,6 +81,7 @@ class Table:
             writes=tuple(self.writes[k] for k in places),
             tags=tuple(self.tags[k] for k in places),
             seconds=self.seconds[places],
+            times=tuple(self.times[k] for k in places),
             weights=self.weights[places],
             features=self.features[places],
             loads=self.loads[places],

@@ -5,7 +5,7 @@ the gain is t / (t'' - e); the paper prints both inverted. What it costs to brin
 aggregators is left out, as in the paper. Beyond it, the adapted write is simulated too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -23,7 +23,8 @@ from penstock.sim.write_path import WritePath
 
 LARGEST = LARGE_BURSTS[-1][1] * MIB
 """Bytes of a burst: a linear model that has seen none larger would promise anything."""
-RUNS = 5
+RUNS = 20
+"""Simulated runs of a write before and after, whose means are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,30 +33,38 @@ class Gain:
 
     promised: float
     simulated: float
+    low: float = 1.0
+    high: float = 1.0
+    """The model's interval; the paper has none."""
+
+
+def some(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
+    """Return at most so many samples, evenly chosen."""
+    return samples[:: max(1, len(samples) // most)][:most]
 
 
 def gains(
-    machine: Machine, model: Fitted, samples: Sequence[Sample], *, most: int, seed: int
-) -> list[Gain]:
-    """Return what the best adaptations of some samples, evenly chosen, would gain."""
-    every = max(1, len(samples) // most)
-    path = WritePath(machine, np.random.default_rng([seed, 7]))
-    return [_gain(machine, model, sample, path) for sample in samples[::every][:most]]
+    machine: Machine, model: Fitted, samples: Sequence[Sample], *, chance: np.random.Generator
+) -> Iterator[Gain]:
+    """Yield what the best adaptation of each sample would gain, as the paper has it."""
+    path = WritePath(machine, chance)
+    return (_gain(machine, model, sample, path) for sample in samples)
 
 
-def advised(model: WriteModel, samples: Sequence[Sample], *, most: int, seed: int) -> list[Gain]:
-    """Return what our advice would gain for some samples, its way to the aggregators counted."""
-    path = WritePath(model.machine, np.random.default_rng([seed, 8]))
-    found = []
-    for sample in samples[:: max(1, len(samples) // most)][:most]:
+def advised(
+    model: WriteModel, samples: Sequence[Sample], *, chance: np.random.Generator
+) -> Iterator[Gain]:
+    """Yield what 'penstock advise' would gain for each sample, its way to aggregators counted."""
+    path = WritePath(model.machine, chance)
+    for sample in samples:
         told = advice.advise(model, sample.write, measured=sample.seconds)
         if not told.worth_it:
-            found.append(Gain(promised=1.0, simulated=1.0))
+            yield Gain(promised=1.0, simulated=1.0)
             continue
         before = _simulated(path, sample.write)
         after = _simulated(path, told.best.write) + told.best.moving
-        found.append(Gain(promised=told.gain.expected, simulated=before / after))
-    return found
+        gain = told.gain
+        yield Gain(promised=gain.expected, simulated=before / after, low=gain.low, high=gain.high)
 
 
 def _gain(machine: Machine, model: Fitted, sample: Sample, path: WritePath) -> Gain:

@@ -7,10 +7,9 @@ import numpy as np
 from penstock.learn.write_models.regressors import FIVE
 from penstock.report.findings import Claim
 from penstock.studies.journal import Row
-from penstock.studies.write_models import measured, paper
-from penstock.studies.write_models.comparison import Compared
+from penstock.studies.write_models import gain_claims, measured, paper
+from penstock.studies.write_models.comparison import NAMES, Compared, Judged
 
-NAMES = {"cetus": "Cetus", "titan": "Titan"}
 GOOD = 0.5
 """Of samples within 0.3, below which a model is called inaccurate."""
 
@@ -19,12 +18,13 @@ def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
     """Return all claims."""
     found = [_variation(compared)]
     for one in compared:
-        found += [_unconverged(one), *_accuracy(one), _search(one)]
+        found += [_unconverged(one), *_accuracy(one)]
+        found += [_search(one), _search_by_default(one), _search_chooses(one)]
     found += [_lasso_wins(one) for one in compared]
     found += [_selected(one) for one in compared]
     found += [_failing(one) for one in compared]
     for one in compared:
-        found += [_adapted(one), _adapted_simulated(one), _ours(one), _advised(one)]
+        found += [*gain_claims.claims(one), _ours(one), _runs(one)]
     return [*found, *_archer(rows), *_tokio(rows)]
 
 
@@ -44,12 +44,12 @@ def _unconverged(one: Compared) -> Claim:
     few, all_ = paper.UNCONVERGED[one.machine]
     total = sum(map(len, one.tests.values()))
     return Claim(
-        claim=f"IV-A: a part of the samples on 200 nodes and more never converges, {_on(one)}",
+        claim=f"IV-A: a part of the samples on 200 nodes and more never converges, {one.where}",
         paper=f"{few} of {all_} ({few / all_:.1%})",
         ours=f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
         holds=abs(one.unconverged - few / all_) <= 0.06,
-        why="Rule: at most 0.06 apart, set when 21.3% and 24.6% had been seen with seed 1. "
-        "Calibrated by it, with seed 3 alone, before any model was trained.",
+        why="Rule: at most 0.06 apart, set when 21.3% and 24.6% had been seen with seed 1. The "
+        "simulator is calibrated by this part, over the seeds 10 to 19 (docs/machines.md).",
     )
 
 
@@ -60,7 +60,7 @@ def _accuracy(one: Compared) -> list[Claim]:
         ours = (lasso.share(set_, 0.2), lasso.share(set_, 0.3))
         found.append(
             Claim(
-                claim=f"Table VII: the chosen lasso on the {set_} set, {_on(one)}",
+                claim=f"Table VII: the chosen lasso on the {set_} set, {one.where}",
                 paper=_both(theirs),
                 ours=_both(ours),
                 holds=all(o >= t - 0.1 for o, t in zip(ours, theirs, strict=True)),
@@ -72,36 +72,70 @@ def _accuracy(one: Compared) -> list[Claim]:
 
 
 def _search(one: Compared) -> Claim:
-    better = _better(one)
     low, high = paper.BETTER[one.machine]
-    worse = [name for name, times in better.items() if times < 1]
+    better = {name: _times(one.base[name], one.best[name]) for name in FIVE}
     return Claim(
-        claim=f"Fig. 4: chosen models beat base models, {_on(one)}",
+        claim=f"Fig. 4: chosen models beat base models, {one.where}",
         paper=f"{low:g} to {high:g} times less mean square error",
-        ours=", ".join(f"{name} {times:.2f}" for name, times in better.items()),
-        holds=not worse,
+        ours=", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
+        holds=all(min(times) >= 1 for times in better.values()),
         why="Rule: for every technique, converged and unconverged, the base model's error is the "
-        "larger. Validation samples are of 1 to 128 nodes: what is best there need not be best on "
-        "2,000, and a search over 255 subsets finds also what fits them by chance.",
+        "larger. Both are trained on the same 80% and have the options that validate best; the "
+        "paper does not say which options a base model has.",
     )
 
 
-def _better(one: Compared) -> dict[str, float]:
-    """Return the base model's mean square error over the chosen one's: the least of both parts."""
-    return {
-        name: min(
-            one.base[name].squares[part] / one.best[name].squares[part]
-            for part in one.best[name].squares
-        )
-        for name in FIVE
-    }
+def _search_by_default(one: Compared) -> Claim:
+    better = {name: _times(one.default[name], one.best[name]) for name in FIVE}
+    return Claim(
+        claim=f"Fig. 4, read otherwise: they beat base models of default options, {one.where}",
+        paper="does not say which options a base model has",
+        ours=", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
+        holds=all(min(times) >= 1 for times in better.values()),
+        why="Rule: as above. scikit-learn's own options, or the next in the grid.",
+    )
+
+
+def _search_chooses(one: Compared) -> Claim:
+    """Say why: a subset that validates better than all scales is only sometimes better."""
+    told, shares = [], []
+    for name in FIVE:
+        searched = one.searched[name]
+        better = searched["converged"] < one.base[name].squares["converged"]
+        validated = searched["error"] < one.base[name].tried.error
+        if validated.any():
+            shares.append(float(better[validated].mean()))
+            told.append(f"{name} {better[validated].sum()} of {validated.sum()}")
+    return Claim(
+        claim=f"Fig. 4, why: what validates better than the base is better later, {one.where}",
+        paper="not asked",
+        ours=", ".join(told) + " subsets",
+        holds=min(shares, default=1.0) >= 0.5,
+        why="Rule: of the subsets of every technique that validate better than all scales, half or "
+        "more are better on the converged test samples. Validation samples are of 1 to 128 nodes; "
+        "the chosen model is one of these subsets, and about as likely to be better: that all "
+        "five are, converged and unconverged, is not to be expected. Claim and rule were made when "
+        "Fig. 4 had not been reproduced.",
+    )
+
+
+def _times(base: Judged, chosen: Judged) -> tuple[float, float]:
+    """Return the base model's mean square error over the chosen one's, for both parts."""
+    converged, unconverged = (
+        base.squares[part] / chosen.squares[part] for part in ("converged", "unconverged")
+    )
+    return converged, unconverged
+
+
+def _pair(times: tuple[float, float]) -> str:
+    return f"{times[0]:.2f} and {times[1]:.2f}"
 
 
 def _lasso_wins(one: Compared) -> Claim:
     squares = {name: one.best[name].squares["converged"] for name in FIVE}
     first = min(squares, key=lambda name: squares[name])
     return Claim(
-        claim=f"Fig. 4: of the five, lasso is the most accurate, {_on(one)}",
+        claim=f"Fig. 4: of the five, lasso is the most accurate, {one.where}",
         paper="lasso",
         ours=", ".join(f"{name} {x / squares[first]:.3g}" for name, x in squares.items()),
         holds=first == "lasso",
@@ -116,7 +150,7 @@ def _selected(one: Compared) -> Claim:
     same = [name for name in ours if name in theirs]
     tried = one.best["lasso"].tried
     return Claim(
-        claim=f"Table VI: load skew inside the machine leads the chosen lasso, {_on(one)}",
+        claim=f"Table VI: load skew inside the machine leads the chosen lasso, {one.where}",
         paper=f"trained on {scales} nodes: {', '.join(theirs)}",
         ours=f"trained on {', '.join(map(str, tried.cell.scales))} nodes, lambda "
         f"{tried.options['penalty']}: {', '.join(ours[:8])} ({len(same)} of these are the paper's)",
@@ -131,7 +165,7 @@ def _failing(one: Compared) -> Claim:
         for name, judged in one.failing.items()
     }
     return Claim(
-        claim=f"III-C1: SVR and Gaussian processes are inaccurate, {_on(one)}",
+        claim=f"III-C1: SVR and Gaussian processes are inaccurate, {one.where}",
         paper="low prediction accuracy",
         ours=", ".join(f"{name} {share:.0%} within 0.3" for name, share in shares.items()),
         holds=all(share < GOOD for share in shares.values()),
@@ -140,65 +174,34 @@ def _failing(one: Compared) -> Claim:
     )
 
 
-def _adapted(one: Compared) -> Claim:
-    times, theirs = paper.GAINS[one.machine]
-    ours = float(np.mean([gain.promised >= times for gain in one.gains]))
-    return Claim(
-        claim=f"Fig. 7: adaptation promises {times:g} times the speed to most, {_on(one)}",
-        paper=f"{theirs:.1%}",
-        ours=f"{ours:.1%} of {len(one.gains)}",
-        holds=ours >= theirs - 0.1,
-        why="Rule: at most 0.1 below the paper's. t / (t'' - e) with e = t' - t, by the chosen "
-        "lasso; bringing data to the aggregators costs nothing, as in the paper.",
-    )
-
-
-def _adapted_simulated(one: Compared) -> Claim:
-    times, _ = paper.GAINS[one.machine]
-    really = float(np.mean([gain.simulated >= times for gain in one.gains]))
-    slower = float(np.mean([gain.simulated < 1 for gain in one.gains]))
-    promised, simulated = (
-        float(np.median([getattr(gain, name) for gain in one.gains]))
-        for name in ("promised", "simulated")
-    )
-    return Claim(
-        claim=f"Ours: what is promised is what the adapted write gains, {_on(one)}",
-        paper="left as future work",
-        ours=f"{really:.1%} gain {times:g} or more, {slower:.1%} lose; median promised "
-        f"{promised:.2f}, simulated {simulated:.2f}",
-        holds=abs(simulated / promised - 1) <= 0.1,
-        why="Rule: the medians are at most a tenth apart. Five simulated runs of the write as it "
-        "is and as adapted. The best of many candidates is likely one that the model errs on.",
-    )
-
-
 def _ours(one: Compared) -> Claim:
     ours = {set_: (one.ours.share(set_, 0.2), one.ours.share(set_, 0.3)) for set_ in paper.SETS}
     best = {set_: max(j.share(set_, 0.3) for j in one.best.values()) for set_ in paper.SETS}
     covered = ", ".join(f"{x:.0%}" for x in one.ours.covered.values())
     return Claim(
-        claim=f"Ours: a physical term with boosted residuals goes further, {_on(one)}",
+        claim=f"Ours: a physical term with boosted residuals goes further, {one.where}",
         paper="not asked",
         ours="; ".join(f"{set_} {_both(shares)}" for set_, shares in ours.items())
-        + f"; intervals of 90% hold {covered}",
+        + f"; intervals of 90% for means hold {covered}",
         holds=all(ours[set_][1] >= best[set_] - 0.02 for set_ in ("small", "medium", "large")),
         why="Rule: on every converged set within 0.3 as often as the best of the five, or at most "
-        "0.02 less. The simulator and the term are alike: what was measured (ARCHER) says more.",
+        "0.02 less. Made of all samples, those not converged too. The simulator and the term are "
+        "alike: what was measured (ARCHER) says more.",
     )
 
 
-def _advised(one: Compared) -> Claim:
-    really = [gain.simulated for gain in one.advised]
-    promised = float(np.median([gain.promised for gain in one.advised]))
-    slower = float(np.mean([x < 0.95 for x in really]))
+def _runs(one: Compared) -> Claim:
+    held = one.ours.covered_runs
+    sizes = {set_: len(one.tests[set_]) for set_ in paper.SETS}
+    whole = sum(held[set_] * sizes[set_] for set_ in sizes) / sum(sizes.values())
     return Claim(
-        claim=f"Ours: advice by our model seldom makes a write slower, {_on(one)}",
+        claim=f"Ours: intervals of 90% for one run hold for 85 to 95% of runs, {one.where}",
         paper="not asked",
-        ours=f"{slower:.1%} lose a twentieth or more, {np.mean(np.array(really) >= 1.1):.1%} gain "
-        f"1.1 or more; median promised {promised:.2f}, simulated {np.median(really):.2f}",
-        holds=slower <= 0.1,
-        why=f"Rule: at most a tenth lose. {len(really)} test samples, advised as 'penstock advise' "
-        "does: what the model has not seen does not count, and bringing data to aggregators does.",
+        ours=f"{whole:.1%}; " + ", ".join(f"{set_} {held[set_]:.0%}" for set_ in sizes),
+        holds=0.85 <= whole <= 0.95,
+        why="Rule: as the claim says, over all test samples, each counting the same. Whether a "
+        "sample will converge is known only afterwards: those that have not are those whose runs "
+        "differ most, and no interval of 90% for all holds as often for them.",
     )
 
 
@@ -261,10 +264,6 @@ def _tokio(rows: Sequence[Row]) -> list[Claim]:
 
 def _number(row: Row, name: str) -> float:
     return float(str(row[name]))
-
-
-def _on(one: Compared) -> str:
-    return f"{NAMES[one.machine]} (simulated)"
 
 
 def _both(shares: tuple[float, float]) -> str:

@@ -8,16 +8,26 @@ from numpy.typing import NDArray
 
 from penstock.learn.write_models import features
 from penstock.learn.write_models.features import Feature
-from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear
+from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear, Options
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.studies.journal import Row
-from penstock.studies.write_models import adaptation, sets
+from penstock.studies.write_models import sets
 from penstock.studies.write_models.adaptation import Gain
 from penstock.studies.write_models.sets import MACHINES, Size
+from penstock.studies.write_models.work import GAINS
 
 Floats = NDArray[np.float64]
-CONVERGED = ("small", "medium", "large")
+NAMES = {"cetus": "Cetus", "titan": "Titan"}
+DEFAULTS: Mapping[str, Options] = {
+    "linear": {},
+    "ridge": {"penalty": 0.001},
+    "lasso": {"penalty": 1.0},
+    "tree": {"leaf": 1},
+    "forest": {"leaf": 1, "trees": 60},
+}
+"""What scikit-learn does unasked, or what is next to it in our grid: for ridge its lambda is 1 over
+the number of samples, and its forests have 100 trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,9 @@ class Ours:
 
     errors: Mapping[str, Floats]
     covered: Mapping[str, float]
+    """Of means."""
+    covered_runs: Mapping[str, float]
+    """Of single runs; every sample counts the same."""
 
     def share(self, set_: str, within: float) -> float:
         """Return the part of a test set whose error is at most so large."""
@@ -56,16 +69,24 @@ class Compared:
     tests: Mapping[str, Sequence[Sample]]
     best: Mapping[str, Judged]
     base: Mapping[str, Judged]
+    """Of all scales, with the options that validate best."""
+    default: Mapping[str, Judged]
+    """Of all scales, with scikit-learn's own options or those next to them."""
+    searched: Mapping[str, Mapping[str, Floats]]
+    """Of every technique, for all subsets: mean square errors validated and on the test sets."""
     failing: Mapping[str, Judged]
     spreads: Sequence[float]
     """Largest over smallest of ten identical runs, for many writes."""
-    gains: Sequence[Gain]
-    """By the chosen lasso."""
-    advised: Sequence[Gain]
-    """By our model."""
+    gains: Mapping[str, Sequence[Gain]]
+    """What adaptation and advice gain, by the name of their cells."""
     ours: Ours
     chosen: Sequence[tuple[Feature, float]]
     """Features of the chosen lasso model, with seconds a unit."""
+
+    @property
+    def where(self) -> str:
+        """Return its name, and that nothing was measured on it."""
+        return f"{NAMES[self.machine]} (simulated)"
 
     @property
     def unconverged(self) -> float:
@@ -84,47 +105,49 @@ def _compared(name: str, rows: Sequence[Row], size: Size, seed: int) -> Compared
     tried = [_tried(row) for row in own if "technique" in row]
     chosen = search.chosen(tried)
     whole = {t.cell.technique: t for t in tried if t.cell == search.base(t.cell.technique)}
-    # Features are the cost, and the same for every model.
-    asked = {
-        set_: features.matrix(search.samples.machine, [sample.write for sample in some])
-        for set_, some in tests.items()
-    }
-    best = {name: _judged(search, chosen[name], asked, tests) for name in FIVE}
-    converged = [sample for set_ in CONVERGED for sample in tests[set_]]
-    lasso = best["lasso"].model
+    best = {name: _judged(search, chosen[name]) for name in FIVE}
     return Compared(
         machine=name,
         trained=len(search.samples),
         tests=tests,
         best=best,
-        base={name: _judged(search, whole[name], asked, tests) for name in FIVE},
-        failing={name: _judged(search, whole[name], asked, tests) for name in FAILING},
+        base={name: _judged(search, whole[name]) for name in FIVE},
+        default={name: _judged(search, whole[name], DEFAULTS[name]) for name in FIVE},
+        searched={name: _searched(own, name) for name in FIVE},
+        failing={name: _judged(search, whole[name]) for name in FAILING},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
-        gains=adaptation.gains(
-            search.samples.machine, lasso, converged, most=size.adapted, seed=seed
-        ),
-        advised=[
-            Gain(promised=float(str(row["promised"])), simulated=float(str(row["gained"])))
-            for row in own
-            if "promised" in row
-        ],
-        ours=_ours([row for row in own if "low" in row]),
-        chosen=_features(search, lasso),
+        gains={what: _gains([row for row in own if row.get("gain") == what]) for what in GAINS},
+        ours=_ours([row for row in own if "set" in row]),
+        chosen=_features(search, best["lasso"].model),
     )
+
+
+def _searched(rows: Sequence[Row], technique: str) -> Mapping[str, Floats]:
+    names = ("error", "converged", "unconverged")
+    own = [row for row in rows if row.get("technique") == technique]
+    return {name: np.array([float(str(row[name])) for row in own]) for name in names}
+
+
+def _gains(rows: Sequence[Row]) -> list[Gain]:
+    names = ("promised", "simulated", "low", "high")
+    return [Gain(**{name: float(str(row[name])) for name in names}) for row in rows]
 
 
 def _ours(rows: Sequence[Row]) -> Ours:
     errors: dict[str, list[float]] = {}
     held: dict[str, list[bool]] = {}
+    runs: dict[str, list[float]] = {}
     for row in rows:
         said, low, high, observed = (
             float(str(row[name])) for name in ("seconds", "low", "high", "observed")
         )
         errors.setdefault(str(row["set"]), []).append(said / observed - 1)
         held.setdefault(str(row["set"]), []).append(low <= observed <= high)
+        runs.setdefault(str(row["set"]), []).append(float(str(row["runs_held"])))
     return Ours(
         errors={name: np.array(values) for name, values in errors.items()},
         covered={name: float(np.mean(values)) for name, values in held.items()},
+        covered_runs={name: float(np.mean(values)) for name, values in runs.items()},
     )
 
 
@@ -134,25 +157,15 @@ def _tried(row: Row) -> Tried:
     return Tried(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
 
 
-def _judged(
-    search: Search,
-    tried: Tried,
-    asked: Mapping[str, Floats],
-    tests: Mapping[str, Sequence[Sample]],
-) -> Judged:
-    model = search.fit(tried.cell, tried.options)
-    errors: dict[str, Floats] = {}
-    squares: dict[str, list[float]] = {"converged": [], "unconverged": []}
-    for set_, some in tests.items():
-        observed = np.array([sample.seconds for sample in some])
-        missed = model.predict(asked[set_]) - observed
-        errors[set_] = missed / observed
-        squares["converged" if set_ in CONVERGED else set_].extend((missed**2).tolist())
+def _judged(search: Search, tried: Tried, options: Options | None = None) -> Judged:
+    model = search.fit(tried.cell, tried.options if options is None else options)
+    name, seed = search.samples.machine.name, search.seed
+    missed = sets.missed(model, name, seed)
     return Judged(
         tried=tried,
         model=model,
-        errors=errors,
-        squares={part: float(np.mean(values)) for part, values in squares.items()},
+        errors={set_: some / sets.asked(name, seed)[set_][1] for set_, some in missed.items()},
+        squares=sets.squares(missed),
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.learn.write_models.regressors import FIVE
+from penstock.learn.write_models.templates import TESTED
 from penstock.report.findings import Bars, Cloud, Curves, Figure, Panel, Reference, Scatter, Series
 from penstock.studies.write_models import paper
-from penstock.studies.write_models.claims import NAMES
-from penstock.studies.write_models.comparison import CONVERGED, Compared
+from penstock.studies.write_models.comparison import NAMES, Compared
+from penstock.studies.write_models.work import ADAPTED
 
 SOURCE = "Simulated write paths, not measurements of the machines"
 POINTS = 60
@@ -85,7 +86,7 @@ def _squares(compared: Sequence[Compared]) -> Figure:
 
 def _errors(one: Compared, number: int) -> Figure:
     panels: list[Panel] = []
-    for set_ in CONVERGED:
+    for set_ in TESTED:
         order = np.argsort([sample.seconds for sample in one.tests[set_]])
         errors = {name: one.best[name].errors[set_][order] for name in FIVE}
         errors["ours"] = one.ours.errors[set_][order]
@@ -157,8 +158,8 @@ def _gains(compared: Sequence[Compared]) -> Figure:
                 x="times as fast",
                 y="part of samples",
                 series=[
-                    _distribution("promised", [gain.promised for gain in one.gains]),
-                    _distribution("simulated", [gain.simulated for gain in one.gains]),
+                    _distribution("promised", [gain.promised for gain in one.gains[ADAPTED]]),
+                    _distribution("simulated", [gain.simulated for gain in one.gains[ADAPTED]]),
                 ],
                 references=[Reference(y=1 - theirs, label=f"paper: {times:g}")],
                 log_x=True,

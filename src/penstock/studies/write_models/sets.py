@@ -1,18 +1,28 @@
-"""The study's samples, all simulated: made anew by whoever needs them, always the same."""
+"""The study's samples, all simulated, and models of them that several cells need.
+
+Made anew by every process that needs them, once, and always the same.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from penstock.learn.write_models import templates
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.learn.write_models import features, templates, training
 from penstock.learn.write_models.machine import Machine, load
+from penstock.learn.write_models.model import Learned
+from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Search
+from penstock.learn.write_models.search import Search, Tried
 from penstock.learn.write_models.table import Table
 from penstock.sim import write_samples
 
+Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")
+UNCONVERGED = "unconverged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +48,35 @@ SIZES: Mapping[str, Size] = {
 
 
 @lru_cache(maxsize=4)
-def searching(name: str, part: float, seed: int) -> Search:
-    """Return the training samples of a machine, all converged, and the search over them."""
+def samples(name: str, part: float, seed: int) -> Sequence[Sample]:
+    """Return the training samples of a machine, those that have not converged too."""
     machine = load(name)
     plan = write_samples.plan(machine, part=part)
-    found = [
-        sample
-        for scale in templates.TRAINED
-        for sample in _made(machine, scale, plan, seed)
-        if sample.converged(write_samples.RULE)
-    ]
-    return Search(Table.of(machine, found), seed=seed)
+    return [sample for scale in templates.TRAINED for sample in _made(machine, scale, plan, seed)]
+
+
+@lru_cache(maxsize=4)
+def searching(name: str, part: float, seed: int) -> Search:
+    """Return the search over the converged training samples of a machine."""
+    found = [one for one in samples(name, part, seed) if one.converged(write_samples.RULE)]
+    return Search(Table.of(load(name), found), seed=seed)
+
+
+@lru_cache(maxsize=4)
+def lasso(name: str, part: float, seed: int) -> Tried:
+    """Return the chosen lasso: the same as from the rows of its cells."""
+    search = searching(name, part, seed)
+    return search.chosen(map(search.tried, search.cells(["lasso"])))["lasso"]
+
+
+@lru_cache(maxsize=4)
+def ours(name: str, part: float, seed: int) -> Learned:
+    """Return our model: of all samples, as 'penstock write-model train' makes it.
+
+    One that has not converged counts for less in the fit, and for as much as any in the interval of
+    one run: leaving out what varies most would make runs look alike.
+    """
+    return training.train(Table.of(load(name), samples(name, part, seed)), seed=seed)
 
 
 @lru_cache(maxsize=4)
@@ -56,14 +84,46 @@ def tests(name: str, seed: int) -> Mapping[str, Sequence[Sample]]:
     """Return the test sets of a machine: small, medium, large and unconverged."""
     machine = load(name)
     plan = write_samples.plan(machine)
-    found: dict[str, list[Sample]] = {set_: [] for set_ in (*templates.TESTED, "unconverged")}
+    found: dict[str, list[Sample]] = {set_: [] for set_ in (*templates.TESTED, UNCONVERGED)}
     for set_, scales in templates.TESTED.items():
         for scale in scales:
             for sample in _made(machine, scale, plan, seed):
-                kept = set_ if sample.converged(write_samples.RULE) else "unconverged"
+                kept = set_ if sample.converged(write_samples.RULE) else UNCONVERGED
                 found[kept].append(sample)
     return found
 
 
 def _made(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> list[Sample]:
     return write_samples.samples(machine, scale, plan.converged[scale], runs=plan.runs, seed=seed)
+
+
+def converged(name: str, seed: int) -> list[Sample]:
+    """Return the converged test samples of a machine."""
+    found = tests(name, seed)
+    return [sample for set_ in templates.TESTED for sample in found[set_]]
+
+
+@lru_cache(maxsize=4)
+def asked(name: str, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
+    """Return the features of each test set's samples, and what they took."""
+    machine = load(name)
+    return {
+        set_: (
+            features.matrix(machine, [sample.write for sample in some]),
+            np.array([sample.seconds for sample in some]),
+        )
+        for set_, some in tests(name, seed).items()
+    }
+
+
+def missed(model: Fitted, name: str, seed: int) -> Mapping[str, Floats]:
+    """Return by how many seconds a model errs on the samples of each test set."""
+    found = asked(name, seed)
+    return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in found.items()}
+
+
+def squares(errors: Mapping[str, Floats]) -> dict[str, float]:
+    """Return mean square errors on all converged test samples, and on the unconverged."""
+    converged = np.concatenate([errors[set_] for set_ in templates.TESTED])
+    both = {"converged": converged, UNCONVERGED: errors[UNCONVERGED]}
+    return {part: float(np.mean(some**2)) for part, some in both.items()}

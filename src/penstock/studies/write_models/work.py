@@ -1,7 +1,8 @@
-"""The study's cells: chunks of the model search, our model, and runs of the same write (Fig. 1)."""
+"""The study's cells: chunks of the search, of adaptation and advice, our model, Figure 1."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from statistics import fmean
 
 import numpy as np
 
@@ -14,16 +15,21 @@ from penstock.learn.write_models.search import Search
 from penstock.sim.write_path import WritePath
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
-from penstock.studies.write_models import measured
-from penstock.studies.write_models.adaptation import advised
-from penstock.studies.write_models.sets import MACHINES, Size, searching, tests
+from penstock.studies.write_models import adaptation, measured, sets
+from penstock.studies.write_models.adaptation import Gain
+from penstock.studies.write_models.sets import MACHINES, Size, searching
 
 VARIATION = "variation"
 OURS = "ours"
+ADAPTED, ADVISED, BY_LASSO = "adaptation", "advice", "advice-by-lasso"
+GAINS = (ADAPTED, ADVISED, BY_LASSO)
+"""By the chosen lasso as in the paper; as 'penstock advise' does by our model, and by the lasso."""
 RUNS = 10
 """Identical runs whose largest and smallest are compared."""
 CHUNKS = {"linear": 1, "ridge": 1, "lasso": 4, "tree": 4, "forest": 30, "svr": 1, "gaussian": 1}
 """Cells that the subsets of a technique are spread over."""
+PARTS = 8
+"""Cells that the adapted samples of a machine are spread over."""
 
 
 def cells() -> Iterator[Cell]:
@@ -34,6 +40,9 @@ def cells() -> Iterator[Cell]:
                 yield Cell(scenario=f"{machine} {technique}", x=float(chunk), workload=0)
     for machine in MACHINES:
         yield Cell(scenario=f"{machine} {OURS}", x=0.0, workload=0)
+        for what in GAINS:
+            for part in range(PARTS):
+                yield Cell(scenario=f"{machine} {what}", x=float(part), workload=0)
     for machine in MACHINES:
         for nodes in (*templates.TRAINED, *(s for some in templates.TESTED.values() for s in some)):
             yield Cell(scenario=f"{machine} {VARIATION}", x=float(nodes), workload=0)
@@ -47,19 +56,26 @@ def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
         return list(_varied(machine, int(cell.x), size.variations, seed))
     if machine in measured.SOURCES:
         return measured.work(machine, what, seed)
-    search = searching(machine, size.part, seed)
     if what == OURS:
-        return list(_ours(machine, search, size.advised, seed))
-    return [
-        {
-            "machine": machine,
-            "technique": what,
-            "scales": " ".join(map(str, subset.scales)),
-            "option": (tried := search.tried(subset)).option,
-            "error": tried.error,
-        }
-        for subset in subsets(search, what, size)[int(cell.x) :: CHUNKS[what]]
-    ]
+        return list(_ours(machine, size, seed))
+    if what in GAINS:
+        return list(_gains(machine, what, int(cell.x), size, seed))
+    search = searching(machine, size.part, seed)
+    some = subsets(search, what, size)[int(cell.x) :: CHUNKS[what]]
+    return [_searched(machine, search, subset, seed) for subset in some]
+
+
+def _searched(name: str, search: Search, subset: Subset, seed: int) -> dict[str, Value]:
+    """Return what a subset of scales reaches: validated, which chooses, and on the test sets."""
+    tried, model = search.fitted(subset)
+    return {
+        "machine": name,
+        "technique": subset.technique,
+        "scales": " ".join(map(str, subset.scales)),
+        "option": tried.option,
+        "error": tried.error,
+        **sets.squares(sets.missed(model, name, seed)),
+    }
 
 
 def subsets(search: Search, technique: str, size: Size) -> list[Subset]:
@@ -74,16 +90,32 @@ def subsets(search: Search, technique: str, size: Size) -> list[Subset]:
     return found
 
 
-def _ours(name: str, search: Search, most: int, seed: int) -> Iterator[dict[str, Value]]:
-    """Yield what our model says of every test sample, and what its advice gains for some."""
-    learned = training.of_term(search.samples, seed=seed)
-    sets = tests(name, seed)
-    converged = [sample for set_ in templates.TESTED for sample in sets[set_]]
-    for gain in advised(learned, converged, most=most, seed=seed):
-        yield {"machine": name, "promised": gain.promised, "gained": gain.simulated}
-    for set_, some in sets.items():
+def _gains(name: str, what: str, part: int, size: Size, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what adaptation or advice gains for a part of the samples."""
+    most = size.adapted if what == ADAPTED else size.advised
+    asked = adaptation.some(sets.converged(name, seed), most)[part::PARTS]
+    chance = np.random.default_rng([seed, 7 + GAINS.index(what), part])
+    found: Iterable[Gain]
+    if what == ADVISED:
+        found = adaptation.advised(sets.ours(name, size.part, seed), asked, chance=chance)
+    else:
+        search, tried = searching(name, size.part, seed), sets.lasso(name, size.part, seed)
+        if what == BY_LASSO:
+            found = adaptation.advised(training.of_search(search, tried), asked, chance=chance)
+        else:
+            fitted = search.fit(tried.cell, tried.options)
+            found = adaptation.gains(search.samples.machine, fitted, asked, chance=chance)
+    for gain in found:
+        yield {"machine": name, "gain": what, **asdict(gain)}
+
+
+def _ours(name: str, size: Size, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what our model says of every test sample."""
+    learned = sets.ours(name, size.part, seed)
+    for set_, some in sets.tests(name, seed).items():
         for sample in some:
             told = learned.predict(sample.write)
+            low, high = told.run or (told.low, told.high)
             yield {
                 "machine": name,
                 "set": set_,
@@ -91,6 +123,7 @@ def _ours(name: str, search: Search, most: int, seed: int) -> Iterator[dict[str,
                 "low": told.low,
                 "high": told.high,
                 "observed": sample.seconds,
+                "runs_held": fmean(low <= t <= high for t in sample.times),
             }
 
 
