@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from penstock.errors import InputError
@@ -87,7 +88,7 @@ class Learned:
         found = parameters(self.machine, write)
         stages: Mapping[str, float] | None = None
         if model.extrapolating is not None:
-            seconds, stages = self._extrapolated(model.extrapolating, found, tag)
+            seconds, stages = self._extrapolated(model.extrapolating, found, write.nodes, tag)
         else:
             seconds = self._regressed(found, tag)
         seconds = max(seconds, model.least)
@@ -120,10 +121,11 @@ class Learned:
         ]
 
     def _extrapolated(
-        self, whole: Extrapolating, found: Mapping[str, float], tag: str
+        self, whole: Extrapolating, found: Mapping[str, float], nodes: int, tag: str
     ) -> tuple[float, Mapping[str, float]]:
         row = loads.logarithms(self.machine, [loads.loads(self.machine, found)])
-        told, parts = whole.evaluate(row, [tag])
+        grown = loads.grown(self.machine, np.array([nodes]), whole.largest)
+        told, parts = whole.evaluate(row, [tag], grown)
         by_stage = zip(loads.stages(self.machine), parts[0].tolist(), strict=True)
         return math.exp(min(told[0], 500.0)), dict(sorted(by_stage, key=lambda one: -one[1]))
 
@@ -173,6 +175,8 @@ def _check_extrapolating(whole: Extrapolating, stages: int) -> None:
     if any(len(row) != stages for row in rows):
         raise InputError("its term does not fit the machine's stages")
     check_finite([*rows, [whole.term.power]])
+    if whole.largest < 1 or not 0 <= whole.damping <= 1:
+        raise InputError(f"damping {whole.damping:g} beyond {whole.largest} nodes is none")
     if whole.term.power < 1:
         raise InputError(f"the power of its term is {whole.term.power:g}; it is 1 or more")
     for tree in whole.boosted.trees:
