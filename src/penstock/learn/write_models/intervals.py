@@ -2,9 +2,10 @@
 
 Within the range of the samples: the quantile of errors on samples that were left out, which covers
 as often as it says whatever the errors are like, as long as new writes are like the samples.
-Outside: models are made of the smaller scales alone and asked for the larger ones; the interval
-grows with the octaves between, as fast as it had to there. Nothing vouches for that but the growth
-within the samples, and a prediction says that it is outside.
+Outside: models are made of the smaller scales alone and asked for the larger ones; the interval is
+the quantile of their errors, and grows with the octaves between. It can begin narrower than within
+the range, where runs of small scales vary more. Nothing vouches for it but the larger scales within
+the samples, and a prediction says that it is outside.
 
 Writes below five seconds are learnt from and not judged by (paper, IV-A): they hide in caches, vary
 most, and matter least.
@@ -30,22 +31,24 @@ FOLDS = 5
 FEWEST_SCALES = 4
 """That a model is made of which is asked for larger ones."""
 FEWEST_SAMPLES = 10
-LEAST_GROWTH = 0.05
-"""Of the interval an octave: nothing outside is known as well as what was seen."""
+GROWTH = 0.05
+"""Of the interval an octave: what is further outside is known less."""
 UNKNOWN_GROWTH = 1.0
 """Of the interval an octave, where samples have too few scales to say."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """Half its width in logarithms is `half (1 + growth x octaves outside)`."""
+    """Half its width in logarithms is `half`; outside, `beyond (1 + growth x octaves)`."""
 
     coverage: float
     half: float
+    beyond: float
     growth: float
 
     def around(self, seconds: float, octaves: float) -> tuple[float, float]:
         """Return the ends of the interval."""
-        factor = math.exp(min(self.half * (1 + self.growth * octaves), 500.0))
+        half = self.beyond * (1 + self.growth * octaves) if octaves else self.half
+        factor = math.exp(min(half, 500.0))
         return seconds / factor, seconds * factor
 
 
@@ -66,14 +69,15 @@ def calibrated(
     """Return the interval of the models that `fit` makes of samples."""
     left_out = np.abs(_left_out(fit, samples, seed))[judged(samples)]
     half = max(quantile(left_out, coverage), 1e-9)
-    grown: list[float] = []
+    needed: list[float] = []
     for smaller, larger in forward(samples):
         errors = np.abs(fit(smaller)(larger) - np.log(larger.seconds))
         octaves = _octaves(smaller, larger)
-        away = octaves > 0
-        grown.extend((errors[away] / half - 1) / octaves[away])
-    growth = max(quantile(grown, coverage), LEAST_GROWTH) if grown else UNKNOWN_GROWTH
-    return Interval(coverage=coverage, half=half, growth=growth)
+        needed.extend((errors / (1 + GROWTH * octaves))[octaves > 0])
+    if not needed:
+        return Interval(coverage=coverage, half=half, beyond=half, growth=UNKNOWN_GROWTH)
+    beyond = max(quantile(needed, coverage), 1e-9)
+    return Interval(coverage=coverage, half=half, beyond=beyond, growth=GROWTH)
 
 
 def forward(samples: Table) -> Iterator[tuple[Table, Table]]:

@@ -27,7 +27,7 @@ from penstock.learn.write_models.prediction import Prediction
 from penstock.learn.write_models.ranges import Range
 from penstock.model.write import Write
 
-FORMAT, VERSION = "penstock-write-model", 1
+FORMAT, VERSION = "penstock-write-model", 2
 PLAUSIBLE = Write(nodes=1, cores=1, burst=2.0**20)
 """What every model must have an answer to."""
 
@@ -157,9 +157,10 @@ class Learned:
             tree.check(width, 1)
         if model.extrapolating is not None:
             _check_extrapolating(model.extrapolating, len(model.machine.stage) + 1)
-        if not (0 < model.interval.coverage < 1 and model.interval.half >= 0):
+        widths = [model.interval.half, model.interval.beyond, model.interval.growth]
+        if not 0 < model.interval.coverage < 1 or min(widths) < 0:
             raise InputError("its interval is none")
-        check_finite([[model.interval.half, model.interval.growth, model.least]])
+        check_finite([[*widths, model.least]])
         if set(model.seen.axes) != set(ranges.axes(model.machine, PLAUSIBLE)) or not all(
             0 < low <= high < math.inf for low, high in model.seen.axes.values()
         ):
