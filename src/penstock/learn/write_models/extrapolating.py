@@ -61,9 +61,7 @@ class Extrapolating(msgspec.Struct, frozen=True, kw_only=True):
     damping: float = 0.0
     """0: beyond the largest, time grows as the term says; 1: as the data do."""
 
-    def evaluate(
-        self, rows: Floats, tags: Sequence[str], grown: Floats
-    ) -> tuple[Floats, Floats]:
+    def evaluate(self, rows: Floats, tags: Sequence[str], grown: Floats) -> tuple[Floats, Floats]:
         """Return log seconds for rows of log loads, and the part of each stage.
 
         `grown`: by how much each log load has grown since the largest sample's scale.
