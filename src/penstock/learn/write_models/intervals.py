@@ -3,9 +3,9 @@
 Within the range of the samples: the quantile of errors on samples that were left out, which covers
 as often as it says whatever the errors are like, as long as new writes are like the samples.
 Outside: models are made of the smaller scales alone and asked for the larger ones; the interval is
-the quantile of their errors, and grows with the octaves between. It can begin narrower than within
-the range, where runs of small scales vary more. Nothing vouches for it but the larger scales within
-the samples, and a prediction says that it is outside.
+the quantile of their errors, never narrower than within the range, and grows with the octaves
+between. Nothing vouches for it but the larger scales within the samples, and a prediction says that
+it is outside.
 
 Writes below five seconds are learnt from and not judged by (paper, IV-A): they hide in caches, vary
 most, and matter least.
@@ -76,7 +76,7 @@ def calibrated(
         needed.extend((errors / (1 + GROWTH * octaves))[octaves > 0])
     if not needed:
         return Interval(coverage=coverage, half=half, beyond=half, growth=UNKNOWN_GROWTH)
-    beyond = max(quantile(needed, coverage), 1e-9)
+    beyond = max(quantile(needed, coverage), half)
     return Interval(coverage=coverage, half=half, beyond=beyond, growth=GROWTH)
 
 
