@@ -12,7 +12,7 @@ from penstock.studies.write_models import claims, comparison, figures, measured
 from penstock.studies.write_models.sets import SIZES
 from penstock.studies.write_models.work import cells, work
 
-VERSION = 1
+VERSION = 2
 
 
 class WriteModels:

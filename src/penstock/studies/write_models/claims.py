@@ -26,7 +26,7 @@ def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
     found += [_failing(one) for one in compared]
     for one in compared:
         found += [_adapted(one), _adapted_simulated(one), _ours(one), _advised(one)]
-    return [*found, *_archer(rows), *_tokio(rows)]
+    return [*found, *archer(rows), *_tokio(rows)]
 
 
 def _variation(compared: Sequence[Compared]) -> Claim:
@@ -203,7 +203,8 @@ def _advised(one: Compared) -> Claim:
     )
 
 
-def _archer(rows: Sequence[Row]) -> list[Claim]:
+def archer(rows: Sequence[Row]) -> list[Claim]:
+    """Return what models of at most 1,536 processes say of more, by kind of samples."""
     own = [row for row in rows if row["machine"] == measured.ARCHER]
     floors = [row for row in own if row["model"] == measured.FLOOR]
     return [claim for kind in measured.KINDS for claim in _extrapolated(own, kind, floors)]
