@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from learn.write_models import made
 from penstock.learn.write_models import extrapolating, intervals, loads, term, training
 from penstock.learn.write_models.extrapolating import Options
 from penstock.learn.write_models.intervals import Interval
+from penstock.learn.write_models.samples import Sample
+from penstock.learn.write_models.table import Table
 
 ROUGH = made.table(300, noise=0.5)
 BOOSTED = extrapolating.fit(ROUGH, Options(power=2.0, rounds=30))
@@ -19,7 +22,7 @@ WIDTH = len(loads.stages(made.TITAN))
 
 
 def test_a_physical_law_is_found_and_goes_on_at_sixteen_times_the_scale() -> None:
-    model = extrapolating.fit(made.table(200), Options(power=1.0))
+    model = extrapolating.fit(made.table(200), Options(power=1.0, damping=0.0))
     far = made.table(60, (256, 512, 1024, 2000), seed=9)
     told = np.exp(extrapolating.predicted(model, far))
     assert np.median(np.abs(told / far.seconds - 1)) < 0.02
@@ -42,8 +45,39 @@ def test_time_never_falls_when_a_load_grows(row: list[float], which: int, more: 
     """Within the range and outside it, trees and all."""
     larger = list(row)
     larger[which] += more
-    told, _ = BOOSTED.evaluate(np.array([row, larger]), ["", ""])
+    told, _ = BOOSTED.evaluate(np.array([row, larger]), ["", ""], np.zeros((2, WIDTH)))
     assert told[1] >= told[0] - 1e-9
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.5, 1.0])
+def test_beyond_the_largest_scale_time_grows_between_the_terms_way_and_the_datas(
+    damping: float,
+) -> None:
+    """From 128 nodes to 1,024: eight times the data; the term says less, for its latency."""
+    model = extrapolating.fit(made.table(200), Options(power=1.0, damping=damping))
+    assert model.largest == 128
+    asked = made.table(1, (128,), seed=3)
+    write = asked.writes[0]
+    sample = Sample(machine="titan", source="", write=replace(write, nodes=1024), times=(1.0,))
+    further = Table.of(made.TITAN, [sample])
+    grown = extrapolating.predicted(model, further)[0] - extrapolating.predicted(model, asked)[0]
+    term_alone = msgspec.structs.replace(model, damping=0.0)
+    terms = (
+        extrapolating.predicted(term_alone, further)[0]
+        - extrapolating.predicted(term_alone, asked)[0]
+    )
+    assert terms < math.log(8)
+    assert grown == pytest.approx(terms + damping * (math.log(8) - terms), abs=0.15)
+
+
+def test_larger_scales_count_more() -> None:
+    """A machine that is three times slower at 64 and 128 nodes: that is what goes on."""
+    known = made.table(200)
+    slower = np.where(known.scales >= 64, 3.0, 1.0)
+    model = extrapolating.fit(replace(known, seconds=known.seconds * slower), Options(power=1.0))
+    errors = np.abs(extrapolating.predicted(model, known) - np.log(slower * known.seconds))
+    large = known.scales >= 64
+    assert np.median(errors[large]) < 0.7 * np.median(errors[~large])
 
 
 def test_trees_add_something_within_the_range_and_less_outside() -> None:
@@ -89,14 +123,20 @@ def test_a_quantile_is_the_next_errors() -> None:
 
 
 def test_an_interval_grows_with_the_octaves_outside() -> None:
-    one = Interval(coverage=0.9, half=math.log(2), growth=0.5)
+    one = Interval(coverage=0.9, half=math.log(2), beyond=math.log(4), growth=0.5)
     assert one.around(8.0, 0.0) == pytest.approx((4.0, 16.0))
-    assert one.around(8.0, 2.0) == pytest.approx((2.0, 32.0))
+    assert one.around(8.0, 2.0) == pytest.approx((0.5, 128.0))
 
 
-def test_growth_is_what_larger_scales_needed() -> None:
+def test_outside_the_interval_is_what_larger_scales_needed() -> None:
     """A law that the term cannot know, a time that is squared in the scale, widens the interval."""
     known = made.table(200)
-    bent = replace(known, seconds=known.seconds * known.scales**1.5)
-    assert training.of_term(bent, seed=1).model.interval.growth > 0.1
-    assert training.of_term(made.table(200, noise=0.2), seed=1).model.interval.growth < 0.1
+    bent = training.of_term(replace(known, seconds=known.seconds * known.scales**1.5), seed=1)
+    assert bent.model.interval.beyond > 1.0
+    like = training.of_term(made.table(200, noise=0.2), seed=1).model.interval
+    assert 0.2 < like.beyond < 0.5
+
+
+def test_samples_of_too_few_scales_do_not_say_how_it_widens() -> None:
+    found = training.of_term(made.table(80, (1, 2), noise=0.2), seed=1).model.interval
+    assert (found.beyond, found.growth) == (found.half, intervals.UNKNOWN_GROWTH)

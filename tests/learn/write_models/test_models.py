@@ -112,7 +112,11 @@ def stored(tmp_path: Path, technique: str, **changed: Any) -> Path:
         ("linear", {"features": ["m"]}, "not those of titan"),
         ("linear", {"linear": {"intercept": 1.0, "by_feature": [1.0]}}, "every feature"),
         ("linear", {"least": 0}, "damaged"),
-        ("linear", {"interval": {"coverage": 2, "half": 1, "growth": 0}}, "interval is none"),
+        (
+            "linear",
+            {"interval": {"coverage": 2, "half": 1, "beyond": 1, "growth": 0}},
+            "interval is none",
+        ),
         ("linear", {"seen": {"axes": {}, "shared": [], "tags": []}}, "no range"),
         ("tree", {"trees": []}, "not what a model of kind 'trees'"),
     ],

@@ -63,7 +63,7 @@ def test_samples_of_many_runs_count_as_those_of_few() -> None:
 
 
 def test_one_run_is_never_surer_than_a_mean() -> None:
-    one = Interval(coverage=0.9, half=0.1, growth=0.5, run=0.2)
+    one = Interval(coverage=0.9, half=0.1, beyond=0.1, growth=0.5, run=0.2)
     assert one.around(10.0, 0.0, one_run=True)[1] == pytest.approx(10 * math.exp(0.3))
     assert one.around(10.0, 2.0, one_run=True)[1] == pytest.approx(10 * math.exp(0.4))
     assert training.train(made.table(100), seed=1).model.interval.run == 0.0

@@ -4,6 +4,7 @@ Paper write-models, IV-C: the relative error is (t' - t) / t, of the mean t of a
 counts samples within 0.2 and 0.3.
 """
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from penstock.errors import InputError
 from penstock.learn.write_models.model import Learned
 from penstock.learn.write_models.prediction import Prediction, WriteModel
 from penstock.learn.write_models.samples import Sample
+from penstock.model.write import Write
 
 WITHIN = (0.2, 0.3)
 
@@ -66,3 +68,31 @@ def scores(told: Sequence[tuple[Sample, Prediction]]) -> Scores:
         coverage=told[0][1].coverage,
         outside=sum(bool(said.outside) for _, said in told),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """Median relative errors of what was measured as a prediction of itself: the floor."""
+
+    own: float
+    """Of the median of all identical samples, which has the sample itself in it: too small."""
+    others: float
+    """Of the median of the others, which is not known well from few: too large."""
+    samples: int
+    """That have others like them."""
+
+
+def repeated(samples: Sequence[Sample]) -> Repeated:
+    """Return how well samples of the same write, from the same source, tell each other."""
+    alike: dict[tuple[str, Write], list[float]] = {}
+    for one in samples:
+        alike.setdefault((one.source, one.write), []).append(one.seconds)
+    own: list[float] = []
+    others: list[float] = []
+    for times in (times for times in alike.values() if len(times) > 1):
+        for k, seconds in enumerate(times):
+            own.append(abs(statistics.median(times) / seconds - 1))
+            others.append(abs(statistics.median(times[:k] + times[k + 1 :]) / seconds - 1))
+    if not own:
+        raise InputError("no write was repeated; a floor needs samples of the same write")
+    return Repeated(own=statistics.median(own), others=statistics.median(others), samples=len(own))

@@ -2,9 +2,10 @@
 
 Within the range of the samples: the quantile of errors on samples that were left out, which covers
 as often as it says whatever the errors are like, as long as new writes are like the samples.
-Outside: models are made of the smaller scales alone and asked for the larger ones; the interval
-grows with the octaves between, as fast as it had to there. Nothing vouches for that but the growth
-within the samples, and a prediction says that it is outside.
+Outside: models are made of the smaller scales alone and asked for the larger ones; the interval is
+the quantile of their errors, never narrower than within the range, and grows with the octaves
+between. Nothing vouches for it but the larger scales within the samples, and a prediction says that
+it is outside.
 
 An average of many runs is one thing, the next run another: runs scatter about their mean, by far
 more than a model errs where others share the machine. Both have an interval; that of one run is the
@@ -34,17 +35,18 @@ FOLDS = 5
 FEWEST_SCALES = 4
 """That a model is made of which is asked for larger ones."""
 FEWEST_SAMPLES = 10
-LEAST_GROWTH = 0.05
-"""Of the interval an octave: nothing outside is known as well as what was seen."""
+GROWTH = 0.05
+"""Of the interval an octave: what is further outside is known less."""
 UNKNOWN_GROWTH = 1.0
 """Of the interval an octave, where samples have too few scales to say."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """Half its width in logarithms is `half (1 + growth x octaves outside)`; for a mean."""
+    """Half its width in logarithms, for a mean: `half`, or `beyond (1 + growth x octaves)`."""
 
     coverage: float
     half: float
+    beyond: float
     growth: float
     run: float = 0.0
     """Added for a single run."""
@@ -53,8 +55,8 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
         self, seconds: float, octaves: float, *, one_run: bool = False
     ) -> tuple[float, float]:
         """Return the ends of the interval, of a mean or of one run."""
-        wide = self.half * (1 + self.growth * octaves) + (self.run if one_run else 0.0)
-        factor = math.exp(min(wide, 500.0))
+        wide = self.beyond * (1 + self.growth * octaves) if octaves else self.half
+        factor = math.exp(min(wide + (self.run if one_run else 0.0), 500.0))
         return seconds / factor, seconds * factor
 
 
@@ -90,14 +92,14 @@ def calibrated(
     left_out = _left_out(fit, samples, seed)[kept]
     half = max(quantile(np.abs(left_out), coverage), 1e-9)
     run = max(quantile_of_runs(left_out, samples.where(kept), coverage) - half, 0.0)
-    grown: list[float] = []
+    needed: list[float] = []
     for smaller, larger in forward(samples):
         errors = np.abs(fit(smaller)(larger) - np.log(larger.seconds))
         octaves = _octaves(smaller, larger)
-        away = octaves > 0
-        grown.extend((errors[away] / half - 1) / octaves[away])
-    growth = max(quantile(grown, coverage), LEAST_GROWTH) if grown else UNKNOWN_GROWTH
-    return Interval(coverage=coverage, half=half, growth=growth, run=run)
+        needed.extend((errors / (1 + GROWTH * octaves))[octaves > 0])
+    beyond = max(quantile(needed, coverage), half) if needed else half
+    growth = GROWTH if needed else UNKNOWN_GROWTH
+    return Interval(coverage=coverage, half=half, beyond=beyond, growth=growth, run=run)
 
 
 def forward(samples: Table) -> Iterator[tuple[Table, Table]]:

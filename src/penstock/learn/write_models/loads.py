@@ -50,3 +50,13 @@ def logarithms(machine: Machine, rows: Sequence[Sequence[float]]) -> NDArray[np.
     """Return the logarithms of rows of loads."""
     told = np.array(rows, np.float64).reshape(-1, len(machine.stage) + 1)
     return np.asarray(np.log(np.maximum(told, LEAST)), np.float64)
+
+
+def grown(machine: Machine, nodes: NDArray[np.int64], largest: int) -> NDArray[np.float64]:
+    """Return by how much each log load has grown since that many nodes: none, for fewer.
+
+    What a node or a group of nodes puts on its own component does not grow with their number.
+    """
+    growing = [stage.kind not in ("node", "group") for stage in machine.stage]
+    beyond = np.log(np.maximum(nodes / largest, 1.0))
+    return np.asarray(np.outer(beyond, [*growing, False]), np.float64)

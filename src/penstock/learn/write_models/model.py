@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from penstock.errors import InputError
@@ -26,7 +27,7 @@ from penstock.learn.write_models.prediction import Prediction
 from penstock.learn.write_models.ranges import Range
 from penstock.model.write import Write
 
-FORMAT, VERSION = "penstock-write-model", 1
+FORMAT, VERSION = "penstock-write-model", 2
 PLAUSIBLE = Write(nodes=1, cores=1, burst=2.0**20)
 """What every model must have an answer to."""
 
@@ -87,7 +88,7 @@ class Learned:
         found = parameters(self.machine, write)
         stages: Mapping[str, float] | None = None
         if model.extrapolating is not None:
-            seconds, stages = self._extrapolated(model.extrapolating, found, tag)
+            seconds, stages = self._extrapolated(model.extrapolating, found, write.nodes, tag)
         else:
             seconds = self._regressed(found, tag)
         seconds = max(seconds, model.least)
@@ -122,10 +123,11 @@ class Learned:
         ]
 
     def _extrapolated(
-        self, whole: Extrapolating, found: Mapping[str, float], tag: str
+        self, whole: Extrapolating, found: Mapping[str, float], nodes: int, tag: str
     ) -> tuple[float, Mapping[str, float]]:
         row = loads.logarithms(self.machine, [loads.loads(self.machine, found)])
-        told, parts = whole.evaluate(row, [tag])
+        grown = loads.grown(self.machine, np.array([nodes]), whole.largest)
+        told, parts = whole.evaluate(row, [tag], grown)
         by_stage = zip(loads.stages(self.machine), parts[0].tolist(), strict=True)
         return math.exp(min(told[0], 500.0)), dict(sorted(by_stage, key=lambda one: -one[1]))
 
@@ -158,9 +160,10 @@ class Learned:
         if model.extrapolating is not None:
             _check_extrapolating(model.extrapolating, len(model.machine.stage) + 1)
         interval = model.interval
-        if not (0 < interval.coverage < 1 and interval.half >= 0 and interval.run >= 0):
+        widths = (interval.half, interval.beyond, interval.growth, interval.run)
+        if not 0 < interval.coverage < 1 or min(widths) < 0:
             raise InputError("its interval is none")
-        check_finite([[*msgspec.structs.astuple(interval), model.least]])
+        check_finite([[*widths, model.least]])
         if set(model.seen.axes) != set(ranges.axes(model.machine, PLAUSIBLE)) or not all(
             0 < low <= high < math.inf for low, high in model.seen.axes.values()
         ):
@@ -176,6 +179,8 @@ def _check_extrapolating(whole: Extrapolating, stages: int) -> None:
     if any(len(row) != stages for row in rows):
         raise InputError("its term does not fit the machine's stages")
     check_finite([*rows, [whole.term.power]])
+    if whole.largest < 1 or not 0 <= whole.damping <= 1:
+        raise InputError(f"damping {whole.damping:g} beyond {whole.largest} nodes is none")
     if whole.term.power < 1:
         raise InputError(f"the power of its term is {whole.term.power:g}; it is 1 or more")
     for tree in whole.boosted.trees:

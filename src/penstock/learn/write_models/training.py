@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from penstock.errors import unknown
@@ -48,11 +49,7 @@ def of_term(samples: Table, *, seed: int) -> Learned:
         model = extrapolating.fit(some, options)
         return lambda asked: extrapolating.predicted(model, asked)
 
-    made: dict[str, Any] = {
-        "power": options.power,
-        "apart": options.apart,
-        "rounds": options.rounds,
-    }
+    made: dict[str, Any] = msgspec.structs.asdict(options)
     return _learned(
         samples,
         EXTRAPOLATING,

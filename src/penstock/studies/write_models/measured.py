@@ -4,15 +4,17 @@ Neither comes with penstock. PENSTOCK_DATA names a directory with archer-benchio
 tokio/*.csv.gz (docs/samples.md has where they are from); without it these claims are left out.
 """
 
+import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.learn.write_models import interference, training
+from penstock.learn.write_models import evaluation, interference, training
 from penstock.learn.write_models.machine import load
+from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.sources import archer, tokio
 from penstock.learn.write_models.table import Table
 from penstock.studies.campaign import Cell
@@ -24,14 +26,22 @@ SOURCES = (ARCHER, TOKIO)
 SYSTEMS = ("cori", "mira")
 LARGEST = 1536
 """Processes that models of ARCHER are made of, at most; larger writes are what they are asked."""
+KINDS = {"identical runs": False, "jobs": True}
+"""What a sample has: all runs of a configuration, as in the paper, or those of a job."""
+FLOOR = "floor"
+TAGS: Mapping[str, Callable[[Sample], str]] = {
+    "library and stripes": archer.tag,
+    "library": lambda sample: sample.source,
+}
+"""The first is ours. The five may have either: what is better for them counts."""
 
 
 def cells() -> Iterator[Cell]:
     """Yield the cells of the data at hand."""
     if not os.environ.get(WHERE):
         return
-    for technique in training.TECHNIQUES:
-        yield Cell(scenario=f"{ARCHER} {technique}", x=0.0, workload=0)
+    for what in (*training.TECHNIQUES, FLOOR):
+        yield Cell(scenario=f"{ARCHER} {what}", x=0.0, workload=0)
     for system in SYSTEMS:
         yield Cell(scenario=f"{TOKIO} {system}", x=0.0, workload=0)
 
@@ -39,7 +49,7 @@ def cells() -> Iterator[Cell]:
 def work(source: str, what: str, seed: int) -> list[dict[str, Value]]:
     """Return the rows of a cell."""
     if source == ARCHER:
-        return list(_archer(what, seed))
+        return [_floor()] if what == FLOOR else list(_archer(what, seed))
     return [_tokio(what, seed)]
 
 
@@ -68,23 +78,43 @@ def _tokio(system: str, seed: int) -> dict[str, Value]:
     }
 
 
-def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
-    """Yield what a model made of at most 1,536 processes says of each larger write."""
+def _samples(kind: str) -> Sequence[Sample]:
     file = _file("archer-benchio/*.csv")
-    samples = archer.samples(file.read_text(encoding="utf-8"), str(file))
-    tags = [sample.source for sample in samples]
-    table = Table.of(load(archer.MACHINE), samples, tags)
-    small = np.array([write.bursts <= LARGEST for write in table.writes])
-    learned = training.train(table.where(small), technique, seed=seed)
-    large = table.where(~small).long_enough()
-    for write, tag, seconds in zip(large.writes, large.tags, large.seconds, strict=True):
-        told = learned.predict(write, tag=tag)
-        yield {
-            "machine": ARCHER,
-            "model": technique,
-            "nodes": write.nodes,
-            "observed": float(seconds),
-            "seconds": told.seconds,
-            "low": told.low,
-            "high": told.high,
-        }
+    return archer.samples(file.read_text(encoding="utf-8"), str(file), by_job=KINDS[kind])
+
+
+def _floor() -> dict[str, Value]:
+    """Return how well the larger jobs tell others of the same configuration."""
+    large = [one for one in _samples("jobs") if one.write.bursts > LARGEST]
+    found = evaluation.repeated(large)
+    return {
+        "machine": ARCHER,
+        "model": FLOOR,
+        "own": found.own,
+        "others": found.others,
+        "jobs": found.samples,
+    }
+
+
+def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
+    """Yield what models made of at most 1,536 processes say of each larger write."""
+    ours = technique == training.EXTRAPOLATING
+    for kind, name in itertools.product(KINDS, list(TAGS)[:1] if ours else TAGS):
+        samples = _samples(kind)
+        table = Table.of(load(archer.MACHINE), samples, list(map(TAGS[name], samples)))
+        small = np.array([write.bursts <= LARGEST for write in table.writes])
+        learned = training.train(table.where(small), technique, seed=seed)
+        large = table.where(~small).long_enough()
+        for write, tag, seconds in zip(large.writes, large.tags, large.seconds, strict=True):
+            told = learned.predict(write, tag=tag)
+            yield {
+                "machine": ARCHER,
+                "model": technique,
+                "samples": kind,
+                "tags": name,
+                "nodes": write.nodes,
+                "observed": float(seconds),
+                "seconds": told.seconds,
+                "low": told.low,
+                "high": told.high,
+            }

@@ -31,10 +31,13 @@ def samples(
     systems: Sequence[str] = SYSTEMS,
     apis: Sequence[str] = (),
     by_job: bool = False,
+    cores: int = CORES,
+    stripes: Mapping[str, int] = STRIPES,
 ) -> tuple[Sample, ...]:
     """Return the samples in a text of that name, one for all repetitions of a configuration.
 
     With `by_job` one for those of a job: files of results, and the times in them, are apart.
+    Another machine's results need its cores a node, and what its layouts are.
     """
     table = csv.DictReader(io.StringIO(content))
     missing = [column for column in _COLUMNS if column not in (table.fieldnames or ())]
@@ -48,7 +51,8 @@ def samples(
                 if not 0 < seconds < float("inf"):
                     raise InputError(f"a time of {row['time_s']} s")
                 job = f"{row.get('source_path')} {row.get('run_timestamp')}" if by_job else ""
-                found.setdefault((row["api"], _write(row), job), []).append(seconds)
+                write = _write(row, cores, stripes)
+                found.setdefault((row["api"], write, job), []).append(seconds)
     except (InputError, ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{name}, line {table.line_num}: {reason(error)}") from error
     if not found:
@@ -59,17 +63,21 @@ def samples(
     )
 
 
-def _write(row: Mapping[str, str]) -> Write:
-    if row["stripe_layout"] not in STRIPES:
-        raise unknown("stripe layout", row["stripe_layout"], STRIPES)
+def _write(row: Mapping[str, str], most: int, stripes: Mapping[str, int]) -> Write:
+    if row["stripe_layout"] not in stripes:
+        raise unknown("stripe layout", row["stripe_layout"], stripes)
     processes, edge = int(row["nprocs"]), int(row["local_array_edge"])
     if processes < 1 or edge < 1:
         raise InputError(f"{processes} processes with cubes of edge {edge}")
-    cores = min(CORES, processes)
     return Write(
-        nodes=-(-processes // CORES),
-        cores=cores,
+        nodes=-(-processes // most),
+        cores=min(most, processes),
         burst=float(DOUBLE * edge**3),
         shared=True,
-        stripe_count=STRIPES[row["stripe_layout"]],
+        stripe_count=stripes[row["stripe_layout"]],
     )
+
+
+def tag(sample: Sample) -> str:
+    """Return the facts that have capacities of their own: who wrote, over how many targets."""
+    return f"{sample.source}, {sample.write.stripe_count} stripes"
