@@ -22,14 +22,14 @@ def check_writable(path: Path, not_one_of: Iterable[Path | str | None] = ()) -> 
             raise InputError(f"{path} is not a regular file; give the name of a file to write")
         if not directory.is_dir():
             raise InputError(f"{path}: there is no directory {path.parent}; create it first")
-        if path.exists() and any(_same(path, Path(other)) for other in not_one_of if other):
-            raise InputError(f"{path} is read by this command; write to another file")
     except (OSError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} cannot be written: {reason(error)}") from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InputError(f"{path}: directory {path.parent} cannot be written to; choose another")
+    if path.exists() and any(_same(path, Path(other)) for other in not_one_of if other):
+        raise InputError(f"{path} is read by this command; write to another file")
 
 
 def _same(path: Path, other: Path) -> bool:

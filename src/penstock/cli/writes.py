@@ -49,10 +49,10 @@ class Told:
             raise InputError(f"--stripe-size: Lustre has multiples of 64 KiB, not {self.stripe_size}")
         write, notes = self._meant(machine, given)
         if write.nodes > 1 and not write.placement and any(machine.groups):
-            groups = " and ".join(stage.name for stage in machine.groups)
+            shared = ", ".join(stage.name for stage in machine.groups)
             notes.append(
-                "which nodes they are was not said: taken to be side by side from number 0 on, "
-                f"which decides how many share a {groups}; --placement says otherwise"
+                "its nodes are taken to be side by side, from number 0 on, as neighbours share "
+                f"components ({shared}); --placement says otherwise"
             )
         return write, notes
 
