@@ -46,7 +46,7 @@ class Told:
 
         given = self._given()
         if on_lustre(machine) and given.get("stripe_size", 0) % LUSTRE_UNIT:
-            raise InputError(f"--stripe-size: Lustre has multiples of 64 KiB, not {self.stripe_size}")
+            raise InputError(f"--stripe-size {self.stripe_size}: Lustre has multiples of 64 KiB")
         write, notes = self._meant(machine, given)
         if write.nodes > 1 and not write.placement and any(machine.groups):
             shared = ", ".join(stage.name for stage in machine.groups)

@@ -48,14 +48,13 @@ def romio(hints: dict[str, str], host_of: Sequence[str], stripe_count: int | Non
     count, at most romio_lustre_co_ratio times, or to a divisor of it.
     """
     found: list[int] = []
-    used: set[str] = set()
+    left: dict[str, list[int]] = {}
+    for rank, name in enumerate(host_of):
+        left.setdefault(name, []).append(rank)
     for item in hints["cb_config_list"].split(","):
         host, most = item.split(":")
-        for name in dict.fromkeys(host_of) if host == "*" else [host]:
-            if name not in used:
-                used.add(name)
-                ranks = [rank for rank, on in enumerate(host_of) if on == name]
-                found += ranks[: int(most)]
+        for name in list(left) if host == "*" else [host]:
+            found += left.pop(name)[: int(most)]
     found = found[: int(hints["cb_nodes"])]
     if stripe_count is None:
         return found
@@ -77,9 +76,7 @@ def adios2(parameters: dict[str, str], ranks: int) -> list[int]:
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize(("machine", "write"), WRITES)
-def test_what_is_typed_does_what_was_predicted(
-    machine: Machine, write: Write, named: bool
-) -> None:
+def test_what_is_typed_does_what_was_predicted(machine: Machine, write: Write, named: bool) -> None:
     where = write.placement or tuple(range(write.nodes))
     hosts = names(write) if named and write.shared else []
     host_of = [name for name in names(write) for _ in range(write.cores)]

@@ -75,8 +75,8 @@ def profile(
     docs/profile.md says what each figure means and what a log cannot tell.
     """
     results = [path for path in (out, workload, html) if path is not None]
-    for path in results:
-        check_writable(path, not_one_of=chain(logs_in(logs), [curves]))
+    for result in results:
+        check_writable(result, not_one_of=chain(logs_in(logs), [curves]))
     known = _bases(curves)
     if not logs:
         if curves is None or curves == "mn4":

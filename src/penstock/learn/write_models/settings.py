@@ -76,9 +76,7 @@ def settings(
     return Settings(commands=tuple(commands), hints=hints, adios2=adios2)
 
 
-def _collective(
-    machine: Machine, now: Write, best: Write, hosts: Sequence[str]
-) -> dict[str, str]:
+def _collective(machine: Machine, now: Write, best: Write, hosts: Sequence[str]) -> dict[str, str]:
     """Return the hints that make ROMIO gather data in the aggregators that were advised."""
     unit, count = int(stripe(machine, best)), width(machine, best)
     hints = {
