@@ -19,6 +19,7 @@ from penstock.model.write import Write
 
 LONGEST = 1023
 """Characters of a hint's value in MPICH, less its end."""
+SHORTEST = len("a:1,")
 LUSTRE = "lfs "
 """What the command that sets stripes begins with, where ROMIO has a driver that looks at them."""
 
@@ -72,7 +73,8 @@ def _romio(machine: Machine, write: Write, hosts: Sequence[str]) -> Iterator[Wri
     names = dict(zip(where, hosts, strict=True)) if hosts else {}
     for nodes in numbers(machine, where):
         first = where[:nodes]
-        others = places(machine, where, nodes) if names and nodes < write.nodes else []
+        fewer = nodes < write.nodes and nodes * SHORTEST <= LONGEST
+        others = places(machine, where, nodes) if names and fewer else []
         for cores in halves(write.cores):
             if (nodes, cores) == (write.nodes, write.cores):
                 continue

@@ -118,5 +118,5 @@ def stripes(machine: Machine, write: Write) -> Iterator[Write]:
 
 
 def _load(machine: Machine, write: Write) -> tuple[float, ...]:
-    """Return all that a model is told of a write."""
-    return tuple(parameters(machine, write).values())
+    """Return all that a model is told of a write, but where its nodes are: stripes leave that."""
+    return tuple(parameters(machine, replace(write, placement=())).values())
