@@ -64,3 +64,23 @@ def test_a_directory_that_cannot_be_written_to(
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(InputError, match="cannot be written to"):
         check_writable(tmp_path / "a.csv")
+
+
+def test_what_a_command_reads_is_not_written_over(tmp_path: Path) -> None:
+    """By whatever name: a link to the file is the file."""
+    source = tmp_path / "runs.csv"
+    source.write_text("measured for weeks")
+    (tmp_path / "link").symlink_to("runs.csv")
+    for path in (source, tmp_path / "link"):
+        with pytest.raises(InputError, match="is read by this command"):
+            check_writable(path, not_one_of=(None, tmp_path / "missing", source))
+    check_writable(tmp_path / "other.csv", not_one_of=(source,))
+
+
+def test_two_writers_of_one_file_do_not_share_a_partial_one(tmp_path: Path) -> None:
+    """Process numbers are no help: two hosts may have the same on one file system."""
+    with replacing(tmp_path / "a") as one, replacing(tmp_path / "a") as other:
+        assert one != other
+        one.write_text("one")
+        other.write_text("other")
+    assert (tmp_path / "a").read_text() == "one"

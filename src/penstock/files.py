@@ -1,15 +1,19 @@
 """Files that are written whole or not at all, and refused before the work that would fill them."""
 
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import InputError
 
 
-def check_writable(path: Path) -> None:
-    """Raise InputError unless `replacing(path)` can be expected to work."""
+def check_writable(path: Path, not_one_of: Iterable[Path | str | None] = ()) -> None:
+    """Raise InputError unless `replacing(path)` can be expected to work.
+
+    `not_one_of` are what a command reads, as far as it was given any: none may be written over.
+    """
     try:
         directory = path.resolve().parent
         if path.is_dir():
@@ -24,6 +28,16 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{str(path)!r} cannot be written: {reason(error)}") from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InputError(f"{path}: directory {path.parent} cannot be written to; choose another")
+    if path.exists() and any(_same(path, Path(other)) for other in not_one_of if other):
+        raise InputError(f"{path} is read by this command; write to another file")
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Say whether two names are of one file; what is not there is none."""
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
@@ -34,8 +48,9 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     check_writable(path)
     target = path.resolve()
-    # The suffix stays last, because writers such as matplotlib choose the format by it.
-    partial = target.with_name(f".{os.getpid()}.partial.{target.name[-200:]}")
+    # The suffix stays last, because writers such as matplotlib choose the format by it. By chance,
+    # because hosts that share a file system have processes of one number.
+    partial = target.with_name(f".{secrets.token_hex(8)}.partial.{target.name[-200:]}")
     try:
         yield partial
         with partial.open("rb") as file:

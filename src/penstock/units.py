@@ -32,6 +32,8 @@ _NUMBER_AND_UNIT = re.compile(
 )
 # Longer ones say nothing that a float could hold, and cost time that grows with their square.
 _LONGEST = 100
+# Of the largest unit: from here on nobody reads the digits.
+_COUNTED = 1e9
 
 
 def volume(value: float | str) -> float:
@@ -65,7 +67,8 @@ def show_volume(value: float) -> str:
 
 def show_bandwidth(value: float) -> str:
     """Return bytes a second for people, always in MiB/s."""
-    return f"{value / 2**20:,.4g} MiB/s" if value < 1e4 * 2**20 else f"{value / 2**20:,.0f} MiB/s"
+    number = value / 2**20
+    return f"{number:,.4g} MiB/s" if not 1e4 <= number < _COUNTED else f"{number:,.0f} MiB/s"
 
 
 def show_seconds(value: float) -> str:
@@ -106,4 +109,5 @@ def _show(value: float, units: list[tuple[str, float]]) -> str:
     whole = (pair for pair in reversed(units) if float(f"{abs(value) / pair[1]:.3g}") >= 1)
     unit, factor = next(whole, units[0])
     number = value / factor
-    return f"{number:.3g} {unit}" if abs(number) < 1000 else f"{number:,.0f} {unit}"
+    plain = 1000 <= abs(number) < _COUNTED
+    return f"{number:,.0f} {unit}" if plain else f"{number:.3g} {unit}"

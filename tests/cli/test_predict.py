@@ -63,6 +63,69 @@ def test_advise_has_all_that_is_to_be_set(penstock: Any, directory: Path) -> Non
     assert checkpoints["mtbf"]["checkpoints"] >= 1
 
 
+def test_hints_that_nobody_wrote_are_not_named(penstock: Any, directory: Path) -> None:
+    told = penstock("advise", *TITAN, "--shared", "--json").json
+    assert told["hints"]
+    assert not any("ROMIO_HINTS" in command for command in told["commands"])
+    assert "--hints FILE writes these" in penstock("advise", *TITAN, "--shared").out
+    told = penstock("advise", *TITAN, "--shared", "--hints", "hints", "--json").json
+    assert f"export ROMIO_HINTS={directory / 'hints'}" in told["commands"]
+
+
+def test_no_hints_are_no_file(penstock: Any, directory: Path) -> None:
+    out = penstock("advise", *TITAN, "--gather", "1 MB/s", "--no-aggregators", "--hints", "h").out
+    assert "leave it" in out
+    assert "h was not written" in out
+    assert not (directory / "h").exists()
+
+
+def test_what_is_advised_is_what_predict_says_of_it(penstock: Any, directory: Path) -> None:
+    """Of the setting as it is typed: the first hosts, or those that were named."""
+    (directory / "hosts").write_text("".join(f"n{k:05}\n" for k in range(256)))
+    for more in ((), ("--hosts", "hosts")):
+        told = penstock("advise", *TITAN, "--shared", *more, "--json").json
+        write = told["advised"]["write"]
+        where = " ".join(map(str, write["placement"] or range(256)))
+        again = penstock(
+            "predict", "--machine", "titan", "--shared", "--nodes", str(write["nodes"]),
+            "--cores", str(write["cores"]), "--burst", repr(write["burst"]), "--placement", where,
+            "--stripe-count", str(write["stripe_count"]),
+            "--stripe-size", str(int(write["stripe_size"])), "--json",
+        ).json  # fmt: skip
+        assert again["seconds"] + told["advised"]["moving_seconds"] == pytest.approx(
+            told["then"]["seconds"]
+        )
+    assert told["hints"]["cb_config_list"].startswith("n00000:")
+    assert (
+        "by the names of their hosts"
+        in penstock("advise", *TITAN, "--shared", "--hosts", "hosts").out
+    )
+
+
+def test_where_nodes_are_taken_to_be_is_noted(penstock: Any) -> None:
+    note = "side by side, from number 0 on"
+    assert note in penstock("predict", *TITAN).out
+    assert any(note in one for one in penstock("advise", *TITAN, "--json").json["notes"])
+    assert penstock("predict", *TITAN, "--placement", "10-265", "--json").json["notes"] == []
+
+
+def test_a_measurement_far_from_the_model_is_no_certainty(penstock: Any) -> None:
+    args = ("advise", *TITAN, "--shared")
+    alone = penstock(*args, "--json").json
+    told = penstock(*args, "--measured", "1 h", "--json").json
+    assert told["contradicted"]
+    assert told["gain"] == alone["gain"]
+    assert told["then"]["seconds"] == pytest.approx(3600 / told["gain"]["expected"])
+    out = penstock(*args, "--measured", "1 h").out
+    assert "outside of that: the model does not know this write" in out
+    assert "outside of that" not in penstock(*args, "--measured", "3 min").out
+
+
+def test_nobody_reads_hundreds_of_digits(penstock: Any) -> None:
+    out = penstock("predict", *TITAN, "--burst", "1e300").out
+    assert max(map(len, out.split())) < 30
+
+
 def test_what_is_measured_counts(penstock: Any) -> None:
     """Trap 11: t / (t'' - e), e = t' - t."""
     told = penstock("advise", *TITAN, "--measured", "80 s", "--json").json
@@ -79,8 +142,9 @@ def test_moves_may_cost_more_than_they_bring(penstock: Any) -> None:
 
 
 def test_people_read_the_same(penstock: Any) -> None:
-    told = penstock("advise", *TITAN, "--interval-budget", "10%", "--json").json
-    out = penstock("advise", *TITAN, "--interval-budget", "10%").out
+    args = ("advise", *TITAN, "--burst", "1 MB", "--interval-budget", "10%")
+    told = penstock(*args, "--json").json
+    out = penstock(*args).out
     assert f"{told['gain']['expected']:.2f}x" in out
     assert told["may_be_slower"]
     assert "it may be slower" in out, "a guess's interval goes below 1"
@@ -157,7 +221,9 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("predict", *TITAN, "--burst", "0"), "a burst of 0 bytes"),
         (("predict", *TITAN, "--burst", "much"), "--burst: 'much' is not a volume"),
         (("predict", *TITAN, "--stripe-count", "2000"), "1 to 1008 targets"),
+        (("predict", *TITAN, "--stripe-count", "0"), "0 is not in the range"),
         (("predict", *TITAN, "--stripe-size", "-1"), "--stripe-size"),
+        (("predict", *TITAN, "--stripe-size", "100000"), "multiples of 64 KiB"),
         (("predict", "--machine", "cetus", *WRITE, "--stripe-count", "4"), "cannot choose stripes"),
         (("predict", *TITAN, "--placement", "1-3"), "placement must be 256 numbers"),
         (("predict", *TITAN, "--placement", "0-x"), "--placement: '0-x'"),
@@ -177,6 +243,15 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("advise", *TITAN, "--mtbf", "1e-300", "--compute-time", "1e300"), "give other numbers"),
         (("advise", *TITAN, "--compute-time", "1 h"), "--compute-time needs"),
         (("advise", *TITAN, "--hints", "no/hints"), "there is no directory"),
+        (
+            ("advise", "--machine", "swapped.toml", *WRITE, "--hints", "swapped.toml"),
+            "swapped.toml is read by this command",
+        ),
+        (("advise", *TITAN, "--log", "hosts", "--hints", "hosts"), "hosts is read by this"),
+        (("advise", *TITAN, "--shared", "--hosts", "none"), "--hosts: none cannot be read"),
+        (("advise", *TITAN, "--shared", "--hosts", "hosts"), "hosts has 2 hosts; give each of"),
+        (("advise", *TITAN, "--shared", "--hosts", "odd"), "'a:1' is no host's name"),
+        (("advise", *TITAN, "--hosts", "hosts"), "for one file for all"),
         (("machines", "titen"), "did you mean 'titan'"),
         (("machines", "swapped.toml"), "4 servers for 2 targets"),
     ],
@@ -189,6 +264,8 @@ def test_wrong_input_is_said_in_a_line(
     (directory / "nothing.toml").write_text(
         IMPOSSIBLE.format(targets=4, servers=2, bandwidth="0 GB/s")
     )
+    (directory / "hosts").write_text("a\nb\n")
+    (directory / "odd").write_text("a:1\n")
     result = penstock(*args)
     assert result.status == 2, result.out
     assert said in result.err

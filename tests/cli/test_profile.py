@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from penstock.learn.profiles import Profile
+from penstock.sim.traces.darshan import Reader
+
 darshan = pytest.importorskip("darshan", reason="PyDarshan is not installed")
 EXAMPLES = Path(darshan.__path__[0]) / "examples" / "example_logs"
 DXT, VPIC = str(EXAMPLES / "dxt.darshan"), str(EXAMPLES / "example.darshan")
@@ -96,6 +99,90 @@ def test_wrong_input(penstock: Any, directory: Path, args: tuple[str, ...], said
     result = penstock("profile", *args)
     assert result.status == 2
     assert said in result.err
+
+
+def test_no_log_is_written_over(penstock: Any, directory: Path) -> None:
+    shutil.copytree(EXAMPLES, directory / "logs")
+    shutil.copy(DXT, directory / "mine.darshan")
+    for args in (
+        ("mine.darshan", "--out", "mine.darshan"),
+        ("logs", "--workload", "logs/dxt.darshan"),
+        (DXT, "--curves", "curves.json", "--html", "curves.json"),
+    ):
+        (directory / "curves.json").write_text(curves(large=1.0))
+        result = penstock("profile", *args)
+        assert result.status == 2
+        assert "is read by this command" in result.err
+    assert (directory / "mine.darshan").read_bytes() == Path(DXT).read_bytes()
+
+
+def test_what_is_no_file_is_said_once(penstock: Any, directory: Path) -> None:
+    os.mkfifo(directory / "mix")
+    result = penstock("profile", "mix")
+    assert result.err == "penstock: error: mix is not a regular file; give a Darshan log\n"
+
+
+def interrupting(monkeypatch: pytest.MonkeyPatch, after: int) -> list[Path]:
+    """Interrupt the reader after so many logs; return those that it was asked for."""
+    asked: list[Path] = []
+    read = Reader.read
+
+    def some(self: Reader, path: Path) -> Profile:
+        if len(asked) == after:
+            raise KeyboardInterrupt
+        asked.append(path)
+        return read(self, path)
+
+    monkeypatch.setattr(Reader, "read", some)
+    return asked
+
+
+def test_an_interrupted_command_goes_on(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads no log twice, writes what an undisturbed one writes, and leaves nothing else."""
+    shutil.copytree(EXAMPLES, directory / "logs")
+    command = ("profile", "logs", "--out", "found.json", "--workload", "jobs.json")
+    with monkeypatch.context() as patched:
+        asked = interrupting(patched, after=4)
+        result = penstock(*command)
+    assert result.status == 130
+    assert "profiles of 4 logs are kept in found.json.jsonl; the same command goes on" in result.err
+    assert not (directory / "found.json").exists()
+    kept = (directory / "found.json.jsonl").read_bytes()
+    (directory / "found.json.jsonl").write_bytes(kept[:-100])  # as a crash leaves it
+    asked[0].touch()  # another log by that name
+    with monkeypatch.context() as patched:
+        again = interrupting(patched, after=99)
+        assert penstock(*command).status == 0
+    assert again == [asked[0], asked[3], *sorted(set(again[2:]))]
+    assert len(again) == 6 - 2
+    resumed = [(directory / name).read_text() for name in ("found.json", "jobs.json")]
+    assert not (directory / "found.json.jsonl").exists()
+    assert penstock(*command).status == 0
+    assert resumed == [(directory / name).read_text() for name in ("found.json", "jobs.json")]
+
+
+def test_an_interrupted_command_without_a_file_shows_what_it_has(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLES, directory / "logs")
+    interrupting(monkeypatch, after=3)
+    result = penstock("profile", "logs")
+    assert result.status == 130
+    assert "dxt" in result.out
+    assert "3 logs were read; with --out FILE.json" in result.err
+
+
+@pytest.mark.parametrize("content", ["my notes", "my notes\n", '{"key": 1}\n'])
+def test_a_file_of_others_is_not_taken_for_kept_profiles(
+    penstock: Any, directory: Path, content: str
+) -> None:
+    (directory / "found.json.jsonl").write_text(content)
+    result = penstock("profile", DXT, "--out", "found.json")
+    assert result.status == 2
+    assert "holds no profiles of an interrupted run" in result.err
+    assert (directory / "found.json.jsonl").read_text() == content
 
 
 def curves(**bandwidths: float) -> str:

@@ -42,16 +42,36 @@ class Told:
 
     def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
         """Return the write that is meant, and what is to be known about it."""
+        from penstock.learn.write_models.attainable import LUSTRE_UNIT, on_lustre  # noqa: PLC0415
+
+        given = self._given()
+        if on_lustre(machine) and given.get("stripe_size", 0) % LUSTRE_UNIT:
+            raise InputError(f"--stripe-size {self.stripe_size}: Lustre has multiples of 64 KiB")
+        write, notes = self._meant(machine, given)
+        if write.nodes > 1 and not write.placement and any(machine.groups):
+            shared = ", ".join(stage.name for stage in machine.groups)
+            notes.append(
+                "its nodes are taken to be side by side, from number 0 on, as neighbours share "
+                f"components ({shared}); --placement says otherwise"
+            )
+        return write, notes
+
+    def _meant(self, machine: "Machine", given: dict[str, Any]) -> "tuple[Write, list[str]]":
         from penstock.cli import logged  # noqa: PLC0415
         from penstock.model.write import Write  # noqa: PLC0415
 
-        given = self._given()
         if self.log is not None:
             return logged.write(self.log, machine, given)
         missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in given]
         if missing:
             raise InputError(f"{' and '.join(missing)} missing; give them, or a --log")
         return Write(**given), []
+
+    @property
+    def read(self) -> "tuple[Path | str | None, ...]":
+        """Return the files that are read for all this, which no result may be written over."""
+        own = self.machine is not None and self.machine.endswith(".toml")
+        return (self.log, self.model_file, self.machine if own else None)
 
     def _given(self) -> dict[str, Any]:
         from penstock.learn.write_models.samples import numbers  # noqa: PLC0415
@@ -92,7 +112,9 @@ def described(command: Callable[..., None]) -> Callable[..., None]:
             help="The job's nodes on the machine ('0-63 128-191'); else side by side.",
         ),
         click.option("--stripe-size", metavar="SIZE", help="Of a stripe ('4 MiB')."),
-        click.option("--stripe-count", metavar="N", type=int, help="Targets of a file."),
+        click.option(
+            "--stripe-count", metavar="N", type=click.IntRange(1), help="Targets of a file."
+        ),
         click.option(
             "--shared/--file-each", default=None, help="One file for all, or one a process."
         ),
@@ -170,10 +192,19 @@ def words(write: "Write") -> str:
 
 def interval(prediction: "Prediction") -> str:
     """Return a time and how sure it is, for people."""
-    low, high = units.show_seconds(prediction.low), units.show_seconds(prediction.high)
+    return between(prediction.seconds, prediction.low, prediction.high, sure(prediction))
+
+
+def sure(prediction: "Prediction") -> str:
+    """Return how probable an interval is, for people."""
     known = prediction.coverage == prediction.coverage
-    sure = f" with {prediction.coverage:.0%}" if known else ", a guess"
-    return f"{units.show_seconds(prediction.seconds)} ({low} to {high}{sure})"
+    return f" with {prediction.coverage:.0%}" if known else ", a guess"
+
+
+def between(seconds: float, low: float, high: float, how_sure: str = "") -> str:
+    """Return a time and its limits, for people."""
+    shown = units.show_seconds
+    return f"{shown(seconds)} ({shown(low)} to {shown(high)}{how_sure})"
 
 
 def doubts(prediction: "Prediction", notes: list[str]) -> None:

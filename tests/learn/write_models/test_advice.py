@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -62,8 +63,29 @@ def test_an_error_the_other_way_widens_the_interval_the_other_way() -> None:
     assert found.high == pytest.approx(52 / (27 / 1.25))
 
 
+@pytest.mark.parametrize("measured", [39.9, 62.6, 600.0])
+def test_a_measurement_that_the_model_rules_out_leaves_the_ratio(measured: float) -> None:
+    """An error as large as that says that the model is wrong, not by how much it will be."""
+    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured)
+    assert found == gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
+    model = Known({1024: told(50.0), 16: told(25.0)})
+    assert advise(model, WRITE, measured=measured, gather=1e12).contradicted
+    assert not advise(model, WRITE, measured=55.0, gather=1e12).contradicted
+
+
+@pytest.mark.parametrize("measured", [None, 45.0, 60.0, 600.0])
+def test_now_over_then_is_the_gain(measured: float | None) -> None:
+    model = Known({1024: told(50.0), 16: told(25.0)})
+    found = advise(model, WRITE, measured=measured, gather=1e9)
+    assert found.best.moving > 1
+    now = found.now.seconds if measured is None else measured
+    seconds, low, high = found.then()
+    assert now / seconds == pytest.approx(found.gain.expected)
+    assert low < seconds < high
+
+
 def test_an_error_larger_than_the_candidate_leaves_the_ratio() -> None:
-    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured=10.0)
+    found = gain(choice(WRITE, 50.0, 10), choice(OTHER, 25.0), measured=10.0)
     assert found.expected == pytest.approx(2.0)
 
 
@@ -126,9 +148,10 @@ def test_a_write_outside_is_advised_what_is_less_so() -> None:
 def test_a_measured_time_is_what_the_advice_divides() -> None:
     model = Known({1024: told(50.0), 16: told(30.0)})
     found = advise(model, WRITE, measured=60.0, gather=1e12)
-    assert found.seconds()[0] == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
-    assert found.seconds()[1] == pytest.approx(30 * 1.25 + 10, rel=1e-3)
-    assert advise(Known({}), WRITE, measured=60.0).seconds() == (60.0, 60.0)
+    seconds, _, slowest = found.then()
+    assert seconds == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
+    assert slowest == pytest.approx(30 * 1.25 + 10, rel=1e-3)
+    assert advise(Known({}), WRITE, measured=60.0).then() == (60.0, 60.0, 60.0)
 
 
 @pytest.mark.parametrize("name", ["cetus", "titan"])
@@ -154,11 +177,13 @@ def test_hints_are_for_one_file_and_adios2_for_files_each() -> None:
     assert each.hints == {}
     assert each.adios2 == {"NumAggregators": "16"}
     shared = Write(nodes=64, cores=16, burst=1e8, shared=True)
-    typed = settings(TITAN, advise(model, shared, gather=1e12), "out", "my-hints")
+    found = advise(model, shared, gather=1e12)
+    typed = settings(TITAN, found, "out", hints_file=Path("/my hints"))
     assert typed.hints["cb_nodes"] == "16"
     assert typed.hints["cb_buffer_size"] == f"{16 * 2**20}"
-    assert "export ROMIO_HINTS=my-hints" in typed.commands
+    assert typed.commands == ("export ROMIO_HINTS='/my hints'",), "Cray's cannot place aggregators"
     assert "cb_nodes 16\n" in typed.hints_file()
+    assert settings(TITAN, found, "out").commands == (), "a file that nobody wrote is not named"
 
 
 @dataclass
@@ -177,6 +202,17 @@ def test_stripes_are_set_by_the_machines_command() -> None:
     assert typed.commands[0] == "lfs setstripe --stripe-size 1M --stripe-count 1008 out"
     assert typed.hints["striping_factor"] == "1008"
     assert typed.hints["striping_unit"] == f"{2**20}"
+    assert typed.commands[1] == (
+        f"export MPICH_MPIIO_HINTS='*:striping_factor=1008:striping_unit={2**20}'"
+    )
+
+
+def test_files_each_take_the_stripes_of_a_directory_that_is_there() -> None:
+    """'lfs setstripe' makes a file of a path that does not exist."""
+    typed = settings(TITAN, advise(Wide(), Write(nodes=64, cores=16, burst=1e9)), "my out")
+    assert typed.commands[0] == "mkdir -p 'my out'"
+    assert typed.commands[1].startswith("lfs setstripe")
+    assert typed.commands[1].endswith(" 'my out'")
 
 
 def test_nothing_is_typed_for_nothing() -> None:

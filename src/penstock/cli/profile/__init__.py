@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,7 @@ from penstock.learn.profiles.mixture import shipped as mn4
 from penstock.sim.traces import bases
 from penstock.sim.traces.darshan import Reader, logs_in
 from penstock.sim.traces.darshan.jobs import Jobs
+from penstock.sim.traces.darshan.kept import Kept
 
 SHOWN = 8
 """Logs that a page has figures of."""
@@ -68,32 +70,41 @@ def profile(
       penstock profile --curves explored/curves.json       how well mixtures are told
 
     A folder stands for all logs in it and below; they are read one after the other, in a process
-    of their own. A log that is damaged is told and left out, and the exit status is then 1.
+    of their own. A log that is damaged is told and left out, and the exit status is then 1. When
+    interrupted, the same command goes on where it was, if it has a file to write.
     docs/profile.md says what each figure means and what a log cannot tell.
     """
-    for path in (out, workload, html):
-        if path is not None:
-            check_writable(path)
+    results = [path for path in (out, workload, html) if path is not None]
+    for result in results:
+        check_writable(result, not_one_of=chain(logs_in(logs), [curves]))
     known = _bases(curves)
     if not logs:
         if curves is None or curves == "mn4":
             raise InputError("which logs? give LOG.darshan, or a folder of them")
         return shown.mixtures(Path(curves), bases.read(Path(curves)), as_json=as_json)
     with ExitStack() as stack:
+        kept = stack.enter_context(Kept(beside(results[0]))) if results else None
         run = _Run(
             reader=stack.enter_context(Reader()),
             jobs=stack.enter_context(Jobs()),
             sinks=_sinks(stack, out, as_json=as_json),
             known=known,
             cores=cores,
+            kept=kept,
         )
-        run.read(logs)
+        try:
+            run.read(logs)
+        except KeyboardInterrupt:
+            run.interrupted(as_json=as_json)
+            raise
         if workload is not None:
             run.jobs.write(workload)
     if html is not None:
         from penstock.report import profile as page  # noqa: PLC0415 - matplotlib takes a while
 
         page.write(run.first, len(run.jobs) - len(run.first), html)
+    if kept is not None:
+        kept.drop()
     if not as_json:
         run.show()
         for what, path in (("workload", workload), ("profiles", out), ("page", html)):
@@ -103,6 +114,11 @@ def profile(
         count = len(run.failed)
         click.echo(f"penstock: {count} of {count + len(run.jobs)} logs could not be read", err=True)
     return FAILED if run.failed else 0
+
+
+def beside(result: Path) -> Path:
+    """Return where profiles are kept until a result is written."""
+    return result.with_name(f"{result.name}.jsonl")
 
 
 def _bases(curves: str | None) -> tuple[Base, ...]:
@@ -135,9 +151,10 @@ class _Run:
         sinks: list[Sink],
         known: tuple[Base, ...],
         cores: int | None,
+        kept: Kept | None,
     ) -> None:
         self.reader, self.jobs, self.sinks = reader, jobs, sinks
-        self.known, self.cores = known, cores
+        self.known, self.cores, self.kept = known, cores, kept
         self.first: list[Profile] = []
         self.mixture: Mixture | None = None
         self.rows: list[tuple[str, ...]] = []
@@ -151,7 +168,7 @@ class _Run:
         with progress("reading logs", total) as told:
             for path in logs_in(paths):
                 try:
-                    self._take(self.reader.read(path))
+                    self._take(self._profile(path))
                 except InputError as error:
                     if total == 1:
                         raise
@@ -160,6 +177,25 @@ class _Run:
                 told.advance()
         self._put(b"\n]" if len(self.jobs) else b'{"profiles":[]')
         self._put(b',\n"failed":' + msgspec.json.encode(self.failed) + b"}\n")
+
+    def interrupted(self, *, as_json: bool) -> None:
+        """Say what is left of the work so far, and how to go on."""
+        count = len(self.jobs)
+        if self.kept is not None:
+            where = f"profiles of {count} logs are kept in {self.kept.path}; the same command"
+        else:
+            if not as_json:
+                self.show()
+            where = f"{count} logs were read; with --out FILE.json an interrupted command"
+        click.echo(f"penstock: {where} goes on from there", err=True)
+
+    def _profile(self, path: Path) -> Profile:
+        found = self.kept.get(path) if self.kept is not None else None
+        if found is None:
+            found = self.reader.read(path)
+            if self.kept is not None:
+                self.kept.add(path, found)
+        return found
 
     def _take(self, found: Profile) -> None:
         mixture = self._mixture(found)

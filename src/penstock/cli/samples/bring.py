@@ -61,7 +61,7 @@ def bring(
     from penstock.learn.write_models import samples as kept  # noqa: PLC0415
     from penstock.learn.write_models.sources import archer, explorer, ior  # noqa: PLC0415
 
-    check_writable(out)
+    check_writable(out, not_one_of=files)
     if machine is None and form != "archer":
         raise InputError("where did it run? give --machine NAME")
     where = machine or archer.MACHINE

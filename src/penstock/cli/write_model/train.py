@@ -67,7 +67,7 @@ def train(
     from penstock.learn.write_models import machine as machines  # noqa: PLC0415 - quick --help
     from penstock.learn.write_models import model, samples, table, training  # noqa: PLC0415
 
-    check_writable(out)
+    check_writable(out, not_one_of=(file, machine if machine.endswith(".toml") else None))
     if technique not in training.TECHNIQUES:
         raise unknown("technique", technique, training.TECHNIQUES)
     where = machines.load(machine)

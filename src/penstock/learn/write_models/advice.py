@@ -7,7 +7,11 @@ machine's description or the caller knows one.
 
 With a measured time t of the write as it is, t' what the model says of that and t'' of the
 candidate, the error e = t' - t is taken to stay: the candidate should take t'' - e, and the gain is
-t / (t'' - e) (the paper prints these inverted). Without a measurement it is t' / t''.
+t / (t'' - e) (the paper prints these inverted). Without a measurement it is t' / t''; and with one
+that is outside of what the model holds to be possible, because an error of that size is none that
+would stay.
+
+What is advised has to be had: candidates are those that a library can be told of (`attainable`).
 
 A model errs most where it has seen least, and the best of many candidates is likely one where it
 errs in our favour. So candidates that the model calls outside, and is less sure of than of the
@@ -16,11 +20,11 @@ each other. Below 1 at its lower end the advice may make things worse, and says 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import InputError
-from penstock.learn.write_models.candidates import candidates
+from penstock.learn.write_models.attainable import attainable
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import bandwidth
 from penstock.learn.write_models.prediction import Prediction, WriteModel
@@ -77,15 +81,23 @@ class Advice:
         """Say whether the advised way may be slower than the present one."""
         return self.worth_it and self.gain.low < 1
 
-    def seconds(self) -> tuple[float, float]:
-        """Return what the write should take if the advice is taken, and what it may take."""
-        if self.measured is not None:
-            if not self.worth_it:
-                return self.measured, self.measured
-            low = self.gain.low
-            return self.measured / self.gain.expected, self.measured / low if low else math.inf
-        chosen = self.best if self.worth_it else self.now
-        return chosen.seconds, chosen.prediction.high + chosen.moving
+    @property
+    def contradicted(self) -> bool:
+        """Say whether what was measured is outside of what the model says of it."""
+        return self.measured is not None and not _within(self.measured, self.now.prediction)
+
+    def then(self) -> tuple[float, float, float]:
+        """Return what the write should take if the advice is taken, and between which limits."""
+        if not self.worth_it:
+            told = self.now.prediction
+            known = self.measured
+            return (told.seconds, told.low, told.high) if known is None else (known, known, known)
+        if self.measured is None:
+            told, moving = self.best.prediction, self.best.moving
+            return told.seconds + moving, told.low + moving, told.high + moving
+        gain = self.gain
+        slowest = self.measured / gain.low if gain.low else math.inf
+        return self.measured / gain.expected, self.measured / gain.high, slowest
 
 
 def advise(
@@ -95,9 +107,13 @@ def advise(
     measured: float | None = None,
     gather: float | None = None,
     aggregators: bool = True,
-    among: Iterable[Write] | None = None,
+    hosts: Sequence[str] = (),
 ) -> Advice:
-    """Return the best way to do a write; `gather` is bytes a second into an aggregating node."""
+    """Return the best way to do a write.
+
+    `gather` is bytes a second into an aggregating node; `hosts` are the names of the job's nodes in
+    their order, without which nobody can choose among them.
+    """
     if measured is not None and not 0 < measured < math.inf:
         raise InputError(f"a measured time of {measured:g} s; give more than zero")
     if gather is not None and not 0 < gather < math.inf:
@@ -106,8 +122,7 @@ def advise(
     pace = _port(machine) if gather is None else gather
     now = best = Choice(write=write, prediction=model.predict(write))
     tried = left_out = 0
-    others = candidates(machine, write, aggregators=aggregators) if among is None else among
-    for other in others:
+    for other in attainable(machine, write, aggregators=aggregators, hosts=hosts):
         choice = Choice(
             write=other, prediction=model.predict(other), moving=_moving(write, other, pace)
         )
@@ -138,7 +153,7 @@ def gain(now: Choice, best: Choice, measured: float | None = None) -> Gain:
     """Return how many times as fast the better way is, and between which limits."""
     if now.write == best.write:
         return Gain(expected=1.0, low=1.0, high=1.0)
-    if measured is not None:
+    if measured is not None and _within(measured, now.prediction):
         error = now.prediction.seconds - measured
         if best.seconds > error:
             # That the error stays is an assumption: what it would be without is in the interval.
@@ -154,6 +169,10 @@ def gain(now: Choice, best: Choice, measured: float | None = None) -> Gain:
     slower = math.hypot(_above(now, down=True), _above(best, down=False))
     faster = math.hypot(_above(now, down=False), _above(best, down=True))
     return Gain(expected=ratio, low=ratio * math.exp(-slower), high=ratio * math.exp(faster))
+
+
+def _within(measured: float, told: Prediction) -> bool:
+    return told.low <= measured <= told.high
 
 
 def _above(choice: Choice, *, down: bool) -> float:

@@ -1,7 +1,8 @@
 """Other ways to write the same bytes: fewer writers, elsewhere, over more or fewer targets.
 
 Paper write-models, IV-D. Of a job's m nodes and n processes a node, some are *aggregators*: the
-others send them their bytes, and they alone write. What is tried, and nothing else:
+others send them their bytes, and they alone write. The paper puts them anywhere; what a library can
+be told is less (`attainable`). What is tried, and nothing else:
 
 - nodes with aggregators: m, m/2, m/4, ... 1, and the components in use of each group of nodes
   (links, I/O nodes, routers) once, twice, four times, ..., so that each has the same number;
@@ -11,7 +12,7 @@ others send them their bytes, and they alone write. What is tried, and nothing e
 - where users may choose: stripe counts of 1, 4, 16, ... and all targets, stripes of 1, 4, 16 and
   64 MiB, and those that the write has.
 
-Settings that put each file on equally many targets are one, the first of them.
+Stripes that leave every parameter of the write as it is are one setting, the first of them.
 """
 
 import math
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from penstock.learn.write_models.machine import Machine
-from penstock.learn.write_models.parameters import stripe, width
+from penstock.learn.write_models.parameters import parameters, stripe
 from penstock.model.write import Write
 
 MIB = 2**20
@@ -32,29 +33,37 @@ def candidates(machine: Machine, write: Write, *, aggregators: bool = True) -> I
     """Return every way to write that is tried, the write itself first."""
     yield write
     for adapted in _aggregated(machine, write) if aggregators else [write]:
-        for striped in _striped(machine, adapted):
+        for striped in stripes(machine, adapted):
             if striped != write:
                 yield striped
 
 
 def _aggregated(machine: Machine, write: Write) -> Iterator[Write]:
     where = tuple(sorted(write.placement)) or tuple(range(write.nodes))
-    orders = _orders(machine, where)
-    for nodes in _numbers(machine, where):
-        # As many nodes as there are leave nothing to place.
-        places = {tuple(sorted(order[:nodes])) for order in orders}
-        for cores in _halves(write.cores):
+    for nodes in numbers(machine, where):
+        for cores in halves(write.cores):
             if (nodes, cores) == (write.nodes, write.cores):
                 yield write
                 continue
-            burst = write.bytes / (nodes * cores)
-            for place in sorted(places):
-                yield replace(write, nodes=nodes, cores=cores, burst=burst, placement=place)
+            for place in places(machine, where, nodes):
+                yield gathered(write, cores, place)
 
 
-def _numbers(machine: Machine, where: Sequence[int]) -> list[int]:
+def gathered(write: Write, cores: int, place: Sequence[int]) -> Write:
+    """Return a write whose bytes so many processes write, of each of these nodes."""
+    burst = write.bytes / (len(place) * cores)
+    return replace(write, nodes=len(place), cores=cores, burst=burst, placement=tuple(place))
+
+
+def places(machine: Machine, where: Sequence[int], nodes: int) -> list[tuple[int, ...]]:
+    """Return where so many nodes may be, of those that a job has."""
+    # As many nodes as there are leave nothing to place.
+    return sorted({tuple(sorted(order[:nodes])) for order in _orders(machine, where)})
+
+
+def numbers(machine: Machine, where: Sequence[int]) -> list[int]:
     """Return how many nodes may have aggregators, the most first."""
-    found = set(_halves(len(where)))
+    found = set(halves(len(where)))
     for stage in machine.groups:
         used = len({node // stage.nodes_each for node in where})
         while used < len(where):
@@ -63,7 +72,8 @@ def _numbers(machine: Machine, where: Sequence[int]) -> list[int]:
     return sorted(found, reverse=True)
 
 
-def _halves(most: int) -> list[int]:
+def halves(most: int) -> list[int]:
+    """Return a number, its half, and so on down to one."""
     found = [most]
     while found[-1] > 1:
         found.append(-(-found[-1] // 2))
@@ -91,23 +101,22 @@ def dealt(nodes: Sequence[int], sizes: Sequence[int]) -> list[int]:
     return [hand[k] for k in rounds for hand in hands if k < len(hand)]
 
 
-def _striped(machine: Machine, write: Write) -> Iterator[Write]:
+def stripes(machine: Machine, write: Write) -> Iterator[Write]:
     """Return a write with the stripes it has, and with others where users may choose."""
     yield write
     if not machine.striping.chosen:
         return
     targets = machine.striping.targets
     counts = [STEP**k for k in range(math.ceil(math.log(targets, STEP)))] + [targets]
-    seen = {_targets(machine, write)}
+    seen = {_load(machine, write)}
     for count in counts:
         for size in (stripe(machine, write), *SIZES):
             striped = replace(write, stripe_count=count, stripe_size=size)
-            if (used := _targets(machine, striped)) not in seen:
-                seen.add(used)
+            if (load := _load(machine, striped)) not in seen:
+                seen.add(load)
                 yield striped
 
 
-def _targets(machine: Machine, write: Write) -> int:
-    """Return the targets of a file, which is all that stripes change of a write's load."""
-    blocks = math.ceil(write.bytes / write.files / stripe(machine, write))
-    return min(width(machine, write), blocks)
+def _load(machine: Machine, write: Write) -> tuple[float, ...]:
+    """Return all that a model is told of a write, but where its nodes are: stripes leave that."""
+    return tuple(parameters(machine, replace(write, placement=())).values())

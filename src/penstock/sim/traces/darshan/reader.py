@@ -82,15 +82,16 @@ class Reader:
         except UnicodeEncodeError as error:
             raise InputError(f"{str(path)!r}: PyDarshan wants names in UTF-8; rename it") from error
         try:
-            size = path.stat().st_size
-            if not path.is_file():
-                raise InputError(f"{path} is not a regular file; give a Darshan log")
-            with path.open("rb"):
-                pass
+            size, regular = path.stat().st_size, path.is_file()
+            if regular:
+                with path.open("rb"):
+                    pass
         except FileNotFoundError as error:
             raise InputError(f"{path}: no such file; check the name") from error
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read: {reason(error)}") from error
+        if not regular:
+            raise InputError(f"{path} is not a regular file; give a Darshan log")
         if size < FEWEST:
             raise InputError(f"{path} has {size} bytes; it is no Darshan log, or all of it is lost")
         answer = self._ask(path, PATIENCE + PER_BYTE * size)

@@ -1,0 +1,113 @@
+"""Profiles that an interrupted command has already made, so that the same command goes on.
+
+A line a log, added when it was read; where each is stays in memory, the profiles do not. A line
+counts as long as its log is as it was, and only for the version of penstock that wrote it.
+"""
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from penstock import __version__
+from penstock.errors import InputError
+from penstock.learn.profiles import Profile
+
+Key = tuple[str, str, int, int]
+"""Version of penstock, the log's name, size, and when it was changed."""
+
+BEGINS = b'{"key":['
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A log and what was found in it."""
+
+    key: Key
+    profile: msgspec.Raw
+
+
+class Kept:
+    """A file of profiles, open for adding to it; a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: dict[Key, tuple[int, int]] = {}
+        self._file: IO[bytes] = path.open("a+b")
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "Kept":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if not self._places:
+            self.drop()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, log: Path) -> Profile | None:
+        """Return the profile of a log, if it is there."""
+        key = _key(log)
+        if key is None or key not in self._places:
+            return None
+        place, length = self._places[key]
+        self._file.seek(place)
+        line = msgspec.json.decode(self._file.read(length), type=Line)
+        return msgspec.json.decode(line.profile, type=Profile)
+
+    def add(self, log: Path, profile: Profile) -> None:
+        """Keep a profile, whatever happens next."""
+        key = _key(log)
+        if key is None:
+            return
+        text = msgspec.json.encode(Line(key, msgspec.Raw(msgspec.json.encode(profile))))
+        place = self._file.seek(0, 2)
+        self._file.write(text + b"\n")
+        self._file.flush()
+        self._places[key] = (place, len(text))
+
+    def drop(self) -> None:
+        """Remove the file: all that it holds is in the results."""
+        self.path.unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{self.path} is being written by another run; wait for it, or write elsewhere"
+            ) from None
+        except OSError:
+            # Some file systems have no locks; a second run is then the user's to avoid.
+            return
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        place = 0
+        for text in self._file:
+            try:
+                line = msgspec.json.decode(text, type=Line)
+            except msgspec.DecodeError as error:
+                if text.endswith(b"\n") or not text.startswith(BEGINS[: len(text)]):
+                    raise InputError(
+                        f"{self.path} holds no profiles of an interrupted run; move it away"
+                    ) from error
+                self._file.truncate(place)  # the line that was being written
+                return
+            self._places[line.key] = (place, len(text))
+            place += len(text)
+
+
+def _key(log: Path) -> Key | None:
+    try:
+        found = log.stat()
+    except OSError:
+        return None
+    return __version__, str(log), found.st_size, found.st_mtime_ns
