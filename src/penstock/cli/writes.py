@@ -145,7 +145,8 @@ def figures(prediction: "Prediction") -> dict[str, Any]:
         "low": prediction.low,
         "high": prediction.high,
         "run": None if prediction.run is None else list(prediction.run),
-        "coverage": prediction.coverage,
+        "coverage": prediction.sure,
+        "simulated": bool(prediction.origin),
         "outside": list(prediction.outside),
         "stages": None if prediction.stages is None else dict(prediction.stages),
         "dominant": dominant(prediction),
@@ -171,14 +172,13 @@ def words(write: "Write") -> str:
 def interval(prediction: "Prediction") -> str:
     """Return a time and how sure it is, for people."""
     low, high = units.show_seconds(prediction.low), units.show_seconds(prediction.high)
-    known = prediction.coverage == prediction.coverage
-    sure = f" with {prediction.coverage:.0%}" if known else ", a guess"
+    sure = ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
     return f"{units.show_seconds(prediction.seconds)} ({low} to {high}{sure})"
 
 
 def doubts(prediction: "Prediction", notes: list[str]) -> None:
     """Say what is to be known of a log, and in which respects a model has not seen the like."""
-    for what in notes:
+    for what in [*notes, *filter(None, [prediction.origin])]:
         click.echo(f"note       {what}")
     for respect in prediction.outside:
         click.echo(f"outside    {respect}")
