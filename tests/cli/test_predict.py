@@ -164,7 +164,7 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("predict", *TITAN, "--placement", "0-99999999999999"), "is no range of nodes"),
         (("predict", *TITAN, "--placement", "5 4-6"), "a node is there twice"),
         (("predict", *TITAN, "--tag", "hdf5"), "only a model has tags"),
-        (("predict", "--machine", "archer", *WRITE), "no stage with a bandwidth or a rate"),
+        (("predict", "--machine", "archer", *WRITE), "no stage with a bandwidth"),
         (("predict", "--model", "none.json", *WRITE), "none.json"),
         (("predict", "--machine", "titan", "--log", "none.darshan"), "none.darshan"),
         (("advise", *TITAN, "--measured", "0"), "a measured time of 0 s"),
