@@ -42,9 +42,9 @@ class WriteModels:
             title="What a write costs",
             summary="B. Xie et al., Interpreting Write Performance of Supercomputer I/O Systems "
             "with Regression Models, again. Cetus and Titan are simulated write paths, noise fixed "
-            "beforehand by the paper's Figure 1 and its shares of unconverged samples: nothing "
-            "here was measured on them. Models are trained on 1 to 128 nodes and asked for 200 to "
-            "2,000.",
+            "by the paper's Figure 1 and its shares of unconverged samples alone (docs/machines.md "
+            "has the rule): nothing here was measured on them. Models are made of 1 to 128 nodes "
+            "and asked for 200 to 2,000.",
             claims=claims.claims(compared, results.rows),
             figures=figures.figures(compared),
             made=(
@@ -70,7 +70,7 @@ class WriteModels:
                 (
                     "rules",
                     "what counts as holding was written after a first run with seed 1, except for "
-                    "advice by our model",
+                    "advice by our model and by the lasso, intervals of runs and of gains",
                 ),
                 ("adaptation", f"{size.adapted} converged test samples a machine"),
                 (

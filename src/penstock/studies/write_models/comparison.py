@@ -1,14 +1,14 @@
 """Chosen and base models of every technique, held against the four test sets."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.learn.write_models import features
 from penstock.learn.write_models.features import Feature
-from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear
+from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear, Options
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.studies.journal import Row
@@ -19,9 +19,15 @@ from penstock.studies.write_models.work import GAINS
 
 Floats = NDArray[np.float64]
 NAMES = {"cetus": "Cetus", "titan": "Titan"}
-DEFAULTS = {"linear": 0, "ridge": 0, "lasso": 3, "tree": 0, "forest": 0}
-"""Places in the grids of what scikit-learn does unasked: lambda 1 for lasso, for ridge 1 over the
-number of samples, trees of single samples."""
+DEFAULTS: Mapping[str, Options] = {
+    "linear": {},
+    "ridge": {"penalty": 0.001},
+    "lasso": {"penalty": 1.0},
+    "tree": {"leaf": 1},
+    "forest": {"leaf": 1, "trees": 60},
+}
+"""What scikit-learn does unasked, or what is next to it in our grid: for ridge its lambda is 1 over
+the number of samples, and its forests have 100 trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +112,7 @@ def _compared(name: str, rows: Sequence[Row], size: Size, seed: int) -> Compared
         tests=tests,
         best=best,
         base={name: _judged(search, whole[name]) for name in FIVE},
-        default={
-            name: _judged(search, replace(whole[name], option=DEFAULTS[name])) for name in FIVE
-        },
+        default={name: _judged(search, whole[name], DEFAULTS[name]) for name in FIVE},
         searched={name: _searched(own, name) for name in FIVE},
         failing={name: _judged(search, whole[name]) for name in FAILING},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
@@ -153,8 +157,8 @@ def _tried(row: Row) -> Tried:
     return Tried(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
 
 
-def _judged(search: Search, tried: Tried) -> Judged:
-    model = search.fit(tried.cell, tried.options)
+def _judged(search: Search, tried: Tried, options: Options | None = None) -> Judged:
+    model = search.fit(tried.cell, tried.options if options is None else options)
     name, seed = search.samples.machine.name, search.seed
     missed = sets.missed(model, name, seed)
     return Judged(
