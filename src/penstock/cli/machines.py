@@ -55,11 +55,11 @@ def machines(*, name: str | None, as_json: bool) -> None:
         return
     striping = chosen.striping
     click.echo(f"{chosen.title or chosen.name}\n{chosen.source}\n")
-    rows = [
+    stages = [
         (stage.name, stage.kind, f"{stage.nodes_each or '-'}", _pace(stage.bandwidth, stage.rate))
         for stage in chosen.stage
     ]
-    emit_table(("stage", "kind", "nodes each", "pace of one"), rows, text={"kind"})
+    emit_table(("stage", "kind", "nodes each", "pace of one"), stages, text={"kind"})
     whose = "users choose" if striping.chosen else "nobody chooses"
     click.echo(
         f"\n{chosen.nodes:,} nodes of {chosen.cores} cores; {striping.targets:,} targets on "

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.errors import unknown
 from penstock.learn.write_models import extrapolating, intervals, regressors
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.intervals import Predictor
 from penstock.learn.write_models.model import (
     FORMAT,
@@ -18,7 +19,7 @@ from penstock.learn.write_models.model import (
     looked_at,
 )
 from penstock.learn.write_models.ranges import Range
-from penstock.learn.write_models.regressors import FIVE, Fitted, Floats, Grown, Linear
+from penstock.learn.write_models.regressors import FIVE, Fitted, Grown, Linear
 from penstock.learn.write_models.search import Search, Tried
 from penstock.learn.write_models.table import Table
 
