@@ -20,6 +20,8 @@ def test_simulated_samples_say_so_and_are_the_seeds(penstock: Any, directory: Pa
     found = samples.read(directory / "a.csv")
     assert {one.source for one in found} == {"simulated"}
     assert sum(one.converged() for one in found) == sum(r["converged"] for r in told["scales"])
+    left = sum(not one.converged() for one in found)
+    assert told["unconverged"] == pytest.approx(left / len(found))
     people = penstock(*asked, "--out", "b.csv").out
     assert "simulated, not measured" in people
     assert (directory / "a.csv").read_text() == (directory / "b.csv").read_text()

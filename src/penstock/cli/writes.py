@@ -172,8 +172,12 @@ def words(write: "Write") -> str:
 def interval(prediction: "Prediction") -> str:
     """Return a time and how sure it is, for people."""
     low, high = units.show_seconds(prediction.low), units.show_seconds(prediction.high)
-    sure = ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
-    return f"{units.show_seconds(prediction.seconds)} ({low} to {high}{sure})"
+    return f"{units.show_seconds(prediction.seconds)} ({low} to {high}{sure(prediction)})"
+
+
+def sure(prediction: "Prediction") -> str:
+    """Return how probable an interval is, for people: outside of what was seen nobody knows."""
+    return ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
 
 
 def doubts(prediction: "Prediction", notes: list[str]) -> None:
