@@ -140,17 +140,22 @@ TABLE = Table(
 read, write, text, parse = TABLE.read, TABLE.write, TABLE.text, TABLE.parse
 
 
+def check(one: Sample, machine: Machine) -> None:
+    """Raise InputError for a sample of another machine, or of a write that it cannot do."""
+    if one.machine != machine.name:
+        raise InputError(
+            f"a sample is of {one.machine!r}, and the machine is {machine.name!r}; "
+            "a model is of one machine"
+        )
+    parameters.check(machine, one.write)
+
+
 def read_of(path: Path, machine: Machine) -> tuple[Sample, ...]:
     """Return the samples of a file; InputError, with the line, for any that are not a machine's."""
 
     def entry(row: Mapping[str, Any]) -> Sample:
         one = _sample(row)
-        if one.machine != machine.name:
-            raise InputError(
-                f"a sample is of {one.machine!r}, and the machine is {machine.name!r}; "
-                "a model is of one machine"
-            )
-        parameters.check(machine, one.write)
+        check(one, machine)
         return one
 
     return replace(TABLE, entry=entry).read(path)

@@ -14,7 +14,7 @@ from penstock.learn.write_models.features import features, row
 from penstock.learn.write_models.loads import loads, logarithms
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.samples import SHORTEST, Sample
+from penstock.learn.write_models.samples import SHORTEST, Sample, check
 from penstock.model.write import Write
 
 Ints = NDArray[np.int64]
@@ -48,11 +48,7 @@ class Table:
     ) -> "Table":
         """Return the table of samples; InputError for those of another machine."""
         for one in samples:
-            if one.machine != machine.name:
-                raise InputError(
-                    f"a sample is of {one.machine!r}, and the machine is {machine.name!r}; "
-                    "a model is of one machine"
-                )
+            check(one, machine)
         given = tuple(tags) if tags is not None else ("",) * len(samples)
         if len(given) != len(samples):
             raise InputError(f"{len(given)} tags for {len(samples)} samples; give one for each")
