@@ -48,7 +48,7 @@ class Table(Generic[T]):
         try:
             if path.stat().st_size > self.most:
                 raise InputError(f"{path} is larger than any file of {self.holds}; give another")
-            return self.parse(path.read_text(encoding="utf-8"), str(path))
+            return self.parse(path.read_text(encoding="utf-8-sig"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read: {reason(error)}") from error
 
@@ -57,15 +57,25 @@ class Table(Generic[T]):
         table = csv.DictReader(io.StringIO(content))
         try:
             missing = [column for column in self.columns if column not in (table.fieldnames or ())]
-            found = () if missing else tuple(map(self.entry, table))
+            found = () if missing else tuple(self.entry(_whole(row)) for row in table)
         except ERRORS as error:
             where = f"{name}, line {table.line_num}"
             raise InputError(f"{where}: {reason(error)}; {self.remedy}") from error
         if missing:
-            raise InputError(f"{name} has no column {missing[0]!r}; {self.remedy}")
+            other = next((sign for sign in ";\t|" if sign in "".join(table.fieldnames or ())), "")
+            apart = f" (are they apart by {other!r}? it has to be a comma)" if other else ""
+            raise InputError(f"{name} has no column {missing[0]!r}{apart}; {self.remedy}")
         if not found:
             raise InputError(f"{name} has no {self.holds}; {self.remedy}")
         return found
+
+
+def _whole(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row; ValueError for one that has more fields than the first line, or fewer."""
+    # csv's DictReader puts fields under None, and None where there is no field.
+    if None in row or None in row.values():
+        raise InputError("it has not as many fields as the first line")
+    return row
 
 
 ERRORS = (msgspec.ValidationError, csv.Error, KeyError, TypeError, ValueError)

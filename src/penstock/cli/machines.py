@@ -24,14 +24,30 @@ def machines(*, name: str | None, as_json: bool) -> None:
     import msgspec  # noqa: PLC0415 - --help stays quick
 
     from penstock.learn.write_models import machine  # noqa: PLC0415
+    from penstock.learn.write_models.parameters import bandwidth  # noqa: PLC0415
 
     if name is None:
         known = [machine.load(one) for one in machine.names()]
         if as_json:
-            emit_json([{"name": one.name, "title": one.title} for one in known])
+            emit_json(
+                [
+                    {"name": m.name, "title": m.title, "bandwidths": any(map(bandwidth, m.stage))}
+                    for m in known
+                ]
+            )
         else:
-            rows = [(m.name, f"{m.nodes:,}", f"{m.striping.targets:,}", m.title) for m in known]
-            emit_table(("machine", "nodes", "targets", "title"), rows, text={"title"})
+            rows = [
+                (
+                    m.name,
+                    f"{m.nodes:,}",
+                    f"{m.striping.targets:,}",
+                    "known" if any(map(bandwidth, m.stage)) else "unknown: needs --model",
+                    m.title,
+                )
+                for m in known
+            ]
+            columns = ("machine", "nodes", "targets", "bandwidths", "title")
+            emit_table(columns, rows, text={"bandwidths", "title"})
         return
     chosen = machine.load(name)
     if as_json:
@@ -39,11 +55,11 @@ def machines(*, name: str | None, as_json: bool) -> None:
         return
     striping = chosen.striping
     click.echo(f"{chosen.title or chosen.name}\n{chosen.source}\n")
-    rows = [
+    stages = [
         (stage.name, stage.kind, f"{stage.nodes_each or '-'}", _pace(stage.bandwidth, stage.rate))
         for stage in chosen.stage
     ]
-    emit_table(("stage", "kind", "nodes each", "pace of one"), rows, text={"kind"})
+    emit_table(("stage", "kind", "nodes each", "pace of one"), stages, text={"kind"})
     whose = "users choose" if striping.chosen else "nobody chooses"
     click.echo(
         f"\n{chosen.nodes:,} nodes of {chosen.cores} cores; {striping.targets:,} targets on "

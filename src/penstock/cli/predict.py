@@ -44,7 +44,7 @@ def predict(*, told: writes.Told, as_json: bool) -> None:
     click.echo(f"time       {writes.interval(prediction)}")
     if prediction.run is not None:
         low, high = map(units.show_seconds, prediction.run)
-        click.echo(f"one run    {low} to {high} with {prediction.coverage:.0%}")
+        click.echo(f"one run    {low} to {high}{writes.sure(prediction)}")
     click.echo(f"bandwidth  {units.show_bandwidth(rate)}")
     writes.doubts(prediction, notes)
     if prediction.stages:

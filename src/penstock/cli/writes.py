@@ -167,7 +167,8 @@ def figures(prediction: "Prediction") -> dict[str, Any]:
         "low": prediction.low,
         "high": prediction.high,
         "run": None if prediction.run is None else list(prediction.run),
-        "coverage": prediction.coverage,
+        "coverage": prediction.sure,
+        "simulated": bool(prediction.origin),
         "outside": list(prediction.outside),
         "stages": None if prediction.stages is None else dict(prediction.stages),
         "dominant": dominant(prediction),
@@ -196,9 +197,8 @@ def interval(prediction: "Prediction") -> str:
 
 
 def sure(prediction: "Prediction") -> str:
-    """Return how probable an interval is, for people."""
-    known = prediction.coverage == prediction.coverage
-    return f" with {prediction.coverage:.0%}" if known else ", a guess"
+    """Return how probable an interval is, for people: outside of what was seen nobody knows."""
+    return ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
 
 
 def between(seconds: float, low: float, high: float, how_sure: str = "") -> str:
@@ -209,7 +209,7 @@ def between(seconds: float, low: float, high: float, how_sure: str = "") -> str:
 
 def doubts(prediction: "Prediction", notes: list[str]) -> None:
     """Say what is to be known of a log, and in which respects a model has not seen the like."""
-    for what in notes:
+    for what in [*notes, *filter(None, [prediction.origin])]:
         click.echo(f"note       {what}")
     for respect in prediction.outside:
         click.echo(f"outside    {respect}")

@@ -19,17 +19,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.convergence import Convergence
-from penstock.learn.write_models.machine import Machine, Stage
+from penstock.learn.write_models.loads import loads as expected
+from penstock.learn.write_models.machine import OPERATIONS, Machine, Stage
 from penstock.learn.write_models.parameters import bandwidth, check, parameters, stripe, width
-from penstock.learn.write_models.samples import Sample
+from penstock.learn.write_models.samples import SIMULATED, Sample
 from penstock.model.write import Write
 
-Floats = NDArray[np.float64]
-SOURCE = "simulated"
 LONGEST = 600.0
 """Seconds of the longest stall: a target that is away for longer is replaced."""
 HOUR = 3600.0
+MOST_STALLS = 1e6
+"""Of a run: it is long beyond all sense then, and memory is not to run out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,7 @@ class WritePath:
         times: list[float] = []
         while len(times) < runs and not rule.reached(times):
             times.append(self.run(write).seconds)
-        return Sample(machine=self.machine.name, source=SOURCE, write=write, times=tuple(times))
+        return Sample(machine=self.machine.name, source=SIMULATED, write=write, times=tuple(times))
 
     def quiet(self, write: Write) -> float:
         """Return the seconds without others; targets are random still."""
@@ -190,19 +192,15 @@ class WritePath:
 
     def _operations(self, write: Write) -> dict[str, float]:
         """Return the seconds for opens, closes and ends of files."""
-        known = parameters(self.machine, write)
-        found: dict[str, float] = {}
-        for stage in self.machine.stage:
-            if stage.kind not in ("metadata", "subblocks") or not stage.rate:
-                continue
-            files = write.files if not stage.through or write.shared else 0
-            files = files or int(known[f"s_{stage.through}"]) * write.cores
-            each = known["n_sub"] if stage.kind == "subblocks" else 1.0
-            found[stage.name] = files * each / stage.rate
-        return found
+        told = expected(self.machine, parameters(self.machine, write))
+        return {
+            stage.name: load / stage.rate
+            for stage, load in zip(self.machine.stage, told, strict=False)
+            if stage.kind in OPERATIONS and stage.rate
+        }
 
     def _total(self, stages: Mapping[str, float]) -> float:
-        before = {s.name for s in self.machine.stage if s.kind in ("metadata", "subblocks")}
+        before = {s.name for s in self.machine.stage if s.kind in OPERATIONS}
         power = self._others.overlap
         slowest = max((t for name, t in stages.items() if name not in before), default=0.0)
         if not slowest:
@@ -216,7 +214,7 @@ class WritePath:
         """Return the seconds of the stalls that the write meets."""
         others = self._others
         used = sum(load.size for load in loads.values())
-        met = int(self._random.poisson(others.stalls * used * quiet / HOUR))
+        met = int(self._random.poisson(min(others.stalls * used * quiet / HOUR, MOST_STALLS)))
         if not met:
             return 0.0
         lengths = others.stall * (1 + self._random.pareto(others.tail, met))

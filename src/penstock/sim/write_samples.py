@@ -10,6 +10,7 @@ from penstock.errors import InputError
 from penstock.learn.write_models import templates
 from penstock.learn.write_models.convergence import Convergence
 from penstock.learn.write_models.machine import Machine
+from penstock.learn.write_models.parameters import bandwidth
 from penstock.learn.write_models.samples import SHORTEST, Sample
 from penstock.model.write import Write
 from penstock.sim.write_path import WritePath
@@ -46,6 +47,11 @@ def plan(machine: Machine, *, part: float = 1.0) -> Plan:
 
 def samples(machine: Machine, nodes: int, wanted: int, *, runs: int, seed: int) -> list[Sample]:
     """Return samples of at least 5 s on so many nodes, of which `wanted` have converged."""
+    if not any(map(bandwidth, machine.stage)):
+        raise InputError(
+            f"{machine.name} has no stage with a bandwidth, so that nothing can be simulated; "
+            "describe some"
+        )
     named = zlib.crc32(f"{machine.name} on {nodes}".encode())
     chance = np.random.default_rng([seed, named])
     path = WritePath(machine, chance)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from learn.write_models import made
 
 from penstock.errors import InputError
-from penstock.learn.write_models import features, model, training
+from penstock.learn.write_models import features, intervals, model, ranges, training
 from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.search import Search
+from penstock.learn.write_models.search import Cell, Search
 from penstock.model.write import Write
 
 SAMPLES = made.table(240, noise=0.1)
@@ -102,6 +103,10 @@ def stored(tmp_path: Path, technique: str, **changed: Any) -> Path:
     return path
 
 
+def around(**other: float) -> dict[str, float]:
+    return {"coverage": 0.9, "half": 1, "beyond": 1, "growth": 1, "run": 0} | other
+
+
 @pytest.mark.parametrize(
     ("technique", "changed", "said"),
     [
@@ -112,11 +117,11 @@ def stored(tmp_path: Path, technique: str, **changed: Any) -> Path:
         ("linear", {"features": ["m"]}, "not those of titan"),
         ("linear", {"linear": {"intercept": 1.0, "by_feature": [1.0]}}, "every feature"),
         ("linear", {"least": 0}, "damaged"),
-        (
-            "linear",
-            {"interval": {"coverage": 2, "half": 1, "beyond": 1, "growth": 0}},
-            "interval is none",
-        ),
+        ("linear", {"interval": around(coverage=2)}, "interval is none"),
+        ("linear", {"interval": around(growth=-5)}, "interval is none"),
+        ("linear", {"interval": around(half=1e9)}, "interval is none"),
+        ("linear", {"interval": around(beyond=1e9)}, "interval is none"),
+        ("linear", {"interval": around(run=-1)}, "interval is none"),
         ("linear", {"seen": {"axes": {}, "shared": [], "tags": []}}, "no range"),
         ("tree", {"trees": []}, "not what a model of kind 'trees'"),
     ],
@@ -148,6 +153,47 @@ def test_a_machine_that_cannot_be_is_refused_in_a_model_too(tmp_path: Path) -> N
     content["machine"]["striping"]["servers"] = 5000
     with pytest.raises(InputError, match="5000 servers for 1008 targets"):
         model.load(stored(tmp_path, "linear", machine=content["machine"]))
+
+
+def test_stages_in_another_order_are_refused(tmp_path: Path) -> None:
+    """Capacities are by place: swapped stages would each have the other's."""
+    machine = json.loads(msgspec.json.encode(learned("extrapolating").model))["machine"]
+    machine["stage"] = machine["stage"][::-1]
+    with pytest.raises(InputError, match="not those of titan"):
+        model.load(stored(tmp_path, "extrapolating", machine=machine))
+
+
+def test_a_model_has_seen_the_scales_that_it_is_made_of() -> None:
+    cell = Cell(technique="linear", scales=(8, 32, 64))
+    one = training.of_search(SEARCH, SEARCH.tried(cell))
+    assert one.model.seen.axes["nodes"] == (8, 64)
+    assert one.model.made["samples"] < len(SEARCH.samples)
+    assert one.predict(Write(nodes=128, cores=4, burst=2.0**30, stripe_count=8)).outside
+
+
+def test_every_respect_adds_to_how_far_outside_a_write_is() -> None:
+    """An unseen layout added nothing to unseen nodes; bytes in all are nodes and bursts again."""
+    seen = learned("linear").model.seen
+
+    def away(**changed: Any) -> float:
+        write = replace(WRITE, **changed)
+        return ranges.distance(seen.outside(made.TITAN, write))
+
+    assert away() == 0
+    assert away(nodes=512) == pytest.approx(2)
+    assert away(nodes=512, shared=True) == pytest.approx(2 + ranges.STRANGE)
+    assert away(nodes=512, burst=seen.axes["bytes of a burst"][1] * 8) == pytest.approx(5)
+
+
+def test_samples_that_agree_leave_a_percent_of_doubt() -> None:
+    exact = training.of_term(made.table(100), seed=1)
+    assert exact.model.interval.half >= intervals.LEAST_HALF
+
+
+def test_outside_no_probability_is_vouched_for() -> None:
+    inside = learned("lasso").predict(WRITE)
+    far = learned("lasso").predict(replace(WRITE, nodes=512))
+    assert (inside.sure, far.sure, far.coverage) == (0.9, None, 0.9)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b"[" * 100_000])

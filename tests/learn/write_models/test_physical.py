@@ -3,12 +3,17 @@
 import math
 
 import msgspec
+import numpy as np
 import pytest
 
 from penstock.errors import InputError
+from penstock.learn.write_models import loads
 from penstock.learn.write_models import machine as machines
+from penstock.learn.write_models.machine import OPERATIONS, Machine
+from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.physical import FACTOR, UNMEASURED, Physical, stage_seconds
 from penstock.model.write import Write
+from penstock.sim.write_path import WritePath
 
 CETUS, TITAN = machines.load("cetus"), machines.load("titan")
 
@@ -25,11 +30,26 @@ def test_each_stage_takes_its_busiest_load_over_its_pace() -> None:
     assert busy["subblocks"] == 0, "64 MiB are whole blocks of 8 MiB"
 
 
-def test_a_file_for_all_is_opened_once_and_ends_once() -> None:
+def test_a_file_for_all_is_opened_by_every_process_and_ends_once() -> None:
     write = Write(nodes=200, cores=4, burst=1e6, shared=True)
     busy = stage_seconds(CETUS, write)
-    assert busy["metadata"] == pytest.approx(1 / 1200)
+    assert busy["metadata"] == pytest.approx(128 * 4 / 1200)
     assert busy["subblocks"] <= 32 / 60000
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("machine", [CETUS, TITAN])
+def test_description_term_and_simulator_count_the_same_operations(
+    machine: Machine, shared: bool
+) -> None:
+    write = Write(nodes=200, cores=4, burst=1e6, shared=shared)
+    told = loads.loads(machine, parameters(machine, write))
+    simulated = WritePath(machine, np.random.default_rng(1)).run(write).stages
+    for stage, load in zip(machine.stage, told, strict=False):
+        if stage.kind in OPERATIONS:
+            assert stage.rate is not None
+            assert simulated[stage.name] == pytest.approx(load / stage.rate)
+            assert stage_seconds(machine, write)[stage.name] == pytest.approx(load / stage.rate)
 
 
 def test_operations_come_first_and_the_slowest_of_the_others_decides() -> None:
@@ -50,10 +70,16 @@ def test_it_says_that_it_is_a_guess() -> None:
     assert told.high / told.seconds == told.seconds / told.low == pytest.approx(FACTOR)
 
 
-def test_more_bytes_never_take_less_time() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_more_bytes_never_take_less_time(shared: bool) -> None:
+    """1.2 MiB took less than 1 MiB, while the remainder of blocks was spread evenly."""
     model = Physical(machine=TITAN)
-    times = [model.predict(Write(nodes=64, cores=8, burst=2.0**k)).seconds for k in range(10, 36)]
-    assert times == sorted(times)
+    for nodes in (1, 64):
+        times = [
+            model.predict(Write(nodes=nodes, cores=1, burst=1e5 * k, shared=shared)).seconds
+            for k in range(1, 100)
+        ]
+        assert times == sorted(times)
 
 
 def test_a_machine_without_any_pace_is_refused() -> None:
@@ -61,5 +87,12 @@ def test_a_machine_without_any_pace_is_refused() -> None:
         msgspec.structs.replace(stage, bandwidth=None, rate=None) for stage in TITAN.stage
     )
     model = Physical(machine=msgspec.structs.replace(TITAN, stage=silent))
-    with pytest.raises(InputError, match="no stage with a bandwidth or a rate"):
+    with pytest.raises(InputError, match="no stage with a bandwidth"):
         model.predict(Write(nodes=1, cores=1, burst=1e6))
+
+
+def test_operations_alone_are_no_bandwidth() -> None:
+    """A machine of metadata alone was said to write 47 GiB/s."""
+    alone = msgspec.structs.replace(TITAN, stage=TITAN.stage[:1], cross=())
+    with pytest.raises(InputError, match="no stage with a bandwidth"):
+        Physical(machine=alone).predict(Write(nodes=1, cores=1, burst=1e9))

@@ -87,7 +87,13 @@ def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
         (IOR_31.replace("8 (4 per node)", "eight"), "clients are 'eight'"),
         ("{", "truncated"),
         ("{}", "it has no 'tests'"),
-        (as_json(Parameters={}), "it has no 'blockSize'"),
+        (as_json(Parameters={}), "it has no 'segmentCount'"),
+        (as_json()[:-20], "give all that IOR wrote"),
+        (as_json(Results=[1, 2]), "not built as IOR's output is"),
+        (as_json(Options={"tasks": None, "clients per node": "4"}), "tasks is None"),
+        (as_json(Options={"tasks": "x", "clients per node": "4"}), "tasks is 'x'"),
+        ('{"tests": 3}', "not built as IOR's output is"),
+        (IOR_4.replace("6.00 ", "soon "), "line 20: a time of soon"),
         (as_json(Options={"tasks": "8", "clients per node": "0"}), "both should be one or more"),
     ],
 )
@@ -95,6 +101,7 @@ def test_damaged_output_of_ior_is_told_with_its_name(text: str, said: str) -> No
     with pytest.raises(InputError, match=r"^out: ") as told:
         ior.samples(text, "out", machine="here")
     assert said in str(told.value)
+    assert not any(word in str(told.value) for word in ("int()", "object", "literal"))
 
 
 HEAD = "system,nprocs,local_array_edge,api,stripe_layout,rep,time_s"

@@ -1,5 +1,6 @@
 """Templates: what Tables IV and V of paper write-models print, and every range covered."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -44,6 +45,17 @@ def test_stripes_are_titans_to_choose_and_not_cetus() -> None:
     assert None not in stripes
     assert all(1 <= count <= 64 for count in stripes if count is not None)
     assert max(count for count in stripes if count is not None) > 32
+
+
+def test_stripes_are_as_many_as_there_are_targets() -> None:
+    """ARCHER has 48; 33 to 64 are to be had up to there, and more than that never."""
+    few = msgspec.structs.replace(load("titan").striping, targets=12, servers=4)
+    small = msgspec.structs.replace(load("titan"), striping=few)
+    for machine, most in ((load("archer"), 48), (small, 12)):
+        chance = np.random.default_rng(1)
+        found = [w.stripe_count for _ in range(9) for w in templates.writes(machine, 64, chance)]
+        assert max(count for count in found if count is not None) == most
+        assert None not in found
 
 
 def test_the_seed_decides() -> None:

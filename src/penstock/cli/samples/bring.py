@@ -1,7 +1,6 @@
 """penstock samples import: what others measured, as samples."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +65,11 @@ def bring(
         raise InputError("where did it run? give --machine NAME")
     where = machine or archer.MACHINE
     found: list[Sample] = []
+    read: dict[str, Path] = {}
     for path in files:
         content = _read(path)
+        if (before := read.setdefault(content, path)) is not path:
+            raise InputError(f"{path} has the same runs as {before}; give it once")
         match form:
             case "ior":
                 asked = ior.Asked(cores=cores, shared=shared)
@@ -76,7 +78,7 @@ def bring(
                 found += archer.samples(content, str(path))
             case _:
                 found += explorer.samples(content, str(path), machine=where)
-    merged = _merged(found)
+    merged = kept.merged(found)
     kept.write(out, merged)
     converged = sum(sample.converged() for sample in merged)
     told: dict[str, Any] = {
@@ -97,16 +99,6 @@ def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MOST:
             raise InputError(f"{path} is larger than any such output; give another")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
-
-
-def _merged(found: "Sequence[Sample]") -> "list[Sample]":
-    together: dict[Any, Sample] = {}
-    for one in found:
-        key = (one.machine, one.source, one.write)
-        before = together.get(key)
-        times = (*before.times, *one.times) if before else one.times
-        together[key] = replace(one, times=times)
-    return list(together.values())

@@ -66,15 +66,16 @@ def simulate(
         }
         for scale, several in made.items()
     ]
+    unknown = 1 - math.fsum(r["converged"] for r in rows) / math.fsum(r["samples"] for r in rows)
     if as_json:
-        told = {"machine": found.name, "source": "simulated", "seed": seed, "out": str(out)}
-        emit_json(told | {"scales": rows})
+        told = {"machine": found.name, "source": files.SIMULATED, "seed": seed, "out": str(out)}
+        emit_json(told | {"unconverged": unknown, "scales": rows})
         return
     columns = ("nodes", "samples", "converged", "mean seconds")
     emit_table(
         columns, [(*(str(v) for v in list(r.values())[:3]), f"{r['seconds']:.1f}") for r in rows]
     )
-    click.echo(f"\n{out}: simulated, not measured; seed {seed}")
+    click.echo(f"\n{out}: simulated, not measured; seed {seed}; {unknown:.1%} did not converge")
 
 
 def _scales(text: str | None, known: list[int]) -> list[int]:

@@ -36,7 +36,8 @@ def evaluate(*, model_file: Path, file: Path, shortest: float, as_json: bool) ->
     from penstock.learn.write_models import model, samples  # noqa: PLC0415 - --help stays quick
 
     learned = model.load(model_file)
-    found = [one for one in samples.read(file) if one.seconds >= shortest]
+    read = samples.read_of(file, learned.machine)
+    found = [one for one in read if one.seconds >= shortest]
     if not found:
         raise InputError(f"{file}: no sample takes {shortest:g} s; --shortest 0 takes all")
     try:

@@ -14,8 +14,6 @@ from penstock.cli.output import emit_json, emit_table
 if TYPE_CHECKING:
     from penstock.learn.write_models.model import Learned
 
-OPERATIONS = ("metadata", "subblocks")
-
 
 @click.command(short_help="What a model says costs time.")
 @click.argument("model_file", metavar="MODEL.json", type=click.Path(path_type=Path))
@@ -43,6 +41,8 @@ def show(*, model_file: Path, as_json: bool) -> None:
                 "machine": one.machine.name,
                 "technique": one.technique,
                 "tags": one.tags,
+                "sources": one.sources,
+                "simulated": bool(learned.origin),
                 "seen": one.seen.axes,
                 "coverage": one.interval.coverage,
                 "factor": math.exp(one.interval.half),
@@ -52,6 +52,9 @@ def show(*, model_file: Path, as_json: bool) -> None:
         )
         return
     click.echo(f"{one.technique}, of {one.machine.name}")
+    click.echo(f"sources    {', '.join(one.sources)}")
+    if learned.origin:
+        click.echo(f"note       {learned.origin}")
     for name, (low, high) in one.seen.axes.items():
         click.echo(f"seen       {name}: {low:,g} to {high:,g}")
     if one.tags != [""]:
@@ -102,14 +105,14 @@ def _intercept(value: float) -> dict[str, Any]:
 
 def _paces(learned: "Learned", levels: list[float]) -> list[dict[str, Any]]:
     """Return what every stage gets done a second, as the model has it."""
+    from penstock.learn.write_models.machine import OPERATIONS  # noqa: PLC0415
+
     rows: list[dict[str, Any]] = []
     for stage, level in zip(learned.machine.stage, levels, strict=False):
         pace = math.exp(min(-level, 700.0))
-        told = f"{pace:,.4g}/s" if stage.kind in OPERATIONS else units.show_bandwidth(pace)
-        rows.append({"stage": stage.name, "load": _load(stage.kind), "pace": told})
+        counted = stage.kind in OPERATIONS
+        load = "operations" if counted else "bytes of the busiest"
+        told = f"{pace:,.4g}/s" if counted else units.show_bandwidth(pace)
+        rows.append({"stage": stage.name, "load": load, "pace": told})
     latency = units.show_seconds(math.exp(min(levels[-1], 700.0)))
     return [*rows, {"stage": "latency", "load": "none", "pace": latency}]
-
-
-def _load(kind: str) -> str:
-    return "operations" if kind in OPERATIONS else "bytes of the busiest"

@@ -32,6 +32,8 @@ from penstock.model.write import Write
 
 WORTH = 1.05
 """Gains below this are no reason to change anything."""
+SLIGHTLY = 1.02
+"""Times the best time: a way that leaves the writers as they are may take so much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ def advise(
         raise InputError(f"a bandwidth of {gather:g} B/s to aggregators; give more than zero")
     machine = model.machine
     pace = _port(machine) if gather is None else gather
-    now = best = Choice(write=write, prediction=model.predict(write))
+    now = best = plainest = Choice(write=write, prediction=model.predict(write))
     tried = left_out = 0
     for other in attainable(machine, write, aggregators=aggregators, hosts=hosts):
         choice = Choice(
@@ -129,8 +131,12 @@ def advise(
         tried += 1
         if _stranger(choice.prediction, now.prediction):
             left_out += 1
-        elif choice.seconds < best.seconds:
-            best = choice
+            continue
+        best = min(best, choice, key=lambda one: one.seconds)
+        if other.bursts == write.bursts:
+            plainest = min(plainest, choice, key=lambda one: one.seconds)
+    if plainest.seconds <= best.seconds * SLIGHTLY:
+        best = plainest
     return Advice(
         now=now,
         best=best,

@@ -19,9 +19,10 @@ import numpy as np
 
 from penstock.learn.trees import Tree, of_arrays
 from penstock.learn.write_models import loads, term
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.intervals import forward
 from penstock.learn.write_models.table import Table
-from penstock.learn.write_models.term import Floats, Term
+from penstock.learn.write_models.term import Term
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)
 APART = (0.1, 0.3, 1.0)

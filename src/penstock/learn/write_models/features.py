@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import InputError, unknown
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.machine import Machine, Stage
 from penstock.learn.write_models.parameters import parameters
 from penstock.model.write import Write
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,25 @@ def features(machine: Machine) -> list[Feature]:
     for feature in listed(machine):
         distinct.setdefault((tuple(sorted(feature.of)), feature.inverse), feature)
     return list(distinct.values())
+
+
+def same(machine: Machine) -> dict[str, str]:
+    """Return features that are another's equal on this machine, whatever is written.
+
+    Groups of equally many nodes are one, as bridge nodes and links of Cetus: both columns are
+    there, as in the paper, and a model may weigh either.
+    """
+    first: dict[int, str] = {}
+    alike = {one.symbol: first.setdefault(one.nodes_each, one.symbol) for one in machine.groups}
+    renamed = {f"{k}_{one}": f"{k}_{other}" for one, other in alike.items() for k in "sn"}
+    found: dict[str, str] = {}
+    known: dict[tuple[tuple[str, ...], bool], str] = {}
+    for feature in features(machine):
+        of = tuple(sorted(renamed.get(symbol, symbol) for symbol in feature.of))
+        other = known.setdefault((of, feature.inverse), feature.name)
+        if other != feature.name:
+            found[feature.name] = other
+    return found
 
 
 def matrix(machine: Machine, writes: Iterable[Write]) -> Floats:

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import InputError
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.sources.tokio import LoadedRun
 
-Floats = NDArray[np.float64]
 NEAR = 86400.0
 """Seconds within which two runs count as identical in time."""
 TRAINED = 0.7

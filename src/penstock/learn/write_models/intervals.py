@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.learn.write_models import ranges, table
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.ranges import Range
 from penstock.learn.write_models.samples import SHORTEST
 from penstock.learn.write_models.table import Table
 
-Floats = NDArray[np.float64]
 Predictor = Callable[[Table], Floats]
 """Gives the logarithm of seconds."""
 COVERAGE = 0.9
@@ -35,8 +35,12 @@ FOLDS = 5
 FEWEST_SCALES = 4
 """That a model is made of which is asked for larger ones."""
 FEWEST_SAMPLES = 10
+LEAST_HALF = 0.01
+"""Of the interval: no prediction is surer than a percent, however alike the samples are."""
 GROWTH = 0.05
 """Of the interval an octave: what is further outside is known less."""
+WIDEST = 30.0
+"""Half an interval, in logarithms: 30,000 years either way of a second say nothing already."""
 UNKNOWN_GROWTH = 1.0
 """Of the interval an octave, where samples have too few scales to say."""
 
@@ -56,7 +60,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     ) -> tuple[float, float]:
         """Return the ends of the interval, of a mean or of one run."""
         wide = self.beyond * (1 + self.growth * octaves) if octaves else self.half
-        factor = math.exp(min(wide + (self.run if one_run else 0.0), 500.0))
+        factor = math.exp(min(wide + (self.run if one_run else 0.0), WIDEST))
         return seconds / factor, seconds * factor
 
 
@@ -90,7 +94,7 @@ def calibrated(
     """Return the interval of the models that `fit` makes of samples."""
     kept = judged(samples)
     left_out = _left_out(fit, samples, seed)[kept]
-    half = max(quantile(np.abs(left_out), coverage), 1e-9)
+    half = max(quantile(np.abs(left_out), coverage), LEAST_HALF)
     run = max(quantile_of_runs(left_out, samples.where(kept), coverage) - half, 0.0)
     needed: list[float] = []
     for smaller, larger in forward(samples):
@@ -123,6 +127,8 @@ def _left_out(fit: Callable[[Table], Predictor], samples: Table, seed: int) -> F
     fold = np.random.default_rng(seed).permutation(len(samples)) % FOLDS
     errors = np.zeros(len(samples))
     for k in range(FOLDS):
+        if not (fold == k).any():
+            continue
         tested = samples.where(fold == k)
         errors[fold == k] = fit(samples.where(fold != k))(tested) - np.log(tested.seconds)
     return errors

@@ -20,7 +20,8 @@ def stages(machine: Machine) -> list[str]:
 def loads(machine: Machine, found: Mapping[str, float]) -> list[float]:
     """Return the load of every stage for the parameters of a write; 1 for the latency.
 
-    None falls when a write has more nodes, more cores or larger bursts.
+    None falls when a write has more nodes, more cores or larger bursts, but for subblocks: those of
+    the last block are none where it is whole. Every process opens its file, also one for all.
     """
     node = found["n"] * found["K"]
     told = []
@@ -37,8 +38,7 @@ def loads(machine: Machine, found: Mapping[str, float]) -> list[float]:
             case "network":
                 told.append(found["m"] * node)
             case "server" | "target":
-                even = found["m"] * node / found[f"n_{stage.symbol}"]
-                told.append(found[f"s_{stage.symbol}"] if stage.skewed else even)
+                told.append(found[f"s_{stage.symbol}"])
     return [*told, 1.0]
 
 

@@ -19,6 +19,8 @@ from penstock.errors import InputError, unknown
 from penstock.files import reason
 
 Kind = Literal["metadata", "subblocks", "node", "group", "network", "server", "target"]
+OPERATIONS = ("metadata", "subblocks")
+"""Kinds whose load is operations; that of all others is bytes."""
 LARGEST = 10**7
 """More components than this are a slip of the finger."""
 
@@ -41,15 +43,23 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     nodes_each: Annotated[
         int, Meta(description="group: compute nodes behind a component", ge=0, le=LARGEST)
     ] = 0
-    skewed: Annotated[bool, Meta(description="server, target: is load uneven to be felt?")] = False
+    skewed: Annotated[
+        bool, Meta(description="server, target: is the busiest one's load a feature?")
+    ] = False
     of_a_burst: Annotated[
-        str, Meta(description="server, target: symbol for those that one burst uses")
+        str,
+        Meta(
+            description="server, target: symbol for those that one burst uses", pattern="^[a-z]*$"
+        ),
     ] = ""
     bandwidth: Annotated[
         str | float | None, Meta(description="of one component, as '2 GB/s'; None: not known")
     ] = None
     rate: (
-        Annotated[float, Meta(description="metadata, subblocks: operations a second", gt=0)] | None
+        Annotated[
+            float, Meta(description="metadata, subblocks: operations a second", ge=1e-3, le=1e12)
+        ]
+        | None
     ) = None
 
 
@@ -80,24 +90,29 @@ class Interference(
     """What a simulated write meets besides its own load (docs/machines.md); no model sees it."""
 
     pieces: Annotated[
-        float, Meta(description="runs of neighbours a job's nodes lie in, on average", ge=1)
+        float,
+        Meta(description="runs of neighbours a job's nodes lie in, on average", ge=1, le=LARGEST),
     ] = 2.0
     scattered: Annotated[Part, Meta(description="of jobs whose nodes lie anywhere")] = 0.1
     overlap: Annotated[
         float,
-        Meta(description="how well stages work at once: 1 one after the other, more better", ge=1),
+        Meta(
+            description="how well stages work at once: 1 one after the other, more better",
+            ge=1,
+            le=100,
+        ),
     ] = 3.0
     load: Annotated[Part, Meta(description="of all that is shared that others take")] = 0.1
     swing: Annotated[float, Meta(description="of the load's log-odds, slowly", ge=0, le=3)] = 0.5
     memory: Annotated[Part, Meta(description="of the load from one run to the next")] = 0.5
     hit: Annotated[Part, Meta(description="of components in another job's burst")] = 0.1
     taken: Annotated[Part, Meta(description="that such a burst takes of a component")] = 0.3
-    lasts: Annotated[float, Meta(description="seconds of another job's burst", gt=0)] = 20.0
+    lasts: Annotated[float, Meta(description="seconds of another job's burst", gt=0, le=1e6)] = 20.0
     stalls: Annotated[
-        float, Meta(description="a hour that a component in use stands still", ge=0)
+        float, Meta(description="a hour that a component in use stands still", ge=0, le=3600)
     ] = 0.1
-    stall: Annotated[float, Meta(description="seconds of the shortest stall", gt=0)] = 1.0
-    tail: Annotated[float, Meta(description="Pareto exponent of stalls", gt=1)] = 1.5
+    stall: Annotated[float, Meta(description="seconds of the shortest stall", gt=0, le=600)] = 1.0
+    tail: Annotated[float, Meta(description="Pareto exponent of stalls", gt=1, le=100)] = 1.5
     noise: Annotated[float, Meta(description="of a run's log time", ge=0, le=3)] = 0.03
 
 
@@ -161,6 +176,8 @@ def parse(content: bytes, name: str) -> Machine:
         check(machine)
     except (msgspec.DecodeError, msgspec.ValidationError, InputError) as error:
         raise InputError(f"{name}: {reason(error)}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no text in UTF-8; save it as such") from error
     return machine
 
 
@@ -171,13 +188,25 @@ def check(machine: Machine) -> None:
         raise InputError(f"{striping.servers} servers for {striping.targets} targets; swap them?")
     if striping.count > striping.targets:
         raise InputError(f"a stripe count of {striping.count} on {striping.targets} targets")
-    if machine.block < 1:
-        raise InputError("striping.size is nothing; give bytes, as '1 MiB'")
-    symbols = [stage.symbol for stage in machine.stage if stage.symbol]
-    if twice := next((s for s in symbols if symbols.count(s) > 1), None):
-        raise InputError(f"two stages have the symbol {twice!r}; each needs its own")
+    if not 1 <= machine.block <= 2**60:
+        raise InputError(f"striping.size is {machine.block:g} bytes; give some, as '1 MiB'")
+    if twice := _repeated([stage.name for stage in machine.stage]):
+        raise InputError(f"two stages have the name {twice!r}; each needs its own")
+    # "sub" is taken by n_sub, the subblocks of a burst.
+    symbols = ["sub", *(s for one in machine.stage for s in (one.symbol, one.of_a_burst) if s)]
+    if twice := _repeated(symbols):
+        taken = "means subblocks" if twice == "sub" else "is given twice"
+        raise InputError(f"symbol {twice!r} {taken}; a stage, and 'of-a-burst', need their own")
     for stage in machine.stage:
         _check_stage(stage, machine)
+    # Features are made of machines, so that only a whole one can say which there are.
+    from penstock.learn.write_models.features import listed  # noqa: PLC0415
+
+    listed(machine)
+
+
+def _repeated(words: list[str]) -> str | None:
+    return next((word for word in words if words.count(word) > 1), None)
 
 
 def _check_stage(stage: Stage, machine: Machine) -> None:
@@ -188,12 +217,16 @@ def _check_stage(stage: Stage, machine: Machine) -> None:
             f"stage {stage.name!r}: nodes-each is {stage.nodes_each}; "
             f"give 1 to {machine.nodes}, the compute nodes"
         )
+    if stage.kind == "subblocks" and not machine.striping.subblocks:
+        raise InputError(
+            f"stage {stage.name!r} needs striping.subblocks; give it, or no such stage"
+        )
     groups: dict[str, Any] = {other.symbol: other for other in machine.groups}
     if stage.through and stage.through not in groups:
         raise unknown(f"symbol that stage {stage.name!r} goes through", stage.through, groups)
     if stage.bandwidth is not None:
         try:
-            if units.bandwidth(stage.bandwidth) <= 0:
-                raise InputError("it is nothing; give more, or leave it out")
+            if not 1 <= units.bandwidth(stage.bandwidth) <= 1e18:
+                raise InputError("it is none; give one, as '2 GB/s', or leave it out")
         except InputError as error:
             raise InputError(f"bandwidth of stage {stage.name!r}: {error}") from error

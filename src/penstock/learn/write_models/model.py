@@ -20,11 +20,12 @@ from penstock.learn.model_format import Format
 from penstock.learn.trees import Tree, check_finite
 from penstock.learn.write_models import features, loads, machine, ranges
 from penstock.learn.write_models.extrapolating import Extrapolating
-from penstock.learn.write_models.intervals import Interval
+from penstock.learn.write_models.intervals import WIDEST, Interval
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.prediction import Prediction
 from penstock.learn.write_models.ranges import Range
+from penstock.learn.write_models.samples import SIMULATED
 from penstock.model.write import Write
 
 FORMAT, VERSION = "penstock-write-model", 2
@@ -48,7 +49,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["linear", "trees", "extrapolating"]
     technique: str
     features: list[str]
-    """Names, in order; none where the model looks at loads."""
+    """Names, in order; of the loads, where the model looks at those."""
+    sources: list[str]
+    """Of its samples; SIMULATED was never measured."""
     tags: list[str]
     """In order; every one but the first is a column after the features."""
     seen: Range
@@ -103,7 +106,16 @@ class Learned:
             outside=tuple(outside),
             stages=stages,
             run=model.interval.around(seconds, away, one_run=True),
+            origin=self.origin,
         )
+
+    @property
+    def origin(self) -> str:
+        """Return what is to be known of its samples: "" where all were measured."""
+        if SIMULATED not in self.model.sources:
+            return ""
+        part = "" if self.model.sources == [SIMULATED] else "partly "
+        return f"made {part}of simulated samples, not measured"
 
     @property
     def selected(self) -> list[Selected]:
@@ -111,8 +123,10 @@ class Learned:
         if self.model.linear is None:
             return []
         weights = self.model.linear.by_feature
+        same = features.same(self.model.machine)
+        twins = same | {other: one for one, other in same.items()}
         found = [
-            Selected(one.name, one.stage, one.meaning, weight)
+            Selected(one.name, one.stage, _meaning(one, twins), weight)
             for one, weight in zip(self._features, weights, strict=False)
             if weight
         ]
@@ -149,7 +163,7 @@ class Learned:
         parts = (model.linear is not None, bool(model.trees), model.extrapolating is not None)
         if parts != tuple(model.kind == kind for kind in ("linear", "trees", "extrapolating")):
             raise InputError(f"it has not what a model of kind {model.kind!r} is made of")
-        if model.extrapolating is None and model.features != [f.name for f in self._features]:
+        if model.features != looked_at(model.machine, model.kind):
             raise InputError(f"its features are not those of {model.machine.name}")
         if model.linear is not None:
             if len(model.linear.by_feature) != width:
@@ -160,10 +174,14 @@ class Learned:
         if model.extrapolating is not None:
             _check_extrapolating(model.extrapolating, len(model.machine.stage) + 1)
         interval = model.interval
-        widths = (interval.half, interval.beyond, interval.growth, interval.run)
-        if not 0 < interval.coverage < 1 or min(widths) < 0:
+        widths = (interval.half, interval.beyond, interval.run)
+        if (
+            not 0 < interval.coverage < 1
+            or not all(0 <= wide <= WIDEST for wide in widths)
+            or not 0 <= interval.growth < math.inf
+        ):
             raise InputError("its interval is none")
-        check_finite([[*widths, model.least]])
+        check_finite([[model.least]])
         if set(model.seen.axes) != set(ranges.axes(model.machine, PLAUSIBLE)) or not all(
             0 < low <= high < math.inf for low, high in model.seen.axes.values()
         ):
@@ -172,6 +190,18 @@ class Learned:
             self.predict(PLAUSIBLE, tag=model.tags[0] if model.tags else "")
         except Exception as error:
             raise InputError(f"it cannot be evaluated: {reason(error)}") from error
+
+
+def _meaning(feature: features.Feature, twins: Mapping[str, str]) -> str:
+    twin = twins.get(feature.name)
+    return feature.meaning if twin is None else f"{feature.meaning} ({twin} is the same here)"
+
+
+def looked_at(machine: Machine, kind: str) -> list[str]:
+    """Return the names of what a model of a kind looks at, in order."""
+    if kind == "extrapolating":
+        return loads.stages(machine)
+    return [one.name for one in features.features(machine)]
 
 
 def _check_extrapolating(whole: Extrapolating, stages: int) -> None:

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from penstock.learn.write_models.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -17,6 +17,9 @@ from penstock.errors import InputError
 from penstock.learn.write_models.machine import Machine, Stage
 from penstock.model.write import Write
 
+MOST_BYTES = 2.0**60
+"""Of a burst or a stripe: more are a slip of the finger."""
+
 
 def parameters(machine: Machine, write: Write) -> Mapping[str, float]:
     """Return every parameter of Table I by its symbol: m, n, K, n_b, s_b, n_ost, ..."""
@@ -36,8 +39,8 @@ def check(machine: Machine, write: Write) -> None:
         raise InputError(f"{write.nodes} nodes of {machine.name}; it has 1 to {machine.nodes}")
     if not 1 <= write.cores <= machine.cores:
         raise InputError(f"{write.cores} cores a node; {machine.name} has 1 to {machine.cores}")
-    if not 1 <= write.burst < math.inf:
-        raise InputError(f"a burst of {write.burst:g} bytes; give one or more")
+    if not 1 <= write.burst <= MOST_BYTES:
+        raise InputError(f"a burst of {write.burst:g} bytes; give one to {MOST_BYTES:g}")
     if write.placement and (
         len(write.placement) != write.nodes or not _there(write.placement, machine.nodes)
     ):
@@ -45,13 +48,15 @@ def check(machine: Machine, write: Write) -> None:
     chosen = (write.stripe_count, write.stripe_size)
     if any(value is not None for value in chosen) and not machine.striping.chosen:
         raise InputError(f"users of {machine.name} cannot choose stripes; leave them out")
-    if not 1 <= width(machine, write) <= machine.striping.targets:
+    if write.stripe_count is not None and not 1 <= write.stripe_count <= machine.striping.targets:
         raise InputError(
             f"a stripe count of {write.stripe_count}; {machine.name} has 1 to "
             f"{machine.striping.targets} targets"
         )
-    if write.stripe_size is not None and not 1 <= write.stripe_size < math.inf:
-        raise InputError(f"a stripe size of {write.stripe_size:g} bytes; give one or more")
+    if write.stripe_size is not None and not 1 <= write.stripe_size <= MOST_BYTES:
+        raise InputError(
+            f"a stripe size of {write.stripe_size:g} bytes; give one to {MOST_BYTES:g}"
+        )
 
 
 def width(machine: Machine, write: Write) -> int:
@@ -87,24 +92,42 @@ def _there(placement: tuple[int, ...], nodes: int) -> bool:
 
 
 def _spread(machine: Machine, write: Write) -> dict[str, float]:
-    """Return targets and servers in use, and the load of the busiest."""
+    """Return targets and servers in use, and the bytes of the busiest."""
     striping, size = machine.striping, write.bytes / write.files
     each = min(width(machine, write), math.ceil(size / stripe(machine, write)))
     # Targets are dealt to servers in turn, so that neighbours are on different ones.
-    places = {"target": (striping.targets, each), "server": (striping.servers, each)}
+    places = {"target": striping.targets, "server": striping.servers}
     found: dict[str, float] = {}
     for stage in machine.stage:
         if stage.kind not in places:
             continue
-        there, parts = places[stage.kind]
-        used = min(parts, there)
+        there = places[stage.kind]
+        used = min(each, there)
         if stage.of_a_burst:
             found[f"n_{stage.of_a_burst}"] = used
         found[f"n_{stage.symbol}"] = in_use(write.files, used, there)
-        if stage.skewed:
-            share = math.ceil(parts / used) * size / parts
-            found[f"s_{stage.symbol}"] = busiest(write.files, used, there) * share
+        found[f"s_{stage.symbol}"] = _heaviest(machine, write, there)
     return found
+
+
+def _heaviest(machine: Machine, write: Write, places: int) -> float:
+    """Return the bytes of the busiest place: blocks are dealt in rounds, the last one cut short.
+
+    Exact for one file; continuous, and never less for more bytes.
+    """
+    block, wide = stripe(machine, write), width(machine, write)
+    rounds, rest = divmod(write.bytes / write.files / block, wide)
+    whole, part = divmod(rest, 1.0)
+    several = rounds * _pieces(write.files, wide, places) if rounds else 0.0
+    last = (1 - part) * _pieces(write.files, int(whole), places)
+    last += part * _pieces(write.files, int(whole) + 1, places) if part else 0.0
+    return block * (several + last)
+
+
+def _pieces(files: int, each: int, places: int) -> float:
+    """Return how many blocks the busiest place has, of files that deal out `each` in turn."""
+    all_round, rest = divmod(each, places)
+    return all_round * files + (busiest(files, rest, places) if rest else 0.0)
 
 
 def in_use(files: int, each: int, places: int) -> float:

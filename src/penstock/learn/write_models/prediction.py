@@ -1,5 +1,6 @@
 """What a model says of a write; models and the verbs that use them meet here."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +18,7 @@ class Prediction:
     high: float
     """Between these the average of many runs is, with a probability of `coverage`."""
     coverage: float
-    """NaN: nobody knows."""
+    """NaN: nobody knows. Nothing vouches for it where the write is outside."""
     outside: tuple[str, ...] = ()
     """In which respects the write is not like those that the model has seen: then it is a guess,
     and the interval is wider."""
@@ -25,6 +26,13 @@ class Prediction:
     """The part of the time by stage, the largest first; None: the model does not know."""
     run: tuple[float, float] | None = None
     """Between these a single run is, with that probability; None: the model does not know."""
+    origin: str = ""
+    """What is to be known of the samples that the model was made of: that some were simulated."""
+
+    @property
+    def sure(self) -> float | None:
+        """Return the probability that something vouches for, if any does."""
+        return None if self.outside or math.isnan(self.coverage) else self.coverage
 
 
 class WriteModel(Protocol):

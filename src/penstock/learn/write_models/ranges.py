@@ -13,6 +13,7 @@ from penstock.model.write import Write
 STRANGE = 1.0
 """Octaves that a write counts as away whose kind was never seen."""
 CLOSE = 1e-6
+ALL = "bytes in all"
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +38,17 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def outside(self, machine: Machine, write: Write, tag: str = "") -> dict[str, float]:
-        """Return by how many octaves a write is outside, for every respect in which it is."""
+        """Return by how many octaves a write is outside, for every respect in which it is.
+
+        Bytes in all are out by what nodes, cores and bursts leave unsaid: nothing counts twice.
+        """
         found: dict[str, float] = {}
         for name, value in axes(machine, write).items():
             low, high = self.axes[name]
             octaves = max(math.log2(value / high), math.log2(low / value))
             if octaves > CLOSE:
-                found[f"{name} {value:g}, seen {low:g} to {high:g}"] = octaves
+                told = sum(found.values()) if name == ALL else 0.0
+                found[f"{name} {value:g}, seen {low:g} to {high:g}"] = max(octaves - told, 0.0)
         if write.shared not in self.shared:
             found["one file for all" if write.shared else "a file for each process"] = STRANGE
         if tag not in self.tags:
@@ -57,7 +62,7 @@ def axes(machine: Machine, write: Write) -> Mapping[str, float]:
         "nodes": write.nodes,
         "cores a node": write.cores,
         "bytes of a burst": write.burst,
-        "bytes in all": write.bytes,
+        ALL: write.bytes,
     }
     if machine.striping.chosen:
         found |= {"stripe count": width(machine, write), "stripe size": stripe(machine, write)}
@@ -65,5 +70,5 @@ def axes(machine: Machine, write: Write) -> Mapping[str, float]:
 
 
 def distance(outside: Mapping[str, float]) -> float:
-    """Return how far outside a write is, in octaves: as far as in its worst respect."""
-    return max(outside.values(), default=0.0)
+    """Return how far outside a write is, in octaves: every respect in which it is adds to it."""
+    return sum(outside.values())

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import unknown
 from penstock.learn.trees import Tree, of_arrays
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.moments import Moments
 
-Floats = NDArray[np.float64]
 Options = Mapping[str, float | str]
 
 GRIDS: Mapping[str, Sequence[Options]] = {

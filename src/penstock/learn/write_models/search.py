@@ -15,8 +15,9 @@ import numpy as np
 
 from penstock.errors import InputError, unknown
 from penstock.learn.write_models import regressors, table
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.moments import Moments, together
-from penstock.learn.write_models.regressors import FIVE, GRIDS, Fitted, Floats, Options
+from penstock.learn.write_models.regressors import FIVE, GRIDS, Fitted, Options
 from penstock.learn.write_models.table import Table
 
 LINEAR = ("linear", "ridge", "lasso")

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.convergence import Convergence
 from penstock.learn.write_models.features import features, row
 from penstock.learn.write_models.loads import loads, logarithms
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.samples import SHORTEST, Sample
+from penstock.learn.write_models.samples import SHORTEST, Sample, check
 from penstock.model.write import Write
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FEWEST = 20
 """Samples: fewer are too few to learn from."""
@@ -35,6 +35,7 @@ class Table:
     seconds: Floats
     times: tuple[tuple[float, ...], ...]
     """Of each run."""
+    sources: tuple[str, ...]
     weights: Floats
     """Of its mean: 1 for one that is known exactly, a half for one that has just converged."""
     features: Floats
@@ -47,11 +48,7 @@ class Table:
     ) -> "Table":
         """Return the table of samples; InputError for those of another machine."""
         for one in samples:
-            if one.machine != machine.name:
-                raise InputError(
-                    f"a sample is of {one.machine!r}, and the machine is {machine.name!r}; "
-                    "a model is of one machine"
-                )
+            check(one, machine)
         given = tuple(tags) if tags is not None else ("",) * len(samples)
         if len(given) != len(samples):
             raise InputError(f"{len(given)} tags for {len(samples)} samples; give one for each")
@@ -63,6 +60,7 @@ class Table:
             tags=given,
             seconds=np.array([one.seconds for one in samples], np.float64),
             times=tuple(one.times for one in samples),
+            sources=tuple(one.source for one in samples),
             weights=np.array([_weight(one.times) for one in samples], np.float64),
             features=np.array([row(wanted, one) for one in found], np.float64).reshape(
                 -1, len(wanted)
@@ -82,6 +80,7 @@ class Table:
             tags=tuple(self.tags[k] for k in places),
             seconds=self.seconds[places],
             times=tuple(self.times[k] for k in places),
+            sources=tuple(self.sources[k] for k in places),
             weights=self.weights[places],
             features=self.features[places],
             loads=self.loads[places],
@@ -91,11 +90,18 @@ class Table:
         """Return the writes of at least so many seconds (paper, IV-A: five)."""
         return self.where(self.seconds >= shortest)
 
+    def converged(self) -> "Table":
+        """Return the samples whose runs are enough to know the mean (paper, III-D)."""
+        rule = Convergence()
+        return self.where(np.array([rule.reached(times) for times in self.times], bool))
+
     def check(self) -> None:
-        """Raise InputError where there is too little to learn from."""
-        if len(self) < FEWEST:
+        """Raise InputError where there is too little to learn from: the same again is no more."""
+        distinct = len(set(zip(self.writes, self.tags, strict=True)))
+        if distinct < FEWEST:
             raise InputError(
-                f"{len(self)} samples are too few to learn from; give {FEWEST} or more"
+                f"{distinct} samples are too few to learn from; give {FEWEST} or more, "
+                "of writes that differ"
             )
 
     @cached_property

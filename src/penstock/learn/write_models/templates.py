@@ -46,12 +46,14 @@ class Template:
     bursts: Sequence[Range]
     stripes: Sequence[Range] = ()
 
-    def follow(self, nodes: int, most: int, chance: np.random.Generator) -> Iterator[Write]:
-        """Yield the writes of one time, on so many nodes with at most so many cores each."""
+    def follow(self, nodes: int, machine: Machine, chance: np.random.Generator) -> Iterator[Write]:
+        """Yield the writes of one time, on so many nodes, as far as the machine can do them."""
+        most, targets = machine.cores, machine.striping.targets
+        there = [(low, min(high, targets)) for low, high in self.stripes if low <= targets]
         drawn = chance.choice(np.arange(1, most + 1), min(self.drawn, most), replace=False)
         for cores in [n for n in self.cores if n <= most] or sorted(drawn.tolist()):
             for burst in self.bursts:
-                for stripes in self.stripes or ((0, 0),):
+                for stripes in there or ((0, 0),):
                     yield Write(
                         nodes=nodes,
                         cores=int(cores),
@@ -88,4 +90,4 @@ def writes(machine: Machine, nodes: int, chance: np.random.Generator) -> Iterato
     """Yield the writes of all templates for so many nodes, followed once."""
     for template in of(machine):
         if nodes in template.scales:
-            yield from template.follow(nodes, machine.cores, chance)
+            yield from template.follow(nodes, machine, chance)

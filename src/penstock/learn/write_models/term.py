@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.table import Table
 
-Floats = NDArray[np.float64]
 TIE = 0.002
 """How strongly capacities are held to where they began: stages that samples do not tell apart."""
 

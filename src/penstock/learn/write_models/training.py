@@ -8,11 +8,19 @@ import msgspec
 import numpy as np
 
 from penstock.errors import unknown
-from penstock.learn.write_models import extrapolating, features, intervals, regressors
+from penstock.learn.write_models import extrapolating, intervals, regressors
+from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.intervals import Predictor
-from penstock.learn.write_models.model import FORMAT, VERSION, Coefficients, Learned, Model
+from penstock.learn.write_models.model import (
+    FORMAT,
+    VERSION,
+    Coefficients,
+    Learned,
+    Model,
+    looked_at,
+)
 from penstock.learn.write_models.ranges import Range
-from penstock.learn.write_models.regressors import FIVE, Fitted, Floats, Grown, Linear
+from penstock.learn.write_models.regressors import FIVE, Fitted, Grown, Linear
 from penstock.learn.write_models.search import Search, Tried
 from penstock.learn.write_models.table import Table
 
@@ -54,7 +62,11 @@ def of_term(samples: Table, *, seed: int) -> Learned:
         samples,
         EXTRAPOLATING,
         fit,
-        {"kind": EXTRAPOLATING, "extrapolating": extrapolating.fit(samples, options)},
+        {
+            "kind": EXTRAPOLATING,
+            "tags": samples.known,
+            "extrapolating": extrapolating.fit(samples, options),
+        },
         made | {"samples": len(samples), "seed": seed},
     )
 
@@ -72,11 +84,13 @@ def of_search(search: Search, tried: Tried) -> Learned:
     made: dict[str, Any] = dict(options) | {
         "scales": list(cell.scales),
         "error": tried.error,
-        "samples": len(search.samples),
+        "samples": int(np.isin(search.samples.scales, cell.scales).sum()),
         "seed": search.seed,
     }
     parts = _parts(search.fit(cell, options), cell.technique)
-    return _learned(search.samples, cell.technique, fit, parts, made)
+    # What it is made of is what it has seen; columns are those of all tags.
+    seen = search.samples.where(np.isin(search.samples.scales, cell.scales))
+    return _learned(seen, cell.technique, fit, parts | {"tags": search.known}, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +128,8 @@ def _learned(
             version=VERSION,
             machine=samples.machine,
             technique=technique,
-            features=(
-                []
-                if technique == EXTRAPOLATING
-                else [one.name for one in features.features(samples.machine)]
-            ),
-            tags=samples.known,
+            features=looked_at(samples.machine, parts["kind"]),
+            sources=sorted(set(samples.sources)),
             seen=Range.of(samples),
             interval=intervals.calibrated(fit, samples, seed=made["seed"]),
             least=_least(samples),

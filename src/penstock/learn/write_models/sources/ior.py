@@ -6,8 +6,10 @@ CSV summary does not say how processes were spread over nodes and files: the cal
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +49,7 @@ def samples(
             runs = list(_csv(content, asked))
         else:
             runs = list(_text(content))
-    except (InputError, ValueError, TypeError, KeyError, msgspec.DecodeError) as error:
+    except ERRORS as error:
         raise InputError(f"{name}: {_said(error)}") from error
     if not runs:
         raise InputError(f"{name}: no write has a result; was IOR run with -w and to its end?")
@@ -60,8 +62,28 @@ def samples(
     )
 
 
+ERRORS = (ValueError, TypeError, AttributeError, KeyError, OverflowError, csv.Error)
+
+
 def _said(error: Exception) -> str:
-    return f"it has no {error}" if isinstance(error, KeyError) else reason(error)
+    """Return what is wrong, in words of IOR rather than of Python."""
+    match error:
+        case InputError():
+            return str(error)
+        case KeyError():
+            return f"it has no {error}; give all that IOR wrote"
+        case msgspec.DecodeError():
+            return f"it is damaged or cut short ({reason(error)}); give all that IOR wrote"
+        case _:
+            return "it is not built as IOR's output is; give all that IOR wrote, as it was"
+
+
+@contextmanager
+def _at(line: int) -> Iterator[None]:
+    try:
+        yield
+    except ERRORS as error:
+        raise InputError(f"line {line}: {_said(error)}") from error
 
 
 Found = tuple[str, Write, float]
@@ -70,16 +92,18 @@ Found = tuple[str, Write, float]
 def _text(content: str) -> Iterator[Found]:
     """Yield the runs of IOR's own output; options come before the results of their test."""
     version, options, columns = "", dict[str, str](), list[str]()
-    for line in content.splitlines():
+    for number, line in enumerate(content.splitlines(), start=1):
         words = line.split()
         if line.lstrip().startswith("IOR-"):
             version = words[0].removeprefix("IOR-").rstrip(":")
         elif words[:1] == ["access"] and "total(s)" in words:
             columns = words
         elif columns and words[:1] == ["write"] and len(words) == len(columns):
-            row = dict(zip(columns, words, strict=True))
-            write = _of_options(options, _positive(row["block(KiB)"], "block") * KIB)
-            yield _source(version, options), write, _positive(row["total(s)"], "time")
+            with _at(number):
+                row = dict(zip(columns, words, strict=True))
+                write = _of_options(options, _positive(row["block(KiB)"], "block") * KIB)
+                seconds = _positive(row["total(s)"], "time")
+            yield _source(version, options), write, seconds
         elif words and (match := _OPTION.fullmatch(line)):
             if match[1] == "api":
                 # The first option of a test: another's do not count any more.
@@ -99,9 +123,10 @@ def _of_options(options: Mapping[str, str], block: float) -> Write:
             raise InputError(f"clients are {options['clients']!r}; they should be '8 (4 per node)'")
         tasks, cores = int(match[1]), int(match[2])
     else:
-        tasks, cores = int(options["tasks"]), int(options["clients per node"])
+        tasks = _whole(options["tasks"], "tasks")
+        cores = _whole(options["clients per node"], "clients per node")
     if "segments" in options:
-        burst = block * int(options["segments"])
+        burst = block * _whole(options["segments"], "segments")
     else:
         burst = units.volume(options["aggregate filesize"].replace("bytes", "B")) / max(1, tasks)
     count, size = options.get("stripe count", ""), options.get("Lustre stripe size", "")
@@ -135,14 +160,14 @@ def _json(content: str) -> Iterator[Found]:
     version = str(told.get("Version", ""))
     for test in told["tests"]:
         given, options = test["Parameters"], test["Options"]
-        tasks, cores = int(options["tasks"]), int(options["clients per node"])
-        striped = int(given.get("lustre_stripe_count", 0) or 0)
+        striped = _whole(given.get("lustre_stripe_count", 0) or 0, "lustre_stripe_count")
         size = float(given.get("lustre_stripe_size", 0) or 0)
+        segments = _whole(given["segmentCount"], "segmentCount")
         write = _write(
-            tasks=tasks,
-            cores=cores,
-            burst=float(given["blockSize"]) * int(given["segmentCount"]),
-            shared=not int(given["filePerProc"]),
+            tasks=_whole(options["tasks"], "tasks"),
+            cores=_whole(options["clients per node"], "clients per node"),
+            burst=_positive(given["blockSize"], "blockSize") * segments,
+            shared=not _whole(given["filePerProc"], "filePerProc"),
             stripe_count=striped if striped > 0 else None,
             stripe_size=size if size > 0 else None,
         )
@@ -169,19 +194,32 @@ def _csv(content: str, asked: Asked) -> Iterator[Found]:
             "a CSV summary does not say how many processes a node had, nor whether they shared "
             "a file; give --cores, and --shared or --file-per-process"
         )
-    for row in csv.DictReader(io.StringIO(content)):
+    table = csv.DictReader(io.StringIO(content))
+    for row in table:
         if row["access"] != "write":
             continue
-        tasks, seconds = int(row["numTasks"]), _positive(row["total(s)"], "time")
-        block = _positive(row["block(KiB)"], "block") * KIB
-        moved = _positive(row["bw(MiB/s)"], "bandwidth") * MIB * seconds
-        segments = max(1, round(moved / (block * max(1, tasks))))
-        write = _write(tasks=tasks, cores=asked.cores, burst=block * segments, shared=asked.shared)
+        with _at(table.line_num):
+            tasks = _whole(row["numTasks"], "numTasks")
+            seconds = _positive(row["total(s)"], "time")
+            block = _positive(row["block(KiB)"], "block") * KIB
+            moved = _positive(row["bw(MiB/s)"], "bandwidth") * MIB * seconds
+            burst = block * max(1, round(moved / (block * max(1, tasks))))
+            write = _write(tasks=tasks, cores=asked.cores, burst=burst, shared=asked.shared)
         yield "IOR", write, seconds
 
 
 def _positive(value: Any, what: str) -> float:
-    number = float(value)
-    if not 0 < number < float("inf"):
+    try:
+        number = float(value)
+    except (ValueError, TypeError):
+        number = math.nan
+    if not 0 < number < math.inf:
         raise InputError(f"a {what} of {value}; it should be above zero")
     return number
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        return int(value)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{what} is {value!r}; it should be a whole number") from error
