@@ -1,10 +1,12 @@
 """Files that are written whole or not at all, and refused before the work that would fill them."""
 
+import fcntl
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from penstock.errors import InputError
 
@@ -62,6 +64,19 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
     finally:
         partial.unlink(missing_ok=True)
+
+
+def claim(file: IO[bytes], path: Path) -> None:
+    """Let nobody else add to a file while it is open; InputError: somebody does."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{path} is being written by another run; wait for it, or write elsewhere (--out)"
+        ) from None
+    except OSError:
+        # Some file systems have no locks; a second run is then the user's to avoid.
+        return
 
 
 def reason(error: BaseException) -> str:

@@ -5,7 +5,6 @@ cells behind and at most one half-written line, which the next run cuts off. The
 campaign the lines belong to; a file of another one is refused, never added to.
 """
 
-import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import InputError
+from penstock.files import claim
 
 Value = str | int | float | None
 Row = Mapping[str, Value]
@@ -39,7 +39,7 @@ class Journal:
         self._header = dict(header)
         self._file = path.open("a+b")
         try:
-            self._lock()
+            claim(self._file, path)
             self._read()
         except BaseException:
             self._file.close()
@@ -65,17 +65,6 @@ class Journal:
     def _write(self, line: bytes) -> None:
         self._file.write(line + b"\n")
         self._file.flush()
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{self.path} is being written by another run; wait for it or choose another --out"
-            ) from None
-        except OSError:
-            # Some file systems have no locks; a second run is then the user's to avoid.
-            return
 
     def _read(self) -> None:
         self._file.seek(0)

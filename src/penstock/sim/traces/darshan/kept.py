@@ -4,7 +4,6 @@ A line a log, added when it was read; where each is stays in memory, the profile
 counts as long as its log is as it was, and only for the version of penstock that wrote it.
 """
 
-import fcntl
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +11,7 @@ import msgspec
 
 from penstock import __version__
 from penstock.errors import InputError
+from penstock.files import claim
 from penstock.learn.profiles import Profile
 
 Key = tuple[str, str, int, int]
@@ -35,7 +35,7 @@ class Kept:
         self._places: dict[Key, tuple[int, int]] = {}
         self._file: IO[bytes] = path.open("a+b")
         try:
-            self._lock()
+            claim(self._file, path)
             self._read()
         except BaseException:
             self._file.close()
@@ -76,17 +76,6 @@ class Kept:
     def drop(self) -> None:
         """Remove the file: all that it holds is in the results."""
         self.path.unlink(missing_ok=True)
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{self.path} is being written by another run; wait for it, or write elsewhere"
-            ) from None
-        except OSError:
-            # Some file systems have no locks; a second run is then the user's to avoid.
-            return
 
     def _read(self) -> None:
         self._file.seek(0)
