@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InputError
-from penstock.live import explorer, launcher, player
+from penstock.live import explorer, launcher, passing, player
 from penstock.live.deployment import Deployment
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.patterns import Pattern, Phase
@@ -87,7 +87,7 @@ WALL = Phase(
 @pytest.fixture(scope="module")
 def exploring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     root = tmp_path_factory.mktemp("root")
-    with explorer.private_state() as state:
+    with passing.private_state() as state:
         deployment = Deployment(state=str(state), roots=[str(root)], io_nodes=2, attached=True)
         with Explorer(
             deployment, [OWN, SHARED, READ, WALL, DIRECT_IO], seed=1, mpi=False
@@ -133,7 +133,7 @@ def test_past_the_page_cache(exploring: Explorer, tmp_path: Path, io_nodes: int)
 def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     (tmp_path / "root").mkdir()
-    with explorer.private_state() as state:
+    with passing.private_state() as state:
         roots = [str(tmp_path / "root")]
         deployment = Deployment(state=str(state), roots=roots, io_nodes=1, attached=True)
         with Explorer(deployment, [SHARED], seed=1, mpi=True) as exploring:
@@ -335,7 +335,7 @@ def test_io_nodes_add_up_while_their_links_are_the_limit(root: Path) -> None:
     spec = "targets=2,rate=10GiB/s,latency=0s,switch=0s,io-node-link=16MiB/s"
     pattern = Pattern(operation="write", total_size=4 << 20, request_size=256 * KIB)
     phase = Phase(name="linked", patterns=[pattern])
-    with explorer.private_state() as state:
+    with passing.private_state() as state:
         deployment = Deployment(
             state=str(state), roots=[str(root)], io_nodes=2, emulate=spec, attached=True
         )
@@ -383,7 +383,7 @@ def test_a_long_temporary_directory_is_no_obstacle(
     long = tmp_path / ("x" * 100)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    with explorer.private_state() as folder:
+    with passing.private_state() as folder:
         State(folder)
     assert not folder.exists()
     assert list(long.iterdir()) == []

@@ -14,9 +14,10 @@ import pytest
 from penstock.errors import InputError
 from penstock.learn.detection import evaluation, model, samples
 from penstock.live import observing
-from penstock.live.explorer import Cell, in_memory, private_state
+from penstock.live.explorer import Cell
 from penstock.live.launcher import LaunchError
 from penstock.live.observing import Survey
+from penstock.live.passing import in_memory, private_state
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS
 

@@ -13,7 +13,8 @@ from penstock.data import windows
 from penstock.errors import InputError
 from penstock.live import worths
 from penstock.live.emulator import Emulation
-from penstock.live.explorer import Cell, in_memory, private_state
+from penstock.live.explorer import Cell
+from penstock.live.passing import in_memory, private_state
 from penstock.live.patterns import Pattern, Phase
 from penstock.live.player import Plan, Player
 from penstock.live.worths import GRID, WINDOWS, Setting, Survey, Try

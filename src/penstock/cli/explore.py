@@ -17,7 +17,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import progress
 from penstock.errors import InputError
 from penstock.learn.write_models.convergence import Convergence
-from penstock.live import explorer, patterns, runner, wire
+from penstock.live import explorer, passing, patterns, runner, wire
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.page import MAP_NODES
@@ -154,11 +154,11 @@ def explore(
     with Journal(out / "runs.jsonl", header) as journal:
         kept = Kept(journal)
         try:
-            with explorer.interruptible(), explorer.private_state() as state:
+            with passing.interruptible(), passing.private_state() as state:
                 deployment = msgspec.structs.replace(deployment, state=str(state))
                 exploring = Explorer(deployment, told.phases, seed=seed, mpi=mpi)
                 _measure(exploring, cells, repeating, kept, limit)
-        except explorer.InterruptedRun as signalled:
+        except passing.InterruptedRun as signalled:
             count = len(kept.runs(repeating.points))
             many = "" if until_converged else f" of {len(cells)}"
             click.echo(

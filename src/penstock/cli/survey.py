@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.cli import deployed
 from penstock.cli.output import progress
-from penstock.live import explorer
+from penstock.live import passing
 from penstock.studies.journal import CellId, Entry, Journal, Value
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Survey(Generic[T]):
         with Journal(out.with_name(out.name + ".jsonl"), header) as journal:
             try:
                 self._fill(journal, root)
-            except explorer.InterruptedRun as signalled:
+            except passing.InterruptedRun as signalled:
                 kept = sum(self.name(one) in journal.entries for one in self.wanted)
                 click.echo(
                     f"penstock: interrupted; {kept} of {len(self.wanted)} runs are kept in "
@@ -60,14 +60,14 @@ class Survey(Generic[T]):
     def _fill(self, journal: Journal, root: Path | None) -> None:
         missing = [one for one in self.wanted if self.name(one) not in journal.entries]
         with ExitStack() as stack:
-            stack.enter_context(explorer.interruptible())
+            stack.enter_context(passing.interruptible())
             shown = stack.enter_context(progress("measuring", len(self.wanted)))
             shown.advance(len(self.wanted) - len(missing))
             if not missing:
                 return
             stack.enter_context(deployed.telling())
-            folder = root or stack.enter_context(explorer.in_memory())
-            state = stack.enter_context(explorer.private_state())
+            folder = root or stack.enter_context(passing.in_memory())
+            state = stack.enter_context(passing.private_state())
             begun = stack.enter_context(self.begin(folder, state))
             for one in missing:
                 rows = self.take(begun, one)

@@ -9,13 +9,11 @@ import importlib.util
 import os
 import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +24,7 @@ from penstock.errors import InputError
 from penstock.live import launcher, player, runner
 from penstock.live.deployment import Deployment
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.passing import INTERRUPTS, InterruptedRun
 from penstock.live.patterns import DATA, Phase
 from penstock.live.player import Answer, Did, Plan
 from penstock.live.state import State
@@ -33,17 +32,6 @@ from penstock.live.state import State
 MEGA = 1e6
 PATIENCE = 86400.0
 """Seconds that a rank waits for the others, which may write for long; none waits for a dead one."""
-
-
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class InterruptedRun(KeyboardInterrupt):
-    """A signal ended the work; what was measured before counts."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class Cell(NamedTuple):
@@ -156,7 +144,7 @@ class Explorer:
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
-            if outcome.status - 128 in _INTERRUPTS:
+            if outcome.status - 128 in INTERRUPTS:
                 raise InterruptedRun(outcome.status - 128)
             did = _collected(plan, outcome.status)
             return _judged(cell, plan, did, outcome.counters)
@@ -256,49 +244,6 @@ def _timed(did: list[Did], files: Sequence[str] = ()) -> tuple[list[Timed], floa
             )
         )
     return ranks, max(sum(slowest.values()), 1e-9)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let all signals that ask for an end unwind the block, so that nothing is left behind."""
-
-    def end(number: int, _: object) -> None:
-        # One is enough: the next would break off the cleaning.
-        for other in before:
-            signal.signal(other, signal.SIG_IGN)
-        raise InterruptedRun(number)
-
-    # What nohup, or a shell in the background, ignores stays ignored.
-    heeded = [n for n in _INTERRUPTS if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def private_state() -> Iterator[Path]:
-    """Give a state directory that is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-"))
-    try:
-        State(folder)
-    except InputError:  # $TMPDIR is too long a name for sockets in it
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="penstock-", dir="/tmp"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def in_memory() -> Iterator[Path]:
-    """Give a directory without a disk's own delays, where there is one; it is gone afterwards."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="penstock-", dir=place) as directory:
-        yield Path(directory)
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):

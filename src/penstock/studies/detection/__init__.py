@@ -8,7 +8,7 @@ from functools import partial
 
 from penstock.learn.detection import samples
 from penstock.live import observing
-from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.live.passing import in_memory, interruptible, private_state
 from penstock.report.findings import Findings
 from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.detection import claims, figures

@@ -23,7 +23,7 @@ from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode, SharingSection, SiteSection
 from penstock.live import launcher, wire
 from penstock.live.deployment import Deployment
-from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.live.passing import in_memory, interruptible, private_state
 from penstock.live.state import State
 from penstock.model import Site
 from penstock.sim.run import Run

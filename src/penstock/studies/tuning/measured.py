@@ -12,7 +12,7 @@ from penstock.data import windows
 from penstock.data.windows import Worth
 from penstock.learn.detection import model, samples
 from penstock.live import worths
-from penstock.live.explorer import in_memory, interruptible, private_state
+from penstock.live.passing import in_memory, interruptible, private_state
 from penstock.live.patterns import Phase
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Row, Value

@@ -19,7 +19,8 @@ from penstock.config.tuning import TuningSection
 from penstock.live import launcher, runner, wire, worths
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment, emulated, managed
-from penstock.live.explorer import Cell, Explorer, Timed, in_memory, interruptible, private_state
+from penstock.live.explorer import Cell, Explorer, Timed
+from penstock.live.passing import in_memory, interruptible, private_state
 from penstock.live.patterns import DATA, Phase
 from penstock.live.state import State
 
