@@ -1,0 +1,91 @@
+// Which job has which I/O nodes: a row a job, a column an I/O node, and one for none of them.
+
+import { AsTable, h, table } from "./dom.js";
+import { palette } from "./looks.js";
+import { Rows } from "./rows.js";
+import { Surface } from "./surface.js";
+import * as format from "./format.js";
+
+const ROW = 15;
+const TABLE_ROWS = 100;
+
+export class Allocation {
+  constructor({ model, open, readout }) {
+    Object.assign(this, { model, readout });
+    this.head = h("canvas", { class: "axis", "aria-hidden": "true" });
+    this.header = new Surface(this.head, (pen, width, height) => this.paintHead(pen, width, height));
+    this.rows = new Rows({
+      label: "I/O nodes of each running job",
+      height: ROW,
+      look: (id) => ({ text: id }),
+      paint: (pen, rows, width, active) => this.paint(pen, rows, width, active),
+      open,
+      along: (id) => id !== null && readout(this.inWords(id), true),
+      point: (id) => id !== null && readout(this.inWords(id), false),
+    });
+    this.alternative = new AsTable("Allocation", () => this.table());
+    this.element = h(
+      "div", { class: "allocation" },
+      h("div", { class: "gantt-axis" }, this.head), this.rows.element, this.alternative.element,
+    );
+  }
+
+  update(ids) {
+    this.rows.show(ids.filter((id) => this.model.runs(this.model.jobs.get(id))));
+    this.header.request();
+    this.alternative.refresh();
+  }
+
+  columns(width) {
+    const nodes = this.model.head?.io_nodes ?? [];
+    const wide = Math.min(46, width / (nodes.length + 1));
+    return { nodes, wide, place: new Map(nodes.map((node, k) => [node.number, k])) };
+  }
+
+  paintHead(pen, width, height) {
+    const { nodes, wide } = this.columns(width);
+    const every = Math.ceil(22 / wide);
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    nodes.forEach((node, k) => {
+      pen.fillStyle = node.alive ? palette().muted : palette().bad;
+      if (k % every === 0) pen.fillText(node.alive ? String(node.number) : `${node.number}\u00d7`, (k + 0.5) * wide, height / 2);
+    });
+    pen.fillStyle = palette().muted;
+    pen.fillText(wide > 30 ? "direct" : "d", (nodes.length + 0.5) * wide, height / 2);
+  }
+
+  paint(pen, rows, width, active) {
+    const { nodes, wide, place } = this.columns(width);
+    const colours = palette();
+    for (const { id, y } of rows) {
+      const job = this.model.jobs.get(id);
+      if (job === undefined) continue;
+      if (id === active) {
+        pen.fillStyle = colours.raised;
+        pen.fillRect(0, y, width, ROW);
+      }
+      pen.fillStyle = colours.line;
+      for (let k = 0; k <= nodes.length; k += 1) pen.fillRect((k + 0.5) * wide - 1, y + ROW / 2 - 1, 2, 2);
+      const at = job.io_nodes.length > 0 ? job.io_nodes.map((number) => place.get(number)) : [nodes.length];
+      pen.fillStyle = { transferring: colours.io, waiting: colours.waitHatch, "would wait": colours.wouldHatch }[job.doing] ?? colours.compute;
+      for (const k of at) {
+        if (k !== undefined) pen.fillRect(k * wide + 1, y + 2, wide - 2, ROW - 4);
+      }
+    }
+  }
+
+  inWords(id) {
+    const job = this.model.jobs.get(id);
+    const where = job.io_nodes.length > 0 ? `has I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "goes past all I/O nodes";
+    return `${id} ${where}; ${job.doing}`;
+  }
+
+  table() {
+    const rows = this.rows.ids.slice(0, TABLE_ROWS).map((id) => {
+      const job = this.model.jobs.get(id);
+      return [id, job?.io_nodes.join(", ") || "direct", job?.doing ?? format.NONE];
+    });
+    return table(`I/O nodes of jobs, the first ${TABLE_ROWS}`, ["job", "I/O nodes", "does"], rows);
+  }
+}

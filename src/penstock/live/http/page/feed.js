@@ -1,0 +1,66 @@
+// A worker that asks the controller once a second, so that neither waiting nor parsing a long
+// answer takes the page's time; it hands answers on in pieces that take a millisecond each.
+
+const ASK_EVERY = 1000;
+const HIDDEN_EVERY = 10000;
+const ANSWER_WITHIN = 10000;
+const JOBS_A_PIECE = 100;
+const STRETCHES_A_PIECE = 1500;
+
+let token = null;
+let cursor = null;
+let hidden = false;
+let asking = false;
+let timer = 0;
+let lastAnswer = null;
+
+onmessage = ({ data }) => {
+  if ("token" in data) {
+    token = data.token;
+    cursor = null;
+  }
+  if ("hidden" in data) hidden = data.hidden;
+  if (data.whole) cursor = null;
+  clearTimeout(timer);
+  if (!asking) ask();
+};
+
+function pieces(kind, rows, length) {
+  for (let k = 0; k < rows.length; k += length) {
+    postMessage({ kind, rows: rows.slice(k, k + length) });
+  }
+}
+
+function handOn(answer) {
+  const { jobs = [], stretches = [], samples = [], ...head } = answer;
+  const heard = Date.now() / 1000;
+  lastAnswer = heard;
+  cursor = head.cursor;
+  postMessage({ kind: "begin", head, heard });
+  pieces("jobs", jobs, JOBS_A_PIECE);
+  pieces("stretches", stretches, STRETCHES_A_PIECE);
+  pieces("samples", samples, JOBS_A_PIECE);
+  postMessage({ kind: "end" });
+}
+
+async function ask() {
+  asking = true;
+  const asked = token;
+  try {
+    const since = cursor === null ? "" : `?since=${encodeURIComponent(cursor)}`;
+    const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+    const response = await fetch(`/v1/timeline${since}`, {
+      headers, cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN),
+    });
+    const answer = await response.json();
+    if (asked !== token) cursor = null; // of whoever asked before
+    else if (response.ok) handOn(answer);
+    else if (response.status === 401) postMessage({ kind: "denied", had: token !== null });
+    else postMessage({ kind: "lost", since: lastAnswer, why: answer.error ?? `status ${response.status}` });
+  } catch (error) {
+    const why = error.name === "TimeoutError" ? "it takes too long" : "it cannot be reached";
+    postMessage({ kind: "lost", since: lastAnswer, why });
+  }
+  asking = false;
+  timer = setTimeout(ask, hidden ? HIDDEN_EVERY : ASK_EVERY);
+}

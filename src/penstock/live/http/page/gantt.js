@@ -1,0 +1,166 @@
+// Lanes of phases: a bar's height is the granted share, waits are hatched, the thin line is computing.
+
+import { Axis, grid } from "./axis.js";
+import { h } from "./dom.js";
+import { palette } from "./looks.js";
+import { Rows } from "./rows.js";
+import * as format from "./format.js";
+
+export const LANE = 20;
+const WORDS = { io: "transfers", wait: "waits", "would-wait": "would wait" };
+
+/** Return the first stretch that may reach past a time. */
+function firstAfter(stretches, time) {
+  let [low, high] = [0, stretches.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (stretches[middle][1] < time) low = middle + 1;
+    else high = middle;
+  }
+  let back = 0; // a wait and the transfer after it may touch; more than a few never overlap
+  while (low > 0 && back < 4) {
+    low -= 1;
+    back += 1;
+  }
+  return low;
+}
+
+/** Draw one lane. */
+export function paintLane(pen, lane, y, height, width, { from, to, now }) {
+  const colours = palette();
+  const scale = width / (to - from);
+  const x = (time) => (Math.min(Math.max(time, from), to) - from) * scale;
+  const [top, bottom] = [y + 3, y + height - 3];
+  const room = bottom - top;
+  const end = lane.ended ?? Math.min(now, to);
+  if (end > from && lane.began < to) {
+    pen.fillStyle = colours.compute;
+    pen.fillRect(x(lane.began), bottom - 1, Math.max(x(end) - x(lane.began), 1), 1);
+  }
+  const drawn = { io: [-1, 0], wait: [-1, 0], "would-wait": [-1, 0] };
+  const list = lane.stretches;
+  for (let k = firstAfter(list, from); k < list.length; k += 1) {
+    const [kind, start, ends, share] = list[k];
+    if (start > to) break;
+    const stop = ends ?? end;
+    if (stop < from) continue;
+    const left = x(start);
+    const right = Math.max(x(stop), left + 1);
+    // Of many within a pixel only those are drawn that would be seen.
+    const [reached, tallest] = drawn[kind];
+    const part = kind === "io" ? Math.min(share ?? 1, 1) : 1;
+    if (right <= reached + 0.5 && part <= tallest) continue;
+    drawn[kind] = [right, right > reached + 0.5 ? part : Math.max(part, tallest)];
+    if (kind === "io") {
+      pen.fillStyle = colours.ioTrack;
+      pen.fillRect(left, top, right - left, room);
+      const high = Math.max(2, part * room);
+      pen.fillStyle = colours.io;
+      pen.fillRect(left, bottom - high, right - left, high);
+    } else if (kind === "wait") {
+      pen.fillStyle = right - left < 3 ? colours.wait : colours.waitHatch;
+      pen.fillRect(left, top, right - left, room);
+    } else {
+      pen.fillStyle = right - left < 3 ? colours.would : colours.wouldHatch;
+      pen.fillRect(left, top + room / 2, right - left, room / 2);
+    }
+  }
+  if (lane.ended && lane.ended >= from && lane.ended <= to) {
+    const failed = lane.state === "failed" || lane.state === "lost";
+    pen.fillStyle = failed ? colours.bad : colours.muted;
+    pen.fillRect(x(lane.ended) - 1, top, failed ? 2 : 1, room);
+    if (failed) pen.fillText("\u00d7", x(lane.ended) + 2, y + height / 2 + 4);
+  }
+}
+
+/** Say a stretch in words. */
+export function inWords(id, stretch, now, clock = format.at) {
+  const [kind, start, end, share] = stretch;
+  const granted = kind === "io" && share !== null && share !== undefined ? ` at a share of ${format.share(share)}` : "";
+  const until = end === null ? `since ${clock(start)}` : `${clock(start)} to ${clock(end)}`;
+  return `${id} ${WORDS[kind]}${granted}, ${until}, ${format.span((end ?? now) - start)}`;
+}
+
+export class Gantt {
+  /** lane(id): {began, ended, state, stretches}; look(id): its label; tell(text): for who points. */
+  constructor({ label, lane, look, open, tell, daily = true, height = LANE }) {
+    Object.assign(this, { lane, tell, daily, height });
+    this.range = { from: 0, to: 1, now: 1 };
+    this.at = null; // the stretch that arrow keys are on: [id, start]
+    this.axis = new Axis(() => this.range, daily);
+    this.clock = daily ? format.at : (time) => format.span(time);
+    this.rows = new Rows({
+      label, height, look, open,
+      paint: (pen, rows, width, active) => this.paint(pen, rows, width, active),
+      along: (id, step) => this.along(id, step),
+      point: (id, x, width) => this.point(id, x, width),
+    });
+    this.element = h("div", { class: "gantt" }, h("div", { class: "gantt-axis" }, this.axis.canvas), this.rows.element);
+  }
+
+  show(ids, range) {
+    this.range = range;
+    this.rows.show(ids);
+    this.axis.request();
+  }
+
+  paint(pen, rows, width, active) {
+    const colours = palette();
+    grid(pen, this.range, width, this.rows.element.clientHeight, this.daily);
+    for (const { id, y } of rows) {
+      if (id === active) {
+        pen.fillStyle = colours.raised;
+        pen.fillRect(0, y, width, this.height);
+      }
+      const lane = this.lane(id);
+      paintLane(pen, lane, y, this.height, width, this.range);
+      if (id === active && this.at?.[0] === id) this.mark(pen, lane, y, width);
+    }
+  }
+
+  mark(pen, lane, y, width) {
+    const found = lane.stretches.find((stretch) => stretch[1] === this.at[1]);
+    if (found === undefined) return;
+    const { from, to, now } = this.range;
+    const x = (time) => ((time - from) / (to - from)) * width;
+    pen.strokeStyle = palette().focus;
+    pen.lineWidth = 2;
+    const left = Math.max(x(found[1]), 0);
+    pen.strokeRect(left, y + 1, Math.max(x(found[2] ?? now) - left, 3), this.height - 2);
+  }
+
+  along(id, step) {
+    if (id === null) return;
+    const { stretches } = this.lane(id);
+    if (step === 0 || stretches.length === 0) {
+      this.at = null;
+      this.tell(this.summary(id, stretches), true);
+      return;
+    }
+    const now = this.at?.[0] === id ? stretches.findIndex((stretch) => stretch[1] === this.at[1]) : stretches.length;
+    const next = stretches[Math.max(0, Math.min(stretches.length - 1, now + step))];
+    this.at = [id, next[1]];
+    this.tell(inWords(id, next, this.range.now, this.clock), true);
+    this.rows.surface.request();
+  }
+
+  summary(id, stretches) {
+    const phases = stretches.filter(([kind]) => kind === "io").length;
+    return `${id}: ${format.some(phases, "stretch of transfer", "stretches of transfer")} in sight; Enter opens it, left and right go along it`;
+  }
+
+  point(id, x, width) {
+    if (id === null) return;
+    const { from, to, now } = this.range;
+    const lane = this.lane(id);
+    const time = from + (x / width) * (to - from);
+    const slack = (2 * (to - from)) / width;
+    const found = x < 0 ? undefined : lane.stretches.findLast(([, start, end]) => start - slack <= time && time <= (end ?? now) + slack);
+    if (found) this.tell(inWords(id, found, now, this.clock), false);
+    else if (x >= 0) {
+      const gone = lane.ended && time > lane.ended;
+      const there = time >= lane.began && time <= now;
+      this.tell(gone ? `${id}: ended` : `${id} ${there ? "computes" : "was not there"} at ${this.clock(time)}`, false);
+    }
+  }
+}

@@ -1,0 +1,213 @@
+// One job: its phases, pattern, w_iter, what was expected of its phases and what came, its waits.
+
+import { ask } from "./ask.js";
+import { against, overTime } from "./charts.js";
+import { card, h, table, tell } from "./dom.js";
+import { Gantt } from "./gantt.js";
+import { noJobs } from "./overview.js";
+import * as format from "./format.js";
+
+const ASK_EVERY = 2;
+const [LISTED, LINKED, LOOK_BACK] = [40, 60, 300];
+const num = (text) => ({ text, class: "num" });
+const known = (value) => value !== null && value !== undefined;
+
+export class JobPage {
+  constructor({ model }) {
+    this.model = model;
+    this.id = null;
+    this.asked = 0;
+    this.heading = h("h2", { class: "job-name", tabindex: -1 });
+    this.facts = h("dl", { class: "facts" });
+    this.readout = h("output", { class: "readout" });
+    this.gantt = new Gantt({
+      label: "Phases of this job",
+      lane: () => this.lane(),
+      look: () => ({ text: this.id ?? "" }),
+      open: () => {},
+      tell: (text, aloud) => {
+        this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
+        tell(this.readout, text);
+      },
+      height: 44,
+    });
+    this.seconds = h("div", {});
+    this.bytes = h("div", {});
+    this.iterations = h("div", {});
+    this.waited = h("div", {});
+    this.pattern = h("div", {});
+    this.phases = h("div", { class: "scrolls phases", tabindex: 0, role: "region", "aria-label": "Phases of this job" });
+    this.problem = h("div", { class: "teach", hidden: true });
+    this.body = h(
+      "div", { class: "job-body" },
+      card("Phases", { class: "area-lane" }, [], this.gantt.element, h("div", { class: "legend" }, this.readout)),
+      card("Seconds: expected, observed", {}, [], this.seconds),
+      card("Bytes: expected, observed", {}, [], this.bytes),
+      card("w_iter over time", {}, [h("span", { class: "note" }, "from one phase to the next, alone")], this.iterations),
+      card("Waits for turns", {}, [], this.waited),
+      card("Each phase", { class: "area-phases" }, [], this.phases),
+      card("Pattern and what is known", { class: "area-known" }, [], this.pattern),
+    );
+    this.element = h("div", { class: "job" }, h("div", { class: "job-head" }, this.heading, this.facts), this.problem, this.body);
+  }
+
+  lane() {
+    const job = this.job ?? { began: 0, ended: 0, state: "ended" };
+    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(this.id) };
+  }
+
+  /** Show a job by its id; without one, those that can be chosen. */
+  show(id) {
+    if (id === (this.id ?? "") && id !== "") return;
+    this.id = id || null;
+    this.told = null;
+    this.asked = 0;
+    this.body.hidden = true;
+    this.problem.hidden = true;
+    this.facts.replaceChildren();
+    tell(this.heading, this.id ?? "Which job?");
+    if (this.id) this.heading.focus({ preventScroll: true });
+  }
+
+  get job() {
+    return this.model.jobs.get(this.id) ?? this.told?.job;
+  }
+
+  update() {
+    if (!this.element.isConnected) return;
+    if (this.id === null) {
+      this.choose();
+      return;
+    }
+    const { now } = this.model;
+    if (now - this.asked >= ASK_EVERY) this.ask(now);
+    if (this.told) this.draw(now);
+  }
+
+  choose() {
+    const jobs = this.model.ordered("newest", "", true).slice(0, LINKED);
+    this.problem.hidden = false;
+    const key = jobs.join(" ");
+    if (key === this.chosenFrom) return;
+    this.chosenFrom = key;
+    this.problem.replaceChildren(jobs.length === 0 ? noJobs() : h(
+      "div", {},
+      h("p", {}, "Enter on a lane of the overview opens its job. The newest:"),
+      h("ul", { class: "job-list" }, jobs.map((id) => h("li", {}, h("a", { href: `#job/${encodeURIComponent(id)}` }, id)))),
+    ));
+  }
+
+  async ask(now) {
+    const { id } = this;
+    this.asked = now;
+    try {
+      const told = await ask(`/v1/jobs/${encodeURIComponent(id)}/phases`);
+      if (id !== this.id) return;
+      this.told = told;
+      this.problem.hidden = true;
+      this.body.hidden = false;
+      this.charts();
+      this.draw(this.model.now);
+    } catch (error) {
+      if (id !== this.id || error.status === 0) return;
+      this.chosenFrom = null;
+      this.problem.hidden = false;
+      this.body.hidden = this.told === null;
+      this.problem.replaceChildren(
+        h("p", { class: "lead" }, error.status === 404 ? "This job is not known any more." : error.message),
+        h("p", {}, error.status === 404 ? "The controller keeps jobs that ended of late. The record has the others: penstock what-if, penstock explain." : error.hint),
+      );
+    }
+  }
+
+  draw(now) {
+    const { job } = this;
+    if (job === undefined) return;
+    const does = this.model.runs(job) ? job.doing : job.state;
+    const facts = [
+      ["does", does], ["since", job.since && this.model.runs(job) ? format.span(now - job.since) : format.NONE],
+      ["share", job.doing === "transferring" ? format.share(job.share) : format.NONE],
+      ["behind", (job.behind ?? []).join(", ") || format.NONE],
+      ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} more` : format.NONE],
+      ["I/O nodes", job.io_nodes.join(", ") || "direct"], ["mode", job.mode ?? format.NONE],
+      ["nodes", format.count(job.nodes)], ["processes", format.count(job.processes)],
+      ["began", format.at(job.began)], ["for", format.span((job.ended ?? now) - job.began)],
+      ["w_iter", format.span(job.w_iter)], ["rate", format.rate(job.rate)],
+      ["through I/O nodes", format.size(job.forwarded_bytes)], ["past them", format.size(job.direct_bytes)],
+      ["waited", format.span(job.waited_seconds)], ["fail-opens", format.count(job.fail_opens)],
+    ];
+    if (job.user) facts.unshift(["user", job.user]);
+    if (job.command) facts.push(["command", Array.isArray(job.command) ? job.command.join(" ") : job.command]);
+    if (this.facts.children.length !== facts.length) {
+      this.facts.replaceChildren(...facts.map(([name]) => h("div", { class: `fact-${name.replace(/[^a-z]/gi, "-")}` }, h("dt", {}, name), h("dd", {}))));
+    }
+    facts.forEach(([, value], k) => {
+      const cell = this.facts.children[k].lastChild;
+      tell(cell, value);
+      cell.title = value;
+    });
+    const to = job.ended && job.ended < now - 5 ? job.ended + 2 : now;
+    const from = Math.max(job.began - 1, to - LOOK_BACK);
+    this.gantt.show([this.id], { from, to: Math.max(to, from + 5), now });
+  }
+
+  charts() {
+    const phases = this.told.phases;
+    const over = phases.filter((phase) => known(phase.seconds));
+    const when = (phase) => format.at(phase.began);
+    this.compare(this.seconds, over.filter((phase) => known(phase.predicted_seconds)).map((phase) => [
+      phase.predicted_seconds, phase.seconds, `${when(phase)}: expected ${format.span(phase.predicted_seconds)}, took ${format.span(phase.seconds)}`,
+    ]), { label: "Seconds of phases", text: format.span, expected: "expected", observed: "observed" });
+    this.compare(this.bytes, over.filter((phase) => known(phase.predicted_bytes) && known(phase.bytes)).map((phase) => [
+      phase.predicted_bytes, phase.bytes, `${when(phase)}: expected ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
+    ]), { label: "Bytes of phases", text: format.size, expected: "expected", observed: "observed" });
+    const iterations = (this.told.w_iter ?? []).filter(([, value]) => known(value));
+    this.iterations.replaceChildren(iterations.length > 0
+      ? overTime(iterations, { label: `w_iter over time, ${format.span(iterations.at(-1)[1])} now`, text: format.span, name: "" })
+      : h("p", { class: "empty" }, "Known once two phases are over: it is the time from one to the next."));
+    const waits = phases.filter((phase) => phase.waited_seconds > 0);
+    const sum = waits.reduce((all, phase) => all + phase.waited_seconds, 0);
+    this.waited.replaceChildren(waits.length > 0
+      ? overTime(waits.map((phase) => [phase.began, phase.waited_seconds]), { label: `${waits.length} of ${phases.length} phases waited, ${format.span(sum)} together`, text: format.span, name: "", bars: true })
+      : h("p", { class: "empty" }, phases.length > 0 ? "No phase of it waited for a turn." : "No phase yet."));
+    this.list(phases);
+    this.tellKnown();
+  }
+
+  compare(place, points, options) {
+    if (points.length === 0) {
+      place.replaceChildren(h("p", { class: "empty" }, "Nothing was expected yet: the controller learns from a job's first phases, from its family, or from penstock run --hint."));
+      return;
+    }
+    const off = points.map(([a, b]) => Math.abs(b - a) / Math.max(a, 1e-9)).sort((a, b) => a - b);
+    const median = off[off.length >> 1];
+    const label = `${options.label}, expected against observed: ${format.some(points.length, "phase")}, half of them within ${format.share(median)}`;
+    place.replaceChildren(against(points, { ...options, label }), h("p", { class: "note" }, `${format.some(points.length, "phase")}; half of them within ${format.share(median)} of what was expected.`));
+  }
+
+  list(phases) {
+    const rows = phases.slice(-LISTED).reverse().map((phase) => [
+      format.at(phase.began), num(format.span(phase.waited_seconds)),
+      num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : "under way"),
+      num(format.size(phase.predicted_bytes)), num(format.size(phase.bytes)), num(format.share(phase.share)),
+    ]);
+    const heads = ["began", num("waited"), num("expected"), num("took"), num("expected"), num("moved"), num("share")];
+    const cut = phases.length > LISTED ? h("p", { class: "more" }, `and ${phases.length - LISTED} before`) : null;
+    this.phases.replaceChildren(rows.length > 0 ? table(`The last ${LISTED} phases, newest first`, heads, rows) : h("p", { class: "empty" }, "No phase yet."), cut ?? "");
+  }
+
+  tellKnown() {
+    const patterns = this.told.pattern ?? [];
+    const family = this.told.known;
+    const parts = patterns.slice(-6).reverse().map(([time, name]) => h("li", {}, h("span", { class: "note" }, format.at(time)), ` ${name}`));
+    const lines = family === null || family === undefined ? [] : Object.entries(family)
+      .filter(([, value]) => known(value) && typeof value !== "object")
+      .map(([name, value]) => [name.replaceAll("_", " "), num(WRITTEN[name]?.(value) ?? format.figure(value))]);
+    this.pattern.replaceChildren(
+      parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Pattern: ${this.job.pattern}` : "No access pattern was detected: I/O nodes look for one with --tune."),
+      lines.length > 0 ? table("What the store knows of its family", ["its family, of earlier runs", ""], lines) : h("p", { class: "empty" }, "The store knows no earlier run of its family."),
+    );
+  }
+}
+
+const WRITTEN = { w_iter: format.span, phase_bytes: format.size, bandwidth: format.rate, seconds: format.span };

@@ -1,0 +1,136 @@
+// The first view: lanes, heat map, allocation, who waits for whom, and who moves most.
+
+import { Allocation } from "./allocation.js";
+import { AsTable, card, h, table, tell } from "./dom.js";
+import { Gantt } from "./gantt.js";
+import { HeatMap } from "./heat-map.js";
+import { ORDERS } from "./model.js";
+import { Top } from "./top.js";
+import { Waits } from "./waits.js";
+import * as format from "./format.js";
+
+const SPANS = [30, 60, 180, 300, 900];
+const TABLE_ROWS = 100;
+const GONE = { began: 0, ended: 0, state: "ended", stretches: [] };
+
+export function noJobs() {
+  return h(
+    "div", { class: "teach" },
+    h("p", { class: "lead" }, "No job yet."),
+    h("p", {}, "Start any command as a job; its reads and writes below a managed directory appear here as they happen:"),
+    h("pre", {}, h("code", {}, "penstock run --state STATE -- ./simulation")),
+    h("p", { class: "note" }, "STATE is the state directory that penstock up was given. Batch jobs of Slurm come by themselves: docs/slurm.md."),
+  );
+}
+
+export class Overview {
+  constructor({ model, open }) {
+    Object.assign(this, { model, open });
+    this.span = 60;
+    this.paused = null; // the time at which the picture stands still
+    this.ids = [];
+    this.order = h("select", { "aria-label": "Order of lanes", onchange: () => this.update() },
+      Object.entries(ORDERS).map(([name, { label }]) => h("option", { value: name }, label)));
+    this.filter = h("input", { type: "search", placeholder: "filter  /", "aria-label": "Show jobs whose name or user contains this", oninput: () => this.update() });
+    this.ended = h("input", { type: "checkbox", checked: true, onchange: () => this.update() });
+    this.spans = h("select", { "aria-label": "Time in sight", onchange: () => this.zoomTo(Number(this.spans.value)) },
+      SPANS.map((each) => h("option", { value: each, selected: each === this.span }, each < 60 ? `${each} s` : `${each / 60} min`)));
+    this.pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
+    this.readout = h("output", { class: "readout" });
+    const tellReadout = (text, aloud) => {
+      this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
+      tell(this.readout, text);
+    };
+    this.gantt = new Gantt({ label: "Jobs and their phases", lane: (id) => this.lane(id), look: (id) => this.look(id), open, tell: tellReadout });
+    this.heat = new HeatMap({ model, range: () => this.gantt.range, readout: tellReadout });
+    this.allocation = new Allocation({ model, open, readout: tellReadout });
+    this.waits = new Waits({ model });
+    this.top = new Top({ model });
+    this.teach = h("div", { class: "gantt-teach", hidden: true }, noJobs());
+    this.lanesTable = new AsTable("Lanes", () => this.table());
+    this.shown = h("span", { class: "note num" });
+    const swatch = (kind, text) => h("span", { class: "key" }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
+    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), this.readout);
+    this.element = h(
+      "div", { class: "overview" },
+      card("Phases and shares", { class: "area-gantt" },
+        [this.shown, this.filter, h("label", { class: "check" }, this.ended, "ended"), this.order, this.spans, this.pause],
+        h("div", { class: "gantt-frame" }, this.gantt.element, this.teach), this.legend, this.lanesTable.element),
+      card("Bandwidth of I/O nodes", { class: "area-heat" }, [this.heat.scale], this.heat.element),
+      card("Who waits for whom", { class: "area-waits" }, [], this.waits.element),
+      card("Top jobs and users", { class: "area-top" }, [], this.top.element),
+      card("Allocation", { class: "area-allocation" }, [h("span", { class: "note" }, "job by I/O node")], this.allocation.element),
+    );
+  }
+
+  lane(id) {
+    const job = this.model.jobs.get(id);
+    if (job === undefined) return GONE;
+    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(id) };
+  }
+
+  look(id) {
+    const job = this.model.jobs.get(id);
+    if (job === undefined) return { text: id };
+    const runs = this.model.runs(job);
+    const does = { transferring: format.share(job.share), waiting: "waits", "would wait": "would wait" };
+    const note = runs ? does[job.doing] ?? "" : job.state;
+    const title = `${id}: ${runs ? job.doing : job.state}${job.user ? `, ${job.user}` : ""}`;
+    return { text: id, note, title, class: `${runs ? `does-${job.doing.replace(" ", "-")}` : `is-${job.state}`}` };
+  }
+
+  zoomTo(span) {
+    this.span = span;
+    this.spans.value = String(span);
+    this.update();
+  }
+
+  /** Show less time (-1) or more (1). */
+  zoom(step) {
+    const k = SPANS.indexOf(this.span) + step;
+    if (k >= 0 && k < SPANS.length) this.zoomTo(SPANS[k]);
+  }
+
+  togglePause() {
+    this.paused = this.paused === null ? this.model.now : null;
+    this.pause.setAttribute("aria-pressed", String(this.paused !== null));
+    tell(this.pause, this.paused === null ? "Pause" : "Go on");
+    this.update();
+  }
+
+  update() {
+    const { model } = this;
+    if (model.head === null || !this.element.isConnected) return;
+    const to = this.paused ?? model.now;
+    this.ids = model.ordered(this.order.value, this.filter.value, this.ended.checked);
+    tell(this.shown, this.ids.length === model.jobs.size ? format.some(this.ids.length, "job") : `${format.count(this.ids.length)} of ${format.some(model.jobs.size, "job")}`);
+    this.teach.hidden = model.jobs.size > 0;
+    this.gantt.show(this.ids, { from: to - this.span, to, now: model.now });
+    // A part a frame: no single task is long, however many jobs there are.
+    this.rest = [() => this.heat.update(), () => this.waits.update(), () => this.top.update(), () => this.allocation.update(this.ids), () => this.lanesTable.refresh()];
+    if (!this.resting) this.later();
+  }
+
+  later() {
+    this.resting = true;
+    requestAnimationFrame(() => {
+      this.rest.shift()?.();
+      this.resting = this.rest.length > 0;
+      if (this.resting) this.later();
+    });
+  }
+
+  table() {
+    const rows = this.ids.slice(0, TABLE_ROWS).map((id) => {
+      const job = this.model.jobs.get(id);
+      const runs = this.model.runs(job);
+      return [
+        h("a", { href: `#job/${encodeURIComponent(id)}` }, id), job.user ?? format.NONE, runs ? job.doing : job.state,
+        runs && job.since ? format.span(this.model.now - job.since) : format.NONE,
+        job.doing === "transferring" ? format.share(job.share) : format.NONE,
+        (job.behind ?? []).join(", ") || format.NONE, format.rate(job.rate),
+      ];
+    });
+    return table(`Jobs, the first ${TABLE_ROWS}`, ["job", "user", "does", "since", "share", "behind", "rate"], rows);
+  }
+}

@@ -1,0 +1,59 @@
+// The jobs and users that move most now.
+
+import { h, table } from "./dom.js";
+import * as format from "./format.js";
+
+const MOST = 8;
+
+/** Return the n largest by a measure, without sorting a thousand. */
+export function largest(items, n, measure) {
+  const found = [];
+  for (const item of items) {
+    const value = measure(item);
+    if (!(value > 0)) continue;
+    let k = found.length;
+    while (k > 0 && found[k - 1][0] < value) k -= 1;
+    if (k >= n) continue;
+    found.splice(k, 0, [value, item]);
+    if (found.length > n) found.pop();
+  }
+  return found.map(([, item]) => item);
+}
+
+const num = (text) => ({ text, class: "num" });
+
+export class Top {
+  constructor({ model }) {
+    this.model = model;
+    this.jobs = h("div", { class: "top-jobs" });
+    this.users = h("div", { class: "top-users" });
+    this.element = h("div", { class: "top scrolls", tabindex: 0, role: "region", "aria-label": "Top jobs and users" }, this.jobs, this.users);
+  }
+
+  update() {
+    const { model } = this;
+    const now = largest(model.jobs.values(), MOST, (job) => (model.runs(job) ? job.rate : 0));
+    const total = (job) => job.forwarded_bytes + job.direct_bytes;
+    const jobs = now.length > 0 ? now : largest(model.jobs.values(), MOST, total);
+    const row = (job) => [
+      h("a", { href: `#job/${encodeURIComponent(job.id)}`, class: "job-link", title: job.id }, job.id),
+      num(format.rate(job.rate)), num(format.size(total(job))), num(format.span(job.waited_seconds)),
+    ];
+    const heads = (first) => [first, num("now"), num("moved"), num("waited")];
+    this.jobs.replaceChildren(
+      jobs.length > 0
+        ? table(now.length > 0 ? "Jobs that move most now" : "Jobs that moved most", heads("job"), jobs.map(row))
+        : h("p", { class: "empty" }, "No job has moved a byte yet."),
+    );
+    if (model.anonymous) {
+      this.users.replaceChildren(h("p", { class: "empty" }, "Whose jobs these are is told to who has a token (--token-file)."));
+      return;
+    }
+    const users = largest(model.head?.users ?? [], MOST, (user) => 1 + user.rate);
+    const line = (user) => [
+      { text: user.user, title: format.some(user.jobs, "job") },
+      num(format.rate(user.rate)), num(format.size(user.forwarded_bytes + user.direct_bytes)), num(format.span(user.waited_seconds)),
+    ];
+    this.users.replaceChildren(users.length > 0 ? table("Users that move most now", heads("user"), users.map(line)) : "");
+  }
+}

@@ -1,0 +1,72 @@
+// Who waits for whom: those who hold others up, and each with who is behind it.
+
+import { h } from "./dom.js";
+import * as format from "./format.js";
+
+const [HOLDERS, A_HOLDER] = [8, 6];
+
+/** Return [who is in front or null, [jobs that wait]], the longest queue first. */
+export function queues(model) {
+  const found = new Map();
+  for (const job of model.jobs.values()) {
+    if (!model.runs(job) || (job.doing !== "waiting" && job.doing !== "would wait")) continue;
+    const front = job.behind?.[0] ?? null;
+    if (!found.has(front)) found.set(front, []);
+    found.get(front).push(job);
+  }
+  for (const jobs of found.values()) jobs.sort((a, b) => (a.since ?? 0) - (b.since ?? 0));
+  return [...found.entries()].sort((a, b) => b[1].length - a[1].length);
+}
+
+function link(id) {
+  return h("a", { href: `#job/${encodeURIComponent(id)}`, class: "job-link", title: id }, id);
+}
+
+function waiter(job, now) {
+  const would = job.doing === "would wait";
+  const more = !would && job.at_most_seconds !== null && job.at_most_seconds !== undefined
+    ? `, at most ${format.span(job.at_most_seconds)} more` : "";
+  const others = Math.max(0, (job.behind?.length ?? 0) - 1);
+  return h(
+    "li", { class: "waiter" },
+    h("span", { class: `swatch ${would ? "would" : "wait"}`, "aria-hidden": "true" }),
+    link(job.id),
+    h("span", { class: "note" }, `${would ? "would wait" : "waits"} since ${format.span(now - job.since)}${more}${others > 0 ? `, ${others} more before it` : ""}`),
+  );
+}
+
+export class Waits {
+  constructor({ model }) {
+    this.model = model;
+    this.element = h("div", { class: "waits scrolls", tabindex: 0, role: "region", "aria-label": "Who waits for whom" });
+  }
+
+  update() {
+    const { model } = this;
+    const found = queues(model);
+    const mode = model.head?.mode;
+    if (found.length === 0) {
+      const why = model.head?.kill_switch
+        ? "The kill switch is on: every gate is open."
+        : mode === "enforce" ? "Nobody waits." : `Nobody would wait. The mode is ${mode}: nobody is made to.`;
+      this.element.replaceChildren(h("p", { class: "empty" }, why));
+      return;
+    }
+    const parts = found.slice(0, HOLDERS).map(([front, jobs]) => {
+      const holder = front === null ? undefined : model.jobs.get(front);
+      const does = holder?.doing === "transferring" ? `transfers at ${format.share(holder.share)} since ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
+      const title = front === null ? h("span", {}, "for a turn") : link(front);
+      return h(
+        "div", { class: "queue" },
+        h("h3", {}, "behind ", title, h("span", { class: "note" }, does), h("span", { class: "count" }, String(jobs.length))),
+        h("ul", {}, jobs.slice(0, A_HOLDER).map((job) => waiter(job, model.now)),
+          jobs.length > A_HOLDER ? h("li", { class: "more" }, `and ${jobs.length - A_HOLDER} more`) : null),
+      );
+    });
+    const rest = found.slice(HOLDERS).reduce((sum, [, jobs]) => sum + jobs.length, 0);
+    if (rest > 0) parts.push(h("p", { class: "more" }, `and ${format.some(rest, "job")} behind ${format.count(found.length - HOLDERS)} others`));
+    const top = this.element.scrollTop;
+    this.element.replaceChildren(...parts);
+    this.element.scrollTop = top;
+  }
+}
