@@ -1,10 +1,167 @@
-import { h } from "./dom.js";
+// What would other rules have done? A record of this site, two policies, simulated side by side.
+
+import { ask } from "./ask.js";
+import { card, h, tell } from "./dom.js";
+import { Comparison } from "./comparison.js";
+import * as format from "./format.js";
+
+const LOOK_EVERY = 400;
+const DAY = 86400;
+
+function recordLabel(record) {
+  const long = record.ended === null ? "still written" : format.span(record.ended - record.began);
+  return `${format.date(record.began)}, ${long}, ${record.policy ?? "no policy"}, ${format.size(record.bytes)}`;
+}
+
+/** Return yesterday's record, or else the newest. */
+export function defaultRecord(records, now) {
+  const midnight = new Date(1000 * now).setHours(0, 0, 0, 0) / 1000;
+  return records.find(({ began }) => began < midnight && began >= midnight - DAY) ?? records[0];
+}
 
 export class WhatIf {
   constructor({ model }) {
     this.model = model;
-    this.element = h("div", { class: "what-if" });
+    this.id = null;
+    this.timer = 0;
+    this.record = h("select", { id: "record", onchange: () => this.offer() });
+    this.first = h("select", { id: "first" });
+    this.second = h("select", { id: "second" });
+    this.window = h("input", { id: "window", type: "text", placeholder: "all of it", size: 14, title: "A part of the record: 9 h:17 h, since its beginning" });
+    this.run = h("button", { type: "submit", class: "primary" }, "Simulate both");
+    this.cancel = h("button", { type: "button", disabled: true, onclick: () => this.stop() }, "Cancel");
+    this.state = h("p", { class: "what-state", role: "status" });
+    const field = (id, label, control) => h("div", { class: "field" }, h("label", { for: id }, label), control);
+    this.form = h(
+      "form", { class: "what-form", onsubmit: (event) => this.start(event) },
+      field("record", "Record", this.record), field("first", "Policy", this.first),
+      field("second", "against", this.second), field("window", "Part of it", this.window), this.run, this.cancel,
+    );
+    this.result = h("div", { class: "what-result" });
+    this.element = h(
+      "div", { class: "what" },
+      card("What would other rules have done?", {}, [], h("p", { class: "note" }, "The record of what jobs of this site did is simulated under both policies, with the lowest priority, while the site goes on as it does. Nothing is changed."), this.form, this.state),
+      this.result,
+    );
   }
 
-  update() {}
+  async show(id) {
+    if (this.records === undefined) await this.load();
+    if (id && id !== this.id) {
+      this.id = id;
+      this.look();
+    }
+  }
+
+  hide() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+  }
+
+  update() {
+    if (this.records === undefined && !this.loading) this.load();
+    if (this.running && this.timer === 0) this.look();
+  }
+
+  async load() {
+    if (this.model.head === null) return;
+    this.loading = true;
+    try {
+      const [records, policies] = await Promise.all([ask("/v1/records"), ask("/v1/policies")]);
+      this.records = records;
+      this.policies = policies.filter(({ kind }) => kind === undefined || kind === "sharing");
+      const chosen = defaultRecord(records, this.model.now);
+      this.record.replaceChildren(...records.map((each) => h("option", { value: each.run, selected: each === chosen }, recordLabel(each))));
+      for (const select of [this.first, this.second]) {
+        select.replaceChildren(...this.policies.map(({ name, summary }) => h("option", { value: name, title: summary }, name)));
+      }
+      this.offer();
+      this.run.disabled = records.length === 0;
+      if (records.length === 0) tell(this.state, "There is no record yet: the first job of this site begins one.");
+    } catch (error) {
+      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+    }
+    this.loading = false;
+  }
+
+  /** Set the policy that ran against another one. */
+  offer() {
+    const ran = this.records.find(({ run }) => run === this.record.value)?.policy;
+    const names = this.policies.map(({ name }) => name);
+    const first = names.includes(ran) ? ran : names[0];
+    this.first.value = first ?? "";
+    this.second.value = ["set-10", "fair-share", ...names].find((name) => name !== first && names.includes(name)) ?? "";
+  }
+
+  async start(event) {
+    event.preventDefault();
+    if (this.running) return;
+    if (this.first.value === this.second.value) {
+      tell(this.state, "Choose two different policies.");
+      this.second.focus();
+      return;
+    }
+    this.busy(true);
+    tell(this.state, "Starting the simulation.");
+    this.result.replaceChildren();
+    try {
+      const body = { run: this.record.value, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
+      const { id } = await ask("/v1/what-if", { method: "POST", body });
+      this.id = id;
+      history.replaceState(null, "", `#what-if/${encodeURIComponent(id)}`);
+      this.look();
+    } catch (error) {
+      this.busy(false);
+      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+    }
+  }
+
+  async stop() {
+    this.cancel.disabled = true;
+    try {
+      await ask(`/v1/what-if/${encodeURIComponent(this.id)}`, { method: "DELETE" });
+      this.look();
+    } catch (error) {
+      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+    }
+  }
+
+  busy(running) {
+    this.running = running;
+    this.run.disabled = running || this.records?.length === 0;
+    this.cancel.disabled = !running;
+    this.form.setAttribute("aria-busy", String(running));
+  }
+
+  async look() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    const { id } = this;
+    let told;
+    try {
+      told = await ask(`/v1/what-if/${encodeURIComponent(id)}`);
+    } catch (error) {
+      if (id !== this.id) return;
+      if (error.status === 0 && this.running) this.later();
+      else {
+        this.busy(false);
+        tell(this.state, error.status === 404 ? "That simulation is not kept any more. Run it again." : `${error.message}. ${error.hint}`);
+      }
+      return;
+    }
+    if (id !== this.id) return;
+    this.busy(told.state === "running");
+    if (told.state === "running") {
+      tell(this.state, `Simulating ${told.policies.join(" and ")}, ${format.span(told.seconds)} so far.`);
+      this.later();
+    } else if (told.state === "done") {
+      tell(this.state, `Simulated in ${format.span(told.seconds)}.`);
+      this.result.replaceChildren(new Comparison(told).element);
+    } else if (told.state === "cancelled") tell(this.state, "Cancelled. Nothing was changed.");
+    else tell(this.state, `It failed: ${told.error ?? "no reason was given"}`);
+  }
+
+  later() {
+    if (this.element.isConnected) this.timer = setTimeout(() => this.look(), LOOK_EVERY);
+  }
 }

@@ -1,0 +1,112 @@
+// A what-if's result: metrics with the better marked, lanes side by side, who gains and who loses.
+
+import { card, h, table, tell } from "./dom.js";
+import { Gantt } from "./gantt.js";
+import * as format from "./format.js";
+
+const METRICS = [
+  ["utilization", "utilization", 1, format.share],
+  ["efficiency", "efficiency", 1, format.share],
+  ["max_stretch", "largest stretch", -1, format.figure],
+  ["io_slowdown", "I/O slowdown", -1, format.figure],
+  ["min_yield", "least yield", 1, format.figure],
+  ["makespan", "makespan", -1, format.span],
+];
+const SAME = 1e-9;
+
+const chip = (text, kind) => h("span", { class: `chip ${kind}` }, text);
+
+/** Return -1, 0 or 1: whether the first is worse, as good, or better; larger is better with sign 1. */
+export function better(a, b, sign) {
+  if (typeof a !== "number" || typeof b !== "number") return 0;
+  const scale = Math.max(Math.abs(a), Math.abs(b), 1e-300);
+  return Math.abs(a - b) / scale < SAME ? 0 : Math.sign((a - b) * sign);
+}
+
+export class Comparison {
+  constructor({ policies, result }) {
+    this.result = result;
+    this.policies = policies.filter((name) => result.simulated?.[name]);
+    this.readout = h("output", { class: "readout" });
+    this.element = h(
+      "div", { class: "comparison" },
+      card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics(), this.notes()),
+      card("Who gains, who loses", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, "time from start to end, against what was recorded")], this.changes()),
+      this.lanes(),
+    );
+  }
+
+  metrics() {
+    const { recorded, simulated } = this.result;
+    const [first, second] = this.policies;
+    const rows = METRICS.map(([key, name, sign, text]) => {
+      const verdict = second ? better(simulated[first][key], simulated[second][key], sign) : 0;
+      const cell = (policy, wins) => ({ text: `${wins ? "\u25b2 better " : ""}${text(simulated[policy][key])}`, class: wins ? "num wins" : "num" });
+      return [
+        h("span", {}, name, h("span", { class: "note" }, sign > 0 ? " more is better" : " less is better")),
+        { text: text(recorded[key]), class: "num" },
+        ...this.policies.map((policy, k) => cell(policy, (k === 0 && verdict > 0) || (k === 1 && verdict < 0))),
+      ];
+    });
+    const heads = ["", { text: "recorded", class: "num" }, ...this.policies.map((policy) => ({ text: `${policy}, simulated`, class: "num" }))];
+    return table("Metrics of both policies, simulated, beside what was recorded", heads, rows, { class: "metrics" });
+  }
+
+  notes() {
+    const { record } = this.result;
+    const told = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`, ...(record.notes ?? [])];
+    return h("ul", { class: "plain-list note" }, told.map((note) => h("li", {}, note)));
+  }
+
+  changes() {
+    const { simulated } = this.result;
+    const side = (policy) => {
+      const { gain = [], lose = [] } = simulated[policy].jobs ?? {};
+      const most = Math.max(...[...gain, ...lose].map(({ change }) => Math.abs(change)), 1e-9);
+      const row = ({ job, recorded, simulated: now, change }) => [
+        { text: job, title: job },
+        { text: `${format.span(recorded)} \u2192 ${format.span(now)}`, class: "num" },
+        { text: format.change(change), class: change < 0 ? "num gains" : "num loses" },
+        h("meter", { min: 0, max: most, value: Math.abs(change), class: change < 0 ? "gains" : "loses", "aria-hidden": "true" }),
+      ];
+      const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "nobody")];
+      return h("div", { class: "change" }, h("h3", {}, policy), part("gain", gain), part("lose", lose));
+    };
+    return h("div", { class: "changes" }, this.policies.map(side));
+  }
+
+  lanes() {
+    const { lanes } = this.result;
+    if (!lanes) return h("p", { class: "empty" }, "This result has no lanes.");
+    const all = [["recorded", lanes.recorded, false], ...this.policies.map((policy) => [policy, lanes.simulated[policy], true])].filter(([, drawn]) => drawn);
+    const to = Math.max(...all.map(([, drawn]) => drawn.to), 1);
+    const gantts = all.map(([name, drawn, simulated]) => this.gantt(name, drawn, simulated, to));
+    for (const one of gantts) {
+      // One scroll bar moves all, so that a job is beside itself.
+      one.gantt.rows.element.addEventListener("scroll", () => {
+        for (const other of gantts) if (other !== one) other.gantt.rows.element.scrollTop = one.gantt.rows.element.scrollTop;
+      }, { passive: true });
+    }
+    const cut = all.map(([, drawn]) => drawn.cut).find(Boolean);
+    return card(
+      "Side by side", { class: "area-side" }, [h("span", { class: "note" }, cut ?? "one time axis, one row a job")],
+      h("div", { class: "side" }, gantts.map(({ element }) => element)), h("div", { class: "legend" }, this.readout),
+    );
+  }
+
+  gantt(name, drawn, simulated, to) {
+    const lanes = new Map(drawn.jobs.map((job) => [job.id, { began: job.began, ended: job.ended, state: "ended", stretches: [] }]));
+    for (const [job, kind, start, end, share] of drawn.stretches) lanes.get(job)?.stretches.push([kind, start, end, share]);
+    const gantt = new Gantt({
+      label: simulated ? `Jobs under ${name}, simulated` : "Jobs as recorded",
+      lane: (id) => lanes.get(id), look: (id) => ({ text: id }), open: () => {}, daily: false, height: 16,
+      tell: (text, aloud) => {
+        this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
+        tell(this.readout, text);
+      },
+    });
+    gantt.show([...lanes.keys()], { from: 0, to, now: to });
+    const head = h("h3", {}, name, simulated ? chip("simulated", "simulated") : chip("recorded", "plain"));
+    return { gantt, element: h("div", { class: "side-lanes" }, head, gantt.element) };
+  }
+}
