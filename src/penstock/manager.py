@@ -166,6 +166,12 @@ class Manager:
                 ahead |= dict.fromkeys(queue[: queue.index(job)])
         return list(ahead)
 
+    def queues(self) -> Iterable[tuple[list[JobId], list[JobId]]]:
+        """Yield who transfers and who waits, in the order of turns, of each group that waits."""
+        for mates in self._groups.values():
+            if mates.waiting:
+                yield [turn.request.job.id for turn in mates.admitted], mates.queue()
+
     def period(self, job: JobId) -> Period | None:
         """Return the estimator of a job's w_iter, if it has one."""
         return self._periods.get(job)

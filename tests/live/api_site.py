@@ -3,17 +3,19 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 
 from penstock.errors import InputError
 from penstock.live import launcher, wire
 from penstock.live.channel import Channel
 from penstock.live.deployment import Deployment
+from penstock.live.history.answers import Timeline
 from penstock.live.http.address import Address, url
 from penstock.live.http.api import Api
 from penstock.live.http.server import serving
@@ -65,10 +67,41 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
     }
 
 
+class FakeDashboard:
+    """A history without jobs."""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        yield
+
+    async def timeline(self, since: str | None, *, named: bool) -> bytes:
+        told = Timeline(
+            cursor="here-1",
+            whole=since != "here-1",
+            now=1e9,
+            window=900.0,
+            site="lab",
+            policy="set-10",
+            mode="observe",
+            kill_switch=False,
+            emulated=False,
+            turns=5,
+            fail_opens=3,
+            policy_failures=9,
+            forwarded_bytes=30,
+            direct_bytes=40,
+            gone=[],
+            samples=[],
+            io_nodes=[],
+        )
+        return msgspec.json.encode(told)
+
+
 class FakeService:
     """A site where ada's job transfers and bob's waits for it."""
 
     def __init__(self) -> None:
+        self.dashboard = FakeDashboard()
         self.listed = [job(1, written=1 << 30), job(2, "bob", written=1 << 20)]
         self.listed.append(job(3, state="ended", written=1 << 40))
         self.mode: Mode = "observe"

@@ -125,7 +125,7 @@ def test_with_tokens_all_need_one(guarded: str, authorization: str | None) -> No
     headers = {} if authorization is None else {"authorization": authorization}
     with client(guarded) as stranger:
         for operation in OPERATIONS:
-            path = operation.path.replace("{id}", "job.1")
+            path = operation.path.replace("{id}", "job.1").replace("{name}", "index.html")
             answer = stranger.request(operation.method, path, headers=headers)
             if operation.access == "open":
                 assert answer.status_code == 200
@@ -349,7 +349,7 @@ def test_a_wrong_body_is_refused(
 
 
 def test_paths_and_methods_that_are_not_there(admin: httpx.Client) -> None:
-    for path in ("/", "/v1", "/v1/jobs/", "/v1/status/", "/v1/jobs/none", "/v1/jobs/a%2Fb"):
+    for path in ("/v2", "/v1", "/v1/jobs/", "/v1/status/", "/v1/jobs/none", "/v1/jobs/a%2Fb"):
         refused(admin.get(path), 404)
     answer = admin.delete("/v1/mode")
     refused(answer, 405)

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InputError
 from penstock.files import reason
@@ -34,6 +34,9 @@ from penstock.live.tuning import Tuning
 from penstock.live.users import uid_of
 from penstock.logbook import LogbookWriter, Retention
 from penstock.model import Assign
+
+if TYPE_CHECKING:
+    from penstock.live.history.history import History
 
 COME_BACK_WITHIN = 10.0
 """Seconds after which a job of an earlier controller that has not come back is lost."""
@@ -76,6 +79,8 @@ class Controller:
             self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
         )
         self.governor.record(self.logbook)
+        self.history: History | None = None
+        """Kept where somebody can look at it."""
         self.late_ends = LateEnds(self, LastWords(self.state.last_words))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -181,6 +186,8 @@ class Controller:
         stripe = self.deployment.stripe
         self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
         job.io_nodes = self.assignments.numbers(assign.job)
+        if self.history is not None:
+            self.history.changed(job.id)
 
     def _weigh(self, weights: Mapping[str, float]) -> None:
         if self.deployment.all_users:
@@ -288,6 +295,8 @@ class Controller:
         mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
         self._writers[job.id] = writer
+        if self.history is not None:
+            self.history.began(job)
         log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
         return job, wire.Begun(
             job=job.id,
@@ -314,6 +323,8 @@ class Controller:
         standing, known = self.governor.standing(job), self.governor.known(job)
         self.governor.ended(job)
         self.archive.ended(job, standing, None if known is None else known.w_iter)
+        if self.history is not None:
+            self.history.ended(job)
         if job.agent:
             self.state.agent(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
@@ -330,6 +341,8 @@ class Controller:
         job.pinned = True
         self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
         job.io_nodes = self.assignments.numbers(job.id)
+        if self.history is not None:
+            self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         wanted = job.maps
         try:
@@ -350,6 +363,8 @@ class Controller:
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
+        if self.history is not None:
+            self.history.counted(job)
 
     async def stop(self) -> None:
         """Begin to stop, and return when the I/O nodes have ended."""

@@ -122,6 +122,8 @@ class Governor:
         self.modes.set(told.mode, user)
         log.warning("mode of %s is %s", user or "the site", told.mode)
         self._beat(self._jobs.values())
+        for id, _ in list(self.turns.waiting()):
+            self.turns.watch.stands(id)
         self._reweigh(self.turns.weights())
         users = {id: job.begin.user for id, job in self._jobs.items()}
         self._announce({id: 1.0 for id in self.weighed if self.modes.of(users[id]) != "enforce"})
@@ -192,6 +194,16 @@ class Governor:
         """Return another member of the job, which has its I/O nodes; None: there is none."""
         team = self._teams.of(job.id)
         return None if team is None else min(team.members - {job.id}, default=None)
+
+    def members(self, id: JobId) -> Iterable[JobId]:
+        """Return the members of a job, by the id that its turns go by."""
+        team = self._teams.by_id.get(id)
+        return () if team is None else team.members
+
+    def turn_id(self, member: JobId) -> JobId | None:
+        """Return the id that a member's turns go by; None: it has none."""
+        team = self._teams.of(member)
+        return None if team is None else team.id
 
     def known(self, job: Job) -> Known | None:
         """Return a job as policies know it."""
@@ -346,13 +358,7 @@ class Governor:
         """Let all go on who wait: it may be for what the policy should have said."""
         self.failures += 1
         log.exception("policy %s failed; who waits goes on without a turn", self.policy)
-        waiting = list(self.turns.waiting())
-        now = time.monotonic()
-        for _, phase in waiting:
-            phase.let_go(now)
-        return [
-            (id, wire.Turn(phase=phase.number, overdue=True, failed=True)) for id, phase in waiting
-        ]
+        return self.turns.failed(time.monotonic())
 
     def _obey(self, orders: list[Order]) -> None:
         self._slicer.changed()

@@ -7,6 +7,7 @@ the controller has those.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from penstock.ledger import Ledger, decide
 from penstock.live import wire
@@ -79,6 +80,48 @@ class Standing:
         self.bandwidth = max(moved / seconds, self.bandwidth * (1 - FADES))
         return moved / self.bandwidth
 
+    def expected_bytes(self) -> float | None:
+        """Return what a phase moves: as those before it, else by its user's or family's word."""
+        return self.bytes / self.phases if self.phases else self.volume
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a phase is expected to be before it begins; None: nobody knows."""
+
+    seconds: float | None  # alone
+    bytes: float | None
+    resumes: bool = False  # it goes on with a turn that it lent
+
+
+class Watch(Protocol):
+    """Who is told of phases as they come and go, for people to look at."""
+
+    def asked(self, job: JobId, expected: Expected) -> None:
+        """A phase is about to begin."""
+        ...
+
+    def stands(self, job: JobId) -> None:
+        """A phase waits, or transfers, from now on."""
+        ...
+
+    def over(self, job: JobId, time: float, told: wire.PhaseEnded | None) -> None:
+        """A phase was over at a time; `told` is what its job says of it, if it does."""
+        ...
+
+
+class Unwatched:
+    """Nobody looks."""
+
+    def asked(self, job: JobId, expected: Expected) -> None:
+        """Pass it over."""
+
+    def stands(self, job: JobId) -> None:
+        """Pass it over."""
+
+    def over(self, job: JobId, time: float, told: wire.PhaseEnded | None) -> None:
+        """Pass it over."""
+
 
 @dataclass(slots=True)
 class Turns:
@@ -90,6 +133,7 @@ class Turns:
     standings: dict[JobId, Standing] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes a second, of all phases so far
+    watch: Watch = field(default_factory=Unwatched)
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
@@ -136,15 +180,19 @@ class Turns:
         if resumes and untold is not None:
             standing.phase.waited = untold.waited
         io = self._length(job, volume)
+        moves = standing.expected_bytes() if volume is None else volume
+        resumed = resumes and untold is not None
+        self.watch.asked(job, Expected(seconds=io, bytes=moves, resumes=resumed))
         began = PhaseBegan(
             time=now,
             job=job,
             resources=(FILE_SYSTEM,),
             io=io,
-            resumes=resumes and untold is not None,
+            resumes=resumed,
         )
         orders += self._orders(began)
         if standing.phase.admitted is None:
+            self.watch.stands(job)
             orders.append((job, wire.Hold(phase=number, behind=self.manager.ahead_of(job))))
         return orders
 
@@ -162,7 +210,7 @@ class Turns:
         if phase is None or phase.number != told.phase:
             return []
         if told.small:
-            return self._end(now, job, 0.0, idle=told.idle, moved=told.bytes)
+            return self._end(now, job, 0.0, told)
         standing.phases += 1
         standing.bytes += told.bytes
         # It knows best how long it waited, with and without a controller; who is observed did not.
@@ -170,7 +218,7 @@ class Turns:
         standing.transferred += told.seconds
         io = standing.isolated(told.bytes, told.seconds)
         self.fastest = max(self.fastest, standing.bandwidth)
-        return self._end(now, job, io, idle=told.idle, moved=told.bytes)
+        return self._end(now, job, io, told)
 
     def woke(self, now: float) -> list[Order]:
         """A time has come that the Manager asked for."""
@@ -180,6 +228,17 @@ class Turns:
         """Let those go who waited for longer than anybody shall; their place stays as it is."""
         late = [job for job, phase in self.waiting() if now - phase.began >= longest]
         return [order for job in late for order in self._let_go(now, job)]
+
+    def failed(self, now: float) -> list[Order]:
+        """Let all go on who wait: it may be for what a policy should have said."""
+        waiting = list(self.waiting())
+        for job, phase in waiting:
+            phase.let_go(now)
+            self.watch.stands(job)
+        return [
+            (job, wire.Turn(phase=phase.number, overdue=True, failed=True))
+            for job, phase in waiting
+        ]
 
     def silent(self, now: float, longest: float) -> list[Order]:
         """Take their turn from those whom nobody heard for so long: others wait for them."""
@@ -236,6 +295,7 @@ class Turns:
         phase = self.standings[job].phase
         if phase is not None:
             phase.let_go(now)
+            self.watch.stands(job)
             yield job, wire.Turn(phase=phase.number, weight=phase.weight, overdue=True)
 
     def _cut(self, now: float, job: JobId) -> list[Order]:
@@ -243,13 +303,15 @@ class Turns:
         return [] if phase is None else self._end(now, job, 0.0)
 
     def _end(
-        self, now: float, job: JobId, io: float, *, idle: float = 0.0, moved: int | None = None
+        self, now: float, job: JobId, io: float, told: wire.PhaseEnded | None = None
     ) -> list[Order]:
         self.standings[job].phase = None
+        idle = 0.0 if told is None else max(told.idle, 0.0)
+        self.watch.over(job, now - idle, told)
         if not self.manager.in_phase(job):
             return []
-        ended = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=max(idle, 0.0))
-        return self._orders(ended, moved)
+        ended = PhaseEnded(time=now, job=job, resource=FILE_SYSTEM, io=io, idle=idle)
+        return self._orders(ended, None if told is None else told.bytes)
 
     def _orders(self, event: Event, moved: int | None = None) -> list[Order]:
         try:
@@ -271,10 +333,12 @@ class Turns:
                 phase.waited = phase.waited_until(self.ledger.now)
                 phase.admitted, phase.weight = self.ledger.now, action.weight
                 self.turns += 1
+                self.watch.stands(action.job)
                 yield action.job, wire.Turn(phase=phase.number, weight=action.weight)
             case Hold():
                 phase = self.standings[action.job].phase
                 assert phase is not None
                 phase.admitted, phase.since = None, self.ledger.now
+                self.watch.stands(action.job)
                 behind = self.manager.ahead_of(action.job)
                 yield action.job, wire.Hold(phase=phase.number, behind=behind)

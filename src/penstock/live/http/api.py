@@ -23,10 +23,11 @@ from starlette.routing import Route
 from penstock.errors import InputError
 from penstock.live import wire
 from penstock.live.deployment import Deployment
-from penstock.live.http import server
+from penstock.live.http import dashboard, server
 from penstock.live.http.address import Address, url
 from penstock.live.http.exchange import Exchanges, Refusal, reply
 from penstock.live.http.openapi import Operation, document
+from penstock.live.http.page_files import PageFiles
 from penstock.live.http.service import (
     ConflictError,
     Health,
@@ -82,6 +83,7 @@ class Api:
         self, service: Service, *, tokens: Tokens | None = None, job_metrics: int = 0
     ) -> None:
         self.service = service
+        self.page = PageFiles()
         self._exchanges = Exchanges(tokens)
         self._telemetry = Telemetry(jobs=job_metrics, names=tokens is not None)
         self._now = Status(service)
@@ -278,6 +280,7 @@ OPERATIONS = (
     _get("/health", "Whether it lives, and can serve", Api.health, Health, access="open"),
     _get("/metrics", "What Prometheus scrapes", Api.metrics, None),
     _get("/openapi.json", "This document", Api.openapi, dict[str, Any], access="open"),
+    *dashboard.OPERATIONS,
 )
 
 
@@ -302,7 +305,7 @@ class HttpPort:
             return
         api = Api(service, tokens=self._tokens, job_metrics=self._deployment.job_metrics)
         try:
-            async with server.serving(api.app(), self._listener):
+            async with service.dashboard.serving(), server.serving(api.app(), self._listener):
                 yield
         finally:
             self._url.unlink(missing_ok=True)

@@ -91,6 +91,10 @@ class Exchanges:
         if operation.access != "admin":
             await self._paced()
         arguments = [_decoded(operation, await _body(request))] if operation.body else []
+        if operation.query is not None:
+            arguments.append(_asked(operation, request))
+        if operation.whole_request:
+            arguments.append(request)
         answer = await operation.does(target, bearer, *request.path_params.values(), *arguments)
         return answer if isinstance(answer, Response) else reply(200, answer)
 
@@ -158,6 +162,14 @@ def _decoded(operation: Operation, body: bytes) -> Any:
         raise Refusal(422, str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal(400, f"the body is no JSON, or too deep: {error}") from error
+
+
+def _asked(operation: Operation, request: Request) -> Any:
+    """Return what the query string says; what nobody knows in it is passed over."""
+    try:
+        return msgspec.convert(dict(request.query_params), operation.query)
+    except msgspec.ValidationError as error:
+        raise Refusal(422, str(error)) from error
 
 
 def _integral(value: Any) -> Any:

@@ -4,7 +4,9 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.live import wire
+from penstock.live.history.watched import Watched
 from penstock.live.http.service import (
+    Dashboard,
     Measures,
     Mode,
     Modes,
@@ -28,6 +30,7 @@ class Governed:
         self._keeper, self._logbook = controller.archive.keeper, controller.logbook
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's behind the kill switch
+        self.dashboard: Dashboard = Watched(controller)
 
     async def job(self, job: str) -> dict[str, Any]:
         """Return one job of the status, by its id."""

@@ -1,6 +1,7 @@
 """The OpenAPI document of the HTTP API, made from its table of operations and their types."""
 
-from collections.abc import Awaitable, Callable, Iterable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
@@ -10,6 +11,7 @@ import msgspec
 Access = Literal["open", "read", "named", "admin"]
 """Anybody; who may read; who has a token; who has an admin's token."""
 ID_PATTERN = "^[A-Za-z0-9_.+-]{1,63}$"
+_PART = re.compile(r"\{(\w+)\}")
 _REF = "#/components/schemas/{name}"
 _REASONS = {
     400: "The request is not understood.",
@@ -20,7 +22,7 @@ _REASONS = {
     409: "It cannot be done as things are now.",
     413: "The body is too long.",
     415: "The body is not said to be JSON.",
-    422: "The body is JSON, and does not say what can be done.",
+    422: "It is understood, and does not say what can be done.",
     503: "The controller did not answer in time, or is not ready.",
 }
 
@@ -36,14 +38,17 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 class Operation:
     """One method of one path."""
 
-    method: Literal["GET", "PUT", "POST"]
+    method: Literal["GET", "PUT", "POST", "DELETE"]
     path: str
     summary: str
     does: Callable[..., Awaitable[Any]]
     access: Access
     answer: Any  # a type; None: text
     body: Any = None  # a type
+    query: Any = None  # a type, of texts that may be left out
     fails: tuple[int, ...] = ()
+    media: tuple[str, ...] = ("text/plain",)  # of a text
+    whole_request: bool = False  # it answers by the request's headers, too
 
     @property
     def codes(self) -> list[int]:
@@ -53,6 +58,8 @@ class Operation:
             codes |= {401, 403}
         if self.body is not None:
             codes |= {400, 408, 413, 415, 422}
+        if self.query is not None:
+            codes |= {422}
         return sorted(codes)
 
 
@@ -85,6 +92,8 @@ def _described(operation: Operation) -> dict[str, Any]:
     for code in operation.codes:
         problem = _content({"$ref": _REF.format(name="Problem")})
         answers[str(code)] = {"description": _REASONS[code], "content": problem}
+    if operation.whole_request:
+        answers["304"] = {"description": "Who asks has it as it is."}
     if operation.path == "/health":
         answers["503"] = {"description": _REASONS[503], "content": _content(_schema(operation))}
     told: dict[str, Any] = {
@@ -93,19 +102,32 @@ def _described(operation: Operation) -> dict[str, Any]:
         "security": [] if operation.access == "open" else [{"token": []}],
         "responses": answers,
     }
-    if "{id}" in operation.path:
-        schema = {"type": "string", "pattern": ID_PATTERN}
-        told["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": schema}]
+    if parameters := [*_path_parameters(operation), *_query_parameters(operation)]:
+        told["parameters"] = parameters
     if operation.body is not None:
         body = {"$ref": _REF.format(name=operation.body.__name__)}
         told["requestBody"] = {"required": True, "content": _content(body)}
     return told
 
 
+def _path_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    for name in _PART.findall(operation.path):
+        schema = {"type": "string", "pattern": ID_PATTERN}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query_parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    if operation.query is not None:
+        told = msgspec.json.schema(operation.query)
+        told = told["$defs"][operation.query.__name__]
+        for name, schema in told["properties"].items():
+            yield {"name": name, "in": "query", "required": False, "schema": schema}
+
+
 def _answer(operation: Operation) -> dict[str, Any]:
     content = _content(_schema(operation))
     if operation.answer is None:
-        content = {"text/plain": {"schema": {"type": "string"}}}
+        content = {media: {"schema": {"type": "string"}} for media in operation.media}
     return {"description": HTTPStatus.OK.phrase, "content": content}
 
 

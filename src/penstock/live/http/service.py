@@ -4,6 +4,7 @@ The answers are msgspec types, so that one definition is the code and the OpenAP
 that may be left out is one that only a token opens, or that only some can tell.
 """
 
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
@@ -175,8 +176,22 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     record_failures: int = 0
 
 
+class Dashboard(Protocol):
+    """What the dashboard asks of a controller; `named`: with what is the users' own."""
+
+    def serving(self) -> AbstractAsyncContextManager[None]:
+        """Keep a history as long as the block goes on."""
+        ...
+
+    async def timeline(self, since: str | None, *, named: bool) -> bytes:
+        """Return what changed since a cursor, as JSON."""
+        ...
+
+
 class Service(Protocol):
     """A controller, as the API needs it. NotFoundError and ConflictError become 404 and 409."""
+
+    dashboard: Dashboard
 
     async def status(self) -> wire.Status:
         """Return how things are."""
