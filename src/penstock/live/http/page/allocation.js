@@ -6,7 +6,7 @@ import { Rows } from "./rows.js";
 import { Surface } from "./surface.js";
 import * as format from "./format.js";
 
-const ROW = 15;
+const ROWS = [15, 22];
 const TABLE_ROWS = 100;
 
 export class Allocation {
@@ -16,7 +16,7 @@ export class Allocation {
     this.header = new Surface(this.head, (pen, width, height) => this.paintHead(pen, width, height));
     this.rows = new Rows({
       label: "I/O nodes of each running job",
-      height: ROW,
+      heights: ROWS,
       look: (id) => ({ text: id }),
       paint: (pen, rows, width, active) => this.paint(pen, rows, width, active),
       open,
@@ -58,19 +58,20 @@ export class Allocation {
   paint(pen, rows, width, active) {
     const { nodes, wide, place } = this.columns(width);
     const colours = palette();
+    const high = this.rows.height;
     for (const { id, y } of rows) {
       const job = this.model.jobs.get(id);
       if (job === undefined) continue;
       if (id === active) {
         pen.fillStyle = colours.raised;
-        pen.fillRect(0, y, width, ROW);
+        pen.fillRect(0, y, width, high);
       }
       pen.fillStyle = colours.line;
-      for (let k = 0; k <= nodes.length; k += 1) pen.fillRect((k + 0.5) * wide - 1, y + ROW / 2 - 1, 2, 2);
+      for (let k = 0; k <= nodes.length; k += 1) pen.fillRect((k + 0.5) * wide - 1, y + high / 2 - 1, 2, 2);
       const at = job.io_nodes.length > 0 ? job.io_nodes.map((number) => place.get(number)) : [nodes.length];
       pen.fillStyle = { transferring: colours.io, waiting: colours.waitHatch, "would wait": colours.wouldHatch }[job.doing] ?? colours.compute;
       for (const k of at) {
-        if (k !== undefined) pen.fillRect(k * wide + 1, y + 2, wide - 2, ROW - 4);
+        if (k !== undefined) pen.fillRect(k * wide + 1, y + 2, wide - 2, high - 4);
       }
     }
   }

@@ -99,7 +99,7 @@ export class Comparison {
     for (const [job, kind, start, end, share] of drawn.stretches) lanes.get(job)?.stretches.push([kind, start, end, share]);
     const gantt = new Gantt({
       label: simulated ? `Jobs under ${name}, simulated` : "Jobs as recorded",
-      lane: (id) => lanes.get(id), look: (id) => ({ text: id }), open: () => {}, daily: false, height: 16,
+      lane: (id) => lanes.get(id), look: (id) => ({ text: id }), open: () => {}, daily: false, heights: [16, 28],
       tell: (text, aloud) => {
         this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
         tell(this.readout, text);

@@ -6,7 +6,7 @@ import { palette } from "./looks.js";
 import { Rows } from "./rows.js";
 import * as format from "./format.js";
 
-export const LANE = 20;
+const LANE = [20, 32];
 const WORDS = { io: "transfers", wait: "waits", "would-wait": "would wait" };
 
 /** Return the first stretch that may reach past a time. */
@@ -83,14 +83,14 @@ export function inWords(id, stretch, now, clock = format.at) {
 
 export class Gantt {
   /** lane(id): {began, ended, state, stretches}; look(id): its label; tell(text): for who points. */
-  constructor({ label, lane, look, open, tell, daily = true, height = LANE }) {
-    Object.assign(this, { lane, tell, daily, height });
+  constructor({ label, lane, look, open, tell, daily = true, heights = LANE }) {
+    Object.assign(this, { lane, tell, daily });
     this.range = { from: 0, to: 1, now: 1 };
     this.at = null; // the stretch that arrow keys are on: [id, start]
     this.axis = new Axis(() => this.range, daily);
     this.clock = daily ? format.at : (time) => format.span(time);
     this.rows = new Rows({
-      label, height, look, open,
+      label, heights, look, open,
       paint: (pen, rows, width, active) => this.paint(pen, rows, width, active),
       along: (id, step) => this.along(id, step),
       point: (id, x, width) => this.point(id, x, width),
@@ -106,14 +106,15 @@ export class Gantt {
 
   paint(pen, rows, width, active) {
     const colours = palette();
+    const { height } = this.rows;
     grid(pen, this.range, width, this.rows.element.clientHeight, this.daily);
     for (const { id, y } of rows) {
       if (id === active) {
         pen.fillStyle = colours.raised;
-        pen.fillRect(0, y, width, this.height);
+        pen.fillRect(0, y, width, height);
       }
       const lane = this.lane(id);
-      paintLane(pen, lane, y, this.height, width, this.range);
+      paintLane(pen, lane, y, height, width, this.range);
       if (id === active && this.at?.[0] === id) this.mark(pen, lane, y, width);
     }
   }
@@ -126,7 +127,7 @@ export class Gantt {
     pen.strokeStyle = palette().focus;
     pen.lineWidth = 2;
     const left = Math.max(x(found[1]), 0);
-    pen.strokeRect(left, y + 1, Math.max(x(found[2] ?? now) - left, 3), this.height - 2);
+    pen.strokeRect(left, y + 1, Math.max(x(found[2] ?? now) - left, 3), this.rows.height - 2);
   }
 
   along(id, step) {

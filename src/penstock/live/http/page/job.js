@@ -29,7 +29,7 @@ export class JobPage {
         this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
         tell(this.readout, text);
       },
-      height: 44,
+      heights: [44, 44],
     });
     this.seconds = h("div", {});
     this.bytes = h("div", {});

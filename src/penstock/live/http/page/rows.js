@@ -8,12 +8,12 @@ let serial = 0;
 
 export class Rows {
   /**
-   * label: what the list is called; height: of a row; look(id): {text, note, class} of its label;
+   * label: what the list is called; heights: least and most of a row; look(id): {text, note, class} of its label;
    * paint(pen, rows, geometry): draw rows [{id, y}] in sight; open(id); along(id, step) and
    * point(id, x): tell what is there.
    */
-  constructor({ label, height, look, paint, open, along = null, point = null }) {
-    Object.assign(this, { height, look, paintRows: paint, open, along, point });
+  constructor({ label, heights, look, paint, open, along = null, point = null }) {
+    Object.assign(this, { heights, height: heights[0], look, paintRows: paint, open, along, point });
     this.ids = [];
     this.active = null;
     this.pool = [];
@@ -57,6 +57,10 @@ export class Rows {
     // What lies beside these rows on the same time axis ends where their scroll bar begins.
     const bar = this.element.offsetWidth - this.element.clientWidth;
     document.documentElement.style.setProperty("--bar", `${bar}px`);
+    // A few rows share the room; many scroll.
+    const [least, most] = this.heights;
+    this.height = Math.max(least, Math.min(most, Math.floor(high / Math.max(this.ids.length, 1))));
+    this.element.style.setProperty("--row", `${this.height}px`);
     this.space.style.height = `${Math.max(this.ids.length * this.height, high)}px`;
     this.view.style.height = `${high}px`;
     this.surface.request();

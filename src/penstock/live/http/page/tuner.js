@@ -59,7 +59,7 @@ export class Tuner {
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value))))),
       card("Arms over time", { class: "area-arms" }, [h("span", { class: "key" }, h("span", { class: "swatch known" }), "best known"), h("span", { class: "key" }, h("span", { class: "swatch tried" }), "tried out")],
         charts.length > 0 ? h("div", { class: "arm-charts" }, charts.map((each) => this.arm(each, told, now))) : h("p", { class: "empty" }, "No arm was chosen yet: a round needs traffic whose pattern is known.")),
-      card("What was learnt", { class: "area-learnt" }, [], this.learnt(told.arms ?? [])),
+      card("What was learnt", { class: "area-learnt" }, [], this.learnt(told)),
     );
   }
 
@@ -70,7 +70,8 @@ export class Tuner {
     return h("figure", {}, h("figcaption", {}, `I/O node ${node}, ${parameter}`), steps(chosen, values, { label, to: now }));
   }
 
-  learnt(arms) {
+  learnt(told) {
+    const arms = told.arms ?? [];
     if (arms.length === 0) return h("p", { class: "empty" }, "Nothing yet.");
     const best = new Map();
     for (const { context, parameter, reward } of arms) {
@@ -81,8 +82,10 @@ export class Tuner {
       const top = best.get(`${context}\u0000${parameter}`);
       const meter = reward === null ? "" : h("meter", { min: 0, max: Math.max(top, 1e-9), value: Math.max(reward, 0), "aria-hidden": "true" });
       const leads = reward !== null && reward === top;
-      return [context, parameter, String(value), { text: format.count(chosen), class: "num" }, { text: format.figure(reward), class: "num" }, meter, leads ? "best so far" : ""];
+      return [context, parameter, String(value), { text: format.count(chosen), class: "num" }, { text: format.rate(reward), class: "num" }, meter, leads ? "best so far" : ""];
     });
-    return table("Arms: what was learnt of each", ["context", "parameter", "value", { text: "chosen", class: "num" }, { text: "mean reward", class: "num" }, "", ""], rows);
+    const cut = told.left_out > 0 ? h("p", { class: "more" }, `and ${told.left_out} more`) : "";
+    const found = table("Arms: what was learnt of each", ["pattern", "parameter", "value", { text: "chosen", class: "num" }, { text: "a busy second moves", class: "num" }, "", ""], rows);
+    return h("div", { class: "scrolls learnt", tabindex: 0, role: "region", "aria-label": "What was learnt" }, found, cut);
   }
 }

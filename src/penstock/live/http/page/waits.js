@@ -26,7 +26,7 @@ function waiter(job, now) {
   const would = job.doing === "would wait";
   const more = !would && job.at_most_seconds !== null && job.at_most_seconds !== undefined
     ? `, at most ${format.span(job.at_most_seconds)} more` : "";
-  const others = Math.max(0, (job.behind?.length ?? 0) - 1);
+  const others = Math.max(0, (job.ahead ?? job.behind?.length ?? 0) - 1);
   return h(
     "li", { class: "waiter" },
     h("span", { class: `swatch ${would ? "would" : "wait"}`, "aria-hidden": "true" }),
