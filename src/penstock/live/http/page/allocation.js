@@ -48,8 +48,8 @@ export class Allocation {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     nodes.forEach((node, k) => {
-      pen.fillStyle = node.alive ? palette().muted : palette().bad;
-      if (k % every === 0) pen.fillText(node.alive ? String(node.number) : `${node.number}\u00d7`, (k + 0.5) * wide, height / 2);
+      pen.fillStyle = node.state === "serving" ? palette().muted : palette().bad;
+      if (k % every === 0) pen.fillText(node.state === "serving" ? String(node.number) : `${node.number}\u00d7`, (k + 0.5) * wide, height / 2);
     });
     pen.fillStyle = palette().muted;
     pen.fillText(wide > 30 ? "direct" : "d", (nodes.length + 0.5) * wide, height / 2);

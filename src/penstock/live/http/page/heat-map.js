@@ -58,7 +58,7 @@ export class HeatMap {
     for (let row = 0; row < rows; row += 1) {
       const label = this.labels.children[row];
       const node = this.nodes[row];
-      const down = node && !node.alive;
+      const down = node && node.state !== "serving";
       tell(label, row % every === 0 || row === rows - 1 ? this.name(row) + (down ? ` (${node.state})` : "") : "");
       label.style.height = `${high}px`;
       label.classList.toggle("down", Boolean(down));
@@ -103,7 +103,7 @@ export class HeatMap {
         pen.fillStyle = heat(most / this.top);
         pen.fillRect(left, row * high, right - left, high - 1);
       }
-      if (this.nodes[row] && !this.nodes[row].alive) {
+      if (this.nodes[row] && this.nodes[row].state !== "serving") {
         pen.fillStyle = colours.deadHatch;
         pen.fillRect(0, row * high, width, high - 1);
       }
