@@ -7,7 +7,7 @@ import { Surface } from "./surface.js";
 import * as format from "./format.js";
 
 const ROWS = [15, 22];
-const TABLE_ROWS = 100;
+const TABLE_ROWS = 50;
 
 export class Allocation {
   constructor({ model, open, readout }) {

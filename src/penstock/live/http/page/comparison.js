@@ -78,25 +78,30 @@ export class Comparison {
   lanes() {
     const { lanes } = this.result;
     if (!lanes) return h("p", { class: "empty" }, "This result has no lanes.");
-    const all = [["recorded", lanes.recorded, false], ...this.policies.map((policy) => [policy, lanes.simulated[policy], true])].filter(([, drawn]) => drawn);
-    const to = Math.max(...all.map(([, drawn]) => drawn.to), 1);
-    const gantts = all.map(([name, drawn, simulated]) => this.gantt(name, drawn, simulated, to));
+    const all = [["recorded", lanes.recorded, false], ...this.policies.map((policy) => [policy, lanes.simulated[policy], true])];
+    const gantts = all.map(([name, drawn, simulated]) => this.gantt(name, drawn, simulated));
     for (const one of gantts) {
       // One scroll bar moves all, so that a job is beside itself.
       one.gantt.rows.element.addEventListener("scroll", () => {
         for (const other of gantts) if (other !== one) other.gantt.rows.element.scrollTop = one.gantt.rows.element.scrollTop;
       }, { passive: true });
     }
-    const cut = all.map(([, drawn]) => drawn.cut).find(Boolean);
+    const until = Math.min(...all.map(([, drawn]) => drawn.until ?? Infinity));
+    const told = [
+      lanes.left_out > 0 ? `the ${lanes.jobs.length} jobs with the most I/O; ${format.some(lanes.left_out, "job")} left out` : "one time axis, one row a job",
+      Number.isFinite(until) ? `phases are told up to ${format.span(until)}` : null,
+    ].filter(Boolean);
     return card(
-      "Side by side", { class: "area-side" }, [h("span", { class: "note" }, cut ?? "one time axis, one row a job")],
+      "Side by side", { class: "area-side" }, [h("span", { class: "note" }, told.join("; "))],
       h("div", { class: "side" }, gantts.map(({ element }) => element)), h("div", { class: "legend" }, this.readout),
     );
   }
 
-  gantt(name, drawn, simulated, to) {
-    const lanes = new Map(drawn.jobs.map((job) => [job.id, { began: job.began, ended: job.ended, state: "ended", stretches: [] }]));
-    for (const [job, kind, start, end, share] of drawn.stretches) lanes.get(job)?.stretches.push([kind, start, end, share]);
+  gantt(name, drawn, simulated) {
+    const { jobs, window } = this.result.lanes;
+    const to = Math.max(window[1], 1);
+    const lanes = new Map(jobs.map((job, k) => [job.id, { began: job.began, ended: drawn.finish[k], state: "ended", stretches: [] }]));
+    for (const [k, kind, start, end, share] of drawn.stretches) lanes.get(jobs[k].id).stretches.push([kind, start, end, share]);
     const gantt = new Gantt({
       label: simulated ? `Jobs under ${name}, simulated` : "Jobs as recorded",
       lane: (id) => lanes.get(id), look: (id) => ({ text: id }), open: () => {}, daily: false, heights: [16, 28],

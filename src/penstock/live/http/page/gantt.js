@@ -76,7 +76,7 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
 /** Say a stretch in words. */
 export function inWords(id, stretch, now, clock = format.at) {
   const [kind, start, end, share] = stretch;
-  const granted = kind === "io" && share !== null && share !== undefined ? ` at a share of ${format.share(share)}` : "";
+  const granted = kind !== "io" ? "" : share > 0 ? ` at a share of ${format.share(share)}` : " out of turn";
   const until = end === null ? `since ${clock(start)}` : `${clock(start)} to ${clock(end)}`;
   return `${id} ${WORDS[kind]}${granted}, ${until}, ${format.span((end ?? now) - start)}`;
 }

@@ -18,10 +18,9 @@ class Page {
   constructor() {
     this.model = new Model();
     const context = { model: this.model, open: (id) => this.go(`job/${encodeURIComponent(id)}`) };
-    this.views = {
-      overview: new Overview(context), job: new JobPage(context),
-      tuner: new Tuner(context), "what-if": new WhatIf(context),
-    };
+    this.views = {}; // made when first looked at: not all in one task
+    this.makes = { overview: Overview, job: JobPage, tuner: Tuner, "what-if": WhatIf };
+    this.context = context;
     this.lost = null;
     this.tabs = TABS.map(([name, label], k) => h(
       "button",
@@ -54,7 +53,7 @@ class Page {
 
   /** Return where a tab leads: to the job that was last looked at. */
   last(name) {
-    return name === "job" && this.views.job.id ? `job/${encodeURIComponent(this.views.job.id)}` : name;
+    return name === "job" && this.views.job?.id ? `job/${encodeURIComponent(this.views.job.id)}` : name;
   }
 
   go(where) {
@@ -64,7 +63,7 @@ class Page {
 
   route() {
     const [name, ...rest] = location.hash.slice(1).split("/");
-    const shown = name in this.views ? name : "overview";
+    const shown = Object.hasOwn(this.makes, name) ? name : "overview";
     let argument = rest.join("/");
     try {
       argument = decodeURIComponent(argument);
@@ -78,6 +77,7 @@ class Page {
     });
     find("view").setAttribute("aria-labelledby", `tab-${shown}`);
     document.title = shown === "job" && argument ? `${argument} \u00b7 Penstock` : `${TABS.find(([each]) => each === shown)[1]} \u00b7 Penstock`;
+    this.views[shown] ??= new this.makes[shown](this.context);
     if (this.shown !== shown) {
       this.views[this.shown]?.hide?.();
       this.shown = shown;
@@ -124,7 +124,13 @@ class Page {
   tables() {
     const all = [...find("view").querySelectorAll("details.as-table")];
     const open = !all.some((each) => each.open);
-    for (const each of all) each.open = open;
+    const next = () => {
+      const each = all.shift();
+      if (each === undefined) return;
+      each.open = open;
+      requestAnimationFrame(next); // each is laid out in a frame of its own
+    };
+    next();
   }
 
   signIn(token) {

@@ -10,7 +10,7 @@ import { Waits } from "./waits.js";
 import * as format from "./format.js";
 
 const SPANS = [30, 60, 180, 300, 900];
-const TABLE_ROWS = 100;
+const TABLE_ROWS = 50;
 const GONE = { began: 0, ended: 0, state: "ended", stretches: [] };
 
 export function noJobs() {

@@ -8,15 +8,22 @@ import * as format from "./format.js";
 const LOOK_EVERY = 400;
 const DAY = 86400;
 
-function recordLabel(record) {
-  const long = record.ended === null ? "still written" : format.span(record.ended - record.began);
-  return `${format.date(record.began)}, ${long}, ${record.policy ?? "no policy"}, ${format.size(record.bytes)}`;
+/** Return what can be chosen: each run as a whole, and its days where there are several. */
+export function choices(records) {
+  return records.flatMap((record) => {
+    const long = record.ended === null ? "still written" : format.span(record.ended - record.began);
+    const told = (bytes) => `${record.policy ?? "no policy"}, ${format.size(bytes)}`;
+    const whole = { run: record.run, day: null, record, label: `${format.date(record.began)}, ${long}, ${told(record.bytes)}` };
+    const days = record.days ?? [];
+    if (days.length < 2) return [{ ...whole, covers: days[0]?.day ?? null }];
+    return [whole, ...days.map(({ day, bytes }) => ({ run: record.run, day, record, covers: day, label: `  ${day}, ${told(bytes)}` }))];
+  });
 }
 
 /** Return yesterday's record, or else the newest. */
-export function defaultRecord(records, now) {
-  const midnight = new Date(1000 * now).setHours(0, 0, 0, 0) / 1000;
-  return records.find(({ began }) => began < midnight && began >= midnight - DAY) ?? records[0];
+export function preferred(found, now) {
+  const yesterday = new Date(1000 * (now - DAY)).toISOString().slice(0, 10);
+  return found.find(({ covers }) => covers === yesterday) ?? found[0];
 }
 
 export class WhatIf {
@@ -70,8 +77,9 @@ export class WhatIf {
       const [records, policies] = await Promise.all([ask("/v1/records"), ask("/v1/policies")]);
       this.records = records;
       this.policies = policies.filter(({ kind }) => kind === undefined || kind === "sharing");
-      const chosen = defaultRecord(records, this.model.now);
-      this.record.replaceChildren(...records.map((each) => h("option", { value: each.run, selected: each === chosen }, recordLabel(each))));
+      this.choices = choices(records);
+      const chosen = preferred(this.choices, this.model.now);
+      this.record.replaceChildren(...this.choices.map((each, k) => h("option", { value: k, selected: each === chosen }, each.label)));
       for (const select of [this.first, this.second]) {
         select.replaceChildren(...this.policies.map(({ name, summary }) => h("option", { value: name, title: summary }, name)));
       }
@@ -86,7 +94,7 @@ export class WhatIf {
 
   /** Set the policy that ran against another one. */
   offer() {
-    const ran = this.records.find(({ run }) => run === this.record.value)?.policy;
+    const ran = this.choices[Number(this.record.value)]?.record.policy;
     const names = this.policies.map(({ name }) => name);
     const first = names.includes(ran) ? ran : names[0];
     this.first.value = first ?? "";
@@ -105,7 +113,8 @@ export class WhatIf {
     tell(this.state, "Starting the simulation.");
     this.result.replaceChildren();
     try {
-      const body = { run: this.record.value, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
+      const { run, day } = this.choices[Number(this.record.value)];
+      const body = { run, day, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
       const { id } = await ask("/v1/what-if", { method: "POST", body });
       this.id = id;
       history.replaceState(null, "", `#what-if/${encodeURIComponent(id)}`);
