@@ -3,8 +3,8 @@
 import { s } from "./dom.js";
 import * as format from "./format.js";
 
-const [WIDE, HIGH] = [420, 210];
-const EDGE = { left: 58, right: 12, top: 10, bottom: 34 };
+const [WIDE, HIGH] = [340, 220];
+const EDGE = { left: 56, right: 12, top: 20, bottom: 36 };
 
 /** Return round values from 0, or `from`, to at least a value. */
 export function roundTicks(to, from = 0) {
@@ -36,7 +36,7 @@ function axes(svg, { x, y, xTicks, yTicks, xText, yText, xName, yName, wide = WI
   }
   svg.append(
     s("text", { class: "axis-name", x: wide - EDGE.right, y: high - 4, "text-anchor": "end" }, xName),
-    s("text", { class: "axis-name", x: 0, y: EDGE.top - 1 }, yName),
+    s("text", { class: "axis-name", x: 0, y: 10 }, yName),
   );
 }
 
@@ -63,7 +63,7 @@ export function against(points, { label, text, expected, observed }) {
 function timeAxis(from, to, wide) {
   const room = wide - EDGE.left - EDGE.right;
   const x = (time) => EDGE.left + ((time - from) / Math.max(to - from, 1e-9)) * room;
-  const ticks = [0.02, 0.34, 0.66, 0.98].map((part) => from + part * (to - from));
+  const ticks = [0.08, 0.5, 0.92].map((part) => from + part * (to - from));
   return { x, xTicks: ticks, xText: format.at };
 }
 
@@ -91,7 +91,7 @@ export function overTime(points, { label, text, name, bars = false }) {
 
 /** Draw which of a few values was chosen when: steps [time, value, tried], as a staircase. */
 export function steps(chosen, values, { label, to }) {
-  const wide = 640;
+  const wide = 560;
   const high = EDGE.top + EDGE.bottom + Math.max(values.length, 2) * 22;
   const svg = frame(label, wide, high);
   svg.classList.add("wide");

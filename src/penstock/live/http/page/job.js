@@ -9,6 +9,7 @@ import * as format from "./format.js";
 
 const ASK_EVERY = 2;
 const [LISTED, LINKED, LOOK_BACK] = [40, 60, 300];
+const MIB = 1 << 20;
 const num = (text) => ({ text, class: "num" });
 const known = (value) => value !== null && value !== undefined;
 
@@ -19,7 +20,7 @@ export class JobPage {
     this.asked = 0;
     this.heading = h("h2", { class: "job-name", tabindex: -1 });
     this.facts = h("dl", { class: "facts" });
-    this.readout = h("output", { class: "readout" });
+    this.readout = h("output", { class: "readout" }, "Point at the lane, or go along it with the arrow keys.");
     this.gantt = new Gantt({
       label: "Phases of this job",
       lane: () => this.lane(),
@@ -159,8 +160,8 @@ export class JobPage {
       phase.predicted_seconds, phase.seconds, `${when(phase)}: expected ${format.span(phase.predicted_seconds)}, took ${format.span(phase.seconds)}`,
     ]), { label: "Seconds of phases", text: format.span, expected: "expected", observed: "observed" });
     this.compare(this.bytes, over.filter((phase) => known(phase.predicted_bytes) && known(phase.bytes)).map((phase) => [
-      phase.predicted_bytes, phase.bytes, `${when(phase)}: expected ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
-    ]), { label: "Bytes of phases", text: format.size, expected: "expected", observed: "observed" });
+      phase.predicted_bytes / MIB, phase.bytes / MIB, `${when(phase)}: expected ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
+    ]), { label: "Bytes of phases", text: (value) => `${format.figure(value)} MiB`, expected: "expected", observed: "observed" });
     const iterations = (this.told.w_iter ?? []).filter(([, value]) => known(value));
     this.iterations.replaceChildren(iterations.length > 0
       ? overTime(iterations, { label: `w_iter over time, ${format.span(iterations.at(-1)[1])} now`, text: format.span, name: "" })
@@ -191,7 +192,7 @@ export class JobPage {
       num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : "under way"),
       num(format.size(phase.predicted_bytes)), num(format.size(phase.bytes)), num(format.share(phase.share)),
     ]);
-    const heads = ["began", num("waited"), num("expected"), num("took"), num("expected"), num("moved"), num("share")];
+    const heads = ["began", num("waited"), num("time expected"), num("observed"), num("bytes expected"), num("observed"), num("mean share")];
     const cut = phases.length > LISTED ? h("p", { class: "more" }, `and ${phases.length - LISTED} before`) : null;
     this.phases.replaceChildren(rows.length > 0 ? table(`The last ${LISTED} phases, newest first`, heads, rows) : h("p", { class: "empty" }, "No phase yet."), cut ?? "");
   }

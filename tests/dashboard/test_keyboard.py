@@ -1,0 +1,109 @@
+"""Everything by keys alone, with a focus that can be seen; what is drawn is said in words too."""
+
+import re
+
+from dashboard.watched_site import Site, Visits, focused
+from playwright.sync_api import Page, expect
+
+STRAY = """() => [...document.querySelectorAll("canvas, svg.chart")].filter((picture) =>
+  picture.getAttribute("aria-hidden") !== "true" && !picture.getAttribute("aria-label")).length"""
+"""Pictures that say nothing to who cannot see them."""
+
+
+def outlined(page: Page) -> bool:
+    found: bool = page.evaluate(
+        "() => getComputedStyle(document.activeElement).outlineStyle === 'solid'"
+    )
+    return found
+
+
+def test_a_walk_through_all_views(site: Site, visit: Visits) -> None:
+    site.serve()
+    first, second = site.obedient("first"), site.obedient("second")
+    first.do("write 4")
+    second.do("write 4")
+    page = visit(site.url)
+    expect(page.locator(".area-gantt .row-label:not([hidden])")).to_have_count(2)
+    every_stop(page)
+    along_lanes(page)
+    over_the_heat_map(page)
+    between_views(page)
+    typing(page)
+    for job in (first, second):
+        job.finish()
+
+
+def every_stop(page: Page) -> None:
+    """Tab reaches all there is, in order, and shows where it is."""
+    assert page.evaluate(STRAY) == 0
+    reached = []
+    for _ in range(24):
+        page.keyboard.press("Tab")
+        reached.append(focused(page))
+        assert outlined(page), reached[-1]
+    order = ["skip", "tab-overview", "theme", "help-button"]
+    assert [name for name in reached if name in order][: len(order)] == order
+    for control in ("Order of lanes", "Time in sight", "Who waits for whom"):
+        assert control in reached
+    page.keyboard.press("?")
+    help = page.get_by_role("dialog", name="Keys")
+    expect(help).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(help).to_be_hidden()
+
+
+def along_lanes(page: Page) -> None:
+    """Arrow keys go over lanes and along one; Enter opens its job."""
+    page.keyboard.press("l")
+    lanes = page.get_by_role("listbox", name="Jobs and their phases")
+    expect(lanes).to_be_focused()
+    chosen = page.locator(".area-gantt [role=option][aria-selected=true]")
+    expect(chosen).to_contain_text("second.2")
+    page.keyboard.press("ArrowDown")
+    expect(chosen).to_contain_text("first.1")
+    assert lanes.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    page.keyboard.press("ArrowLeft")
+    readout = page.locator(".area-gantt .readout")
+    expect(readout).to_have_text(re.compile(r"first\.1 transfers at a share of \d+%, "))
+    expect(readout).to_have_attribute("aria-live", "polite")
+    page.keyboard.press("Enter")
+    expect(page.locator(".job-name")).to_have_text("first.1")
+    expect(page.locator(".phases tbody tr")).to_have_count(1)
+    assert page.evaluate(STRAY) == 0
+    page.keyboard.press("Escape")
+
+
+def over_the_heat_map(page: Page) -> None:
+    page.locator("canvas.heat").focus()
+    page.keyboard.press("ArrowLeft")
+    readout = page.locator(".area-gantt .readout")
+    expect(readout).to_have_text(re.compile(r"I/O node 0 at \d\d:\d\d:\d\d: [\d.<]+ MiB/s"))
+    page.keyboard.press("ArrowDown")
+    expect(readout).to_contain_text("I/O node 1")
+
+
+def between_views(page: Page) -> None:
+    for key, view in (("3", "tuner"), ("4", "what-if"), ("2", "job/first.1"), ("1", "overview")):
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(f"#{view}$"))
+    tabs = page.get_by_role("tab")
+    tabs.first.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(tabs.last).to_be_focused()
+    expect(tabs.last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowRight")
+    expect(tabs.first).to_be_focused()
+
+
+def typing(page: Page) -> None:
+    """Where one types, keys are letters; elsewhere they act."""
+    page.keyboard.press("/")
+    page.keyboard.type("first 1?")
+    expect(page.get_by_label("Show jobs whose name")).to_have_value("first 1?")
+    expect(page.locator(".area-gantt .row-label:not([hidden])")).to_have_count(0)
+    page.keyboard.press("Escape")
+    before = page.get_by_label("Time in sight").input_value()
+    page.keyboard.press("-")
+    assert int(page.get_by_label("Time in sight").input_value()) > int(before)
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()

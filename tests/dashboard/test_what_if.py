@@ -1,0 +1,90 @@
+"""What-if from the page: a real record of real jobs, two policies, side by side."""
+
+import re
+
+from dashboard.watched_site import Site, Visits, finished, keep_both
+from playwright.sync_api import Page, expect
+
+
+def recorded(site: Site) -> None:
+    """Let jobs whose phases collide leave a record, and begin another run."""
+    site.serve(policy="exclusive-fcfs")
+    finished([site.phases(name, 0.4, 6, 4) for name in ("a", "b")] + [site.phases("c", 0.8, 20, 2)])
+    site.penstock("down")
+    site.serve(policy="exclusive-fcfs")
+
+
+def chosen(page: Page, first: str, second: str) -> None:
+    page.get_by_label("Policy", exact=True).select_option(first)
+    page.get_by_label("against").select_option(second)
+
+
+def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -> None:
+    recorded(site)
+    page = visit(site.url, "what-if")
+    records = page.get_by_label("Record")
+    expect(records.locator("option")).to_have_count(2)
+    expect(page.get_by_label("Policy", exact=True)).to_have_value("exclusive-fcfs")
+    expect(page.get_by_label("against")).to_have_value("set-10")
+    records.select_option(index=1)  # the run with jobs
+    chosen(page, "exclusive-fcfs", "fair-share")
+    page.get_by_role("button", name="Simulate both").click()
+    metrics = page.locator("table.metrics")
+    expect(metrics).to_be_visible()
+    heads = metrics.locator("th")
+    expect(heads).to_have_text(
+        ["", "recorded", "exclusive-fcfs, simulated", "fair-share, simulated"]
+    )
+    expect(metrics.locator("tbody tr")).to_have_count(6)
+    assert metrics.locator(".wins").count() >= 1
+    for cell in metrics.locator(".wins").all():
+        assert cell.inner_text().startswith("▲ better")
+    better_is_better(page)
+    expect(page.locator(".side-lanes h3")).to_have_text(
+        ["recordedrecorded", "exclusive-fcfssimulated", "fair-sharesimulated"]
+    )
+    for lanes in page.locator(".side-lanes").all():
+        expect(lanes.locator(".row-label:not([hidden])")).to_have_count(3)
+    expect(page.locator(".area-metrics .chip.simulated")).to_be_visible()
+    expect(page.locator(".area-changes .chip.simulated")).to_be_visible()
+    page.locator(".side-lanes .rows").nth(1).focus()
+    page.keyboard.press("ArrowRight")
+    readout = page.locator(".area-side .readout")
+    expect(readout).to_have_text(re.compile(r"(transfers|waits)"))
+    keep_both(page, "what-if")
+    address = page.url
+    page.reload()  # the result is kept, and its address leads to it
+    expect(metrics).to_be_visible()
+    assert page.url == address
+
+
+def better_is_better(page: Page) -> None:
+    """What is marked as better is the larger utilization, or the smaller stretch."""
+    told = page.evaluate(
+        """() => [...document.querySelectorAll("table.metrics tbody tr")].map((row) => {
+          const cells = [...row.cells];
+          const value = (cell) => parseFloat(cell.textContent.replace(/[^0-9.]/g, ""));
+          return { more: cells[0].textContent.includes("more is better"),
+                   values: cells.slice(2).map(value),
+                   wins: cells.slice(2).map((cell) => cell.classList.contains("wins")) };
+        })"""
+    )
+    for row in told:
+        first, second = row["values"]
+        if True in row["wins"] and first != second:
+            best = max(first, second) if row["more"] else min(first, second)
+            assert row["values"][row["wins"].index(True)] == best
+
+
+def test_wrong_input_is_told_and_nothing_hangs(site: Site, visit: Visits) -> None:
+    site.serve(policy="fair-share")
+    page = visit(site.url, "what-if")
+    chosen(page, "set-10", "set-10")
+    page.get_by_role("button", name="Simulate both").click()
+    expect(page.locator(".what-state")).to_have_text("Choose two different policies.")
+    chosen(page, "set-10", "fair-share")
+    page.get_by_role("button", name="Simulate both").click()  # a record without any job
+    expect(page.locator(".what-state")).to_contain_text("It failed")
+    expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()
+    page.goto(f"{site.url}/#what-if/no-such")
+    expect(page.locator(".what-state")).to_contain_text("not kept any more")
