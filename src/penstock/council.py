@@ -239,6 +239,10 @@ class Council:
         """Return the parameter of which a value is being tried; None: all have their best."""
         return self._floor.name if self._floor is not None and self._tried else None
 
+    def tries(self, resource: ResourceId, parameter: str) -> bool:
+        """Say whether an I/O node has a value of a parameter to learn what it is worth."""
+        return parameter == self.exploring and resource in self._tried
+
     @property
     def missing(self) -> set[ResourceId]:
         """Return the I/O nodes that have not reported in this round."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import msgspec
@@ -14,22 +14,26 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live import launcher, wire
 from penstock.live.channel import Channel
+from penstock.live.choices import PolicyChoice
 from penstock.live.deployment import Deployment
-from penstock.live.history.answers import Timeline
+from penstock.live.history.answers import JobPhases, LaneJob, Timeline, TuningNow
+from penstock.live.history.lanes import Phase
 from penstock.live.http.address import Address, url
 from penstock.live.http.api import Api
+from penstock.live.http.faults import NotFoundError
 from penstock.live.http.server import serving
 from penstock.live.http.service import (
     Measures,
     Mode,
     Modes,
-    NotFoundError,
     Transferring,
     Turns,
     Waiting,
 )
+from penstock.live.records import RecordedDay, RecordedRun
 from penstock.live.state import State
 from penstock.live.waits import TurnWaits
+from penstock.live.what_if import AskWhatIf, WhatIf
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
 WAIT = 20.0
@@ -68,7 +72,11 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
 
 
 class FakeDashboard:
-    """A history without jobs."""
+    """A history of one job, of which ada's name is told to who may know it."""
+
+    def __init__(self) -> None:
+        self.asked: AskWhatIf | None = None
+        self.state: Literal["running", "cancelled"] = "running"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -93,8 +101,74 @@ class FakeDashboard:
             gone=[],
             samples=[],
             io_nodes=[],
+            jobs=[self.job("job.1", named=named)],
+            stretches=[("job.1", "io", 1e9, None, 0.5)],
         )
         return msgspec.json.encode(told)
+
+    def job(self, id: str, *, named: bool) -> LaneJob:
+        return LaneJob(
+            id=id,
+            serial=1,
+            state="running",
+            began=1e9,
+            ended=None,
+            nodes=1,
+            processes=None,
+            io_nodes=[0],
+            mode="observe",
+            doing="transferring",
+            since=1e9,
+            share=0.5,
+            behind=[],
+            ahead=0,
+            at_most_seconds=None,
+            w_iter=None,
+            pattern=None,
+            forwarded_bytes=1,
+            direct_bytes=2,
+            rate=3.0,
+            waits=0,
+            waited_seconds=0.0,
+            fail_opens=0,
+            user="ada" if named else msgspec.UNSET,
+            command="./solve --key=hidden" if named else msgspec.UNSET,
+        )
+
+    async def phases(self, job: str, *, named: bool) -> JobPhases:
+        if job != "job.1":
+            raise NotFoundError(f"there is no job {job!r}")
+        phases = [Phase(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
+        told = self.job(job, named=named)
+        return JobPhases(job=told, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
+
+    async def tuning(self) -> TuningNow:
+        return TuningNow(policy=None)
+
+    async def policies(self) -> list[PolicyChoice]:
+        return [PolicyChoice(name="set-10", summary="Sets.")]
+
+    async def records(self) -> list[RecordedRun]:
+        day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
+        told: dict[str, Any] = {"run": "ab12", "began": 1e9, "ended": None, "policy": "set-10"}
+        return [RecordedRun(**told, parts=1, bytes=5, days=[day])]
+
+    async def start_what_if(self, wanted: AskWhatIf) -> str:
+        if wanted.run != "ab12":
+            raise NotFoundError(f"there is no run {wanted.run}")
+        self.asked = wanted
+        return "5e"
+
+    async def what_if(self, id: str) -> bytes:
+        if id != "5e" or self.asked is None:
+            raise NotFoundError(f"there is no what-if {id!r}")
+        asked = msgspec.structs.asdict(self.asked)
+        told = WhatIf(id=id, state=self.state, began=1e9, seconds=1, **asked, error=None, result={})
+        return msgspec.json.encode(told)
+
+    async def cancel_what_if(self, id: str) -> bytes:
+        self.state = "cancelled"
+        return await self.what_if(id)
 
 
 class FakeService:

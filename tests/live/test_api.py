@@ -42,6 +42,7 @@ from penstock.live.state import State, holder
 HEARD = wire.Turn | wire.Hold | wire.Beat | wire.Mapped
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
 READS = ["/v1/status", "/v1/jobs", "/v1/jobs/job.1", "/v1/io-nodes", "/v1/waiting", "/v1/mode"]
+READS += ["/v1/timeline", "/v1/jobs/job.1/phases", "/v1/tuning", "/v1/policies", "/v1/records"]
 CHANGES: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/v1/mode", {"mode": "enforce"}),
     ("PUT", "/v1/kill-switch", {"on": True}),

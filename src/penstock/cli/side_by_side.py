@@ -19,6 +19,7 @@ from penstock.model import Site
 from penstock.policies.base import Sharing
 from penstock.sim import engine, metrics
 from penstock.sim.knowledge import Knowledge
+from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
 
 HIGHER_IS_BETTER: Mapping[str, bool] = {
@@ -48,6 +49,7 @@ class Outcome:
 
     metrics: metrics.Metrics
     finish: Floats
+    run: Run | None = None  # where it was asked for, with its timeline
 
     def figures(self) -> dict[str, Any]:
         """Return the metrics by name."""
@@ -63,6 +65,7 @@ class Task:
     window: tuple[float, float] | None
     arbiter: Callable[[], Arbiter | None]
     options: Mapping[str, Mapping[str, Any]]
+    timeline: bool = False
 
     def measure(self, workload: Workload, policy: str) -> Outcome:
         """Simulate the workload under a policy."""
@@ -76,8 +79,13 @@ class Task:
                 site=self.site,
                 knowledge=self.knowledge,
                 arbitrate=None if arbiter is None else arbiter.handle,
+                timeline=self.timeline,
             )
-        return Outcome(metrics=metrics.measure(run, self.window), finish=run.finish)
+        return Outcome(
+            metrics=metrics.measure(run, self.window),
+            finish=run.finish,
+            run=run if self.timeline else None,
+        )
 
 
 def choose(loaded: Loaded, names: str | None) -> dict[str, Sharing]:

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from penstock.cli import options, side_by_side
+from penstock.cli.lanes import lanes
 from penstock.cli.output import emit_json, progress
 from penstock.config import Loaded
 from penstock.errors import InputError
@@ -49,6 +50,12 @@ FAILED = 1
     metavar="FILE.py:CLASS",
     help="With --check: run this policy file, which the record names. Repeatable.",
 )
+@click.option(
+    "--lanes",
+    "with_lanes",
+    is_flag=True,
+    help="With --json: what each job did when, recorded and simulated.",
+)
 @options.measured
 @options.configured
 @options.as_json
@@ -58,6 +65,7 @@ def what_if(
     policies: str | None,
     check: bool,
     trust: tuple[str, ...],
+    with_lanes: bool,
     knowledge: str | None,
     seed: str | None,
     window: str | None,
@@ -71,6 +79,7 @@ def what_if(
     Examples:
       penstock what-if record-20260302-000000-a1b2-0003.jsonl --policies set-10,fair-share
       penstock what-if monday.jsonl.gz --window '9 h:17 h' --json
+      penstock what-if monday.jsonl.gz --policies set-10,fair-share --lanes --json
       penstock what-if monday.jsonl.gz --check
       penstock what-if state/records
 
@@ -88,11 +97,13 @@ def what_if(
         traces.check_readable(file)
         traces.check_suffix(file, SUFFIXES)
     logbook = Logbook(*files)
+    if with_lanes and (check or not as_json):
+        raise InputError("--lanes are for programs, of what is simulated; give --json, not --check")
     if check:
         if policies is not None:
             raise InputError("--check simulates nothing; leave --policies out")
         return _check(logbook, trust, as_json=as_json)
-    result = _simulate(logbook, loaded, policies)
+    result = _simulate(logbook, loaded, policies, with_lanes=with_lanes)
     emit_json(result) if as_json else _show(result)
     return 0
 
@@ -141,7 +152,9 @@ def _listed(actions: Sequence[Action] | None) -> list[str] | str:
     return "the policy failed" if actions is None else [repr(action) for action in actions]
 
 
-def _simulate(logbook: Logbook, loaded: Loaded, policies: str | None) -> dict[str, Any]:
+def _simulate(
+    logbook: Logbook, loaded: Loaded, policies: str | None, *, with_lanes: bool
+) -> dict[str, Any]:
     chosen = side_by_side.choose(loaded, policies)
     recording = recorded.load(logbook)
     workload, site = recording.workload, logbook.header.site
@@ -151,6 +164,7 @@ def _simulate(logbook: Logbook, loaded: Loaded, policies: str | None) -> dict[st
         window=loaded.config.simulation.seconds(),
         arbiter=_nobody,
         options={loaded.config.sharing.policy: loaded.config.sharing.options},
+        timeline=with_lanes,
     )
     skipped = side_by_side.unfed(workload, chosen) if policies is None else {}
     runnable = {name: policy for name, policy in chosen.items() if name not in skipped}
@@ -166,12 +180,16 @@ def _simulate(logbook: Logbook, loaded: Loaded, policies: str | None) -> dict[st
     ranked = side_by_side.ranked(figures, RECORDED)
     for name, outcome in outcomes.items():
         ranked[name]["jobs"] = _changes(recording, outcome.finish)
-    return {
+    result = {
         "record": _about(logbook, recording, task.knowledge),
         RECORDED: ranked.pop(RECORDED),
         "simulated": ranked,
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
     }
+    if with_lanes:
+        runs = {name: o.run for name, o in outcomes.items() if o.run is not None}
+        result["lanes"] = lanes(logbook, recording, runs)
+    return result
 
 
 def _nobody() -> None:

@@ -138,6 +138,8 @@ class Tuning:
         ]
         self._size = size
         self._setting: set[asyncio.Task[None]] = set()
+        self.watch: Callable[[], None] = lambda: None
+        """Called when something was chosen."""
 
     def up(self, number: int) -> None:
         """An I/O node serves."""
@@ -232,6 +234,7 @@ class Tuning:
         self.experience.teach()
         for council in self.councils:
             self._set(council.choose())
+        self.watch()
         if not self._applied():
             self._put_back()
 

@@ -3,7 +3,7 @@
 Times are seconds since the epoch. A field that may be left out is one that only a token opens.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -162,6 +162,3 @@ class TuningNow(msgspec.Struct, frozen=True, kw_only=True):
     """Time, I/O node, parameter, value, whether it was being tried."""
     left_out: Count = 0
     """Arms beyond those that are told."""
-
-
-Plain = dict[str, Any]

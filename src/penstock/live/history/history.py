@@ -104,7 +104,8 @@ class History:
     @_minor
     def asked(self, job: JobId, expected: Expected) -> None:
         """A phase is about to begin."""
-        known = self.turns.manager.jobs[job]
+        known, phase = self.turns.manager.jobs[job], self.turns.standings[job].phase
+        began = self.now() if phase is None else self.epoch + phase.began
         for lane in self._members(job):
             if lane.phase is not None and expected.resumes:
                 continue
@@ -112,7 +113,7 @@ class History:
             if lane.phase is not None:  # it lent its turn, and nobody will tell its end
                 self._finish(lane, lane.phase, lane.since)
             lane.phase = Phase(
-                began=self.now(),
+                began=began,
                 predicted_seconds=expected.seconds,
                 predicted_bytes=expected.bytes,
                 w_iter=known.w_iter,

@@ -26,10 +26,10 @@ from penstock.live.deployment import Deployment
 from penstock.live.http import dashboard, server
 from penstock.live.http.address import Address, url
 from penstock.live.http.exchange import Exchanges, Refusal, reply
+from penstock.live.http.faults import ConflictError
 from penstock.live.http.openapi import Operation, document
 from penstock.live.http.page_files import PageFiles
 from penstock.live.http.service import (
-    ConflictError,
     Health,
     IoNodeAnswer,
     JobAnswer,

@@ -13,8 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from penstock.errors import InputError
+from penstock.live.http.faults import ConflictError, NotFoundError
 from penstock.live.http.openapi import Operation, Problem
-from penstock.live.http.service import ConflictError, NotFoundError
 from penstock.live.http.tokens import Bearer, Tokens
 
 LONGEST_BODY = 65536
@@ -114,6 +114,8 @@ class Exchanges:
             # A page in a browser can make a name of its own point to this host, and read on.
             if _host(request) not in THIS_HOST:
                 raise self._denied(403, "the Host header names another host", request)
+            if operation.method != "GET" and not _same_origin(request):
+                raise self._denied(403, "another web page asks for this", request)
             if operation.access == "read":
                 return None
             hint = "start with --token-file; or use the penstock command as the controller's user"
@@ -155,6 +157,13 @@ def _host(request: Request) -> str:
     return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
 
 
+def _same_origin(request: Request) -> bool:
+    """Say whether no web page asks, or one from here; browsers say so, and others need not."""
+    origin = request.headers.get("origin")
+    host = request.headers.get("host", "").lower()
+    return origin is None or origin.lower() in {f"http://{host}", f"https://{host}"}
+
+
 def _decoded(operation: Operation, body: bytes) -> Any:
     try:
         return msgspec.convert(_integral(msgspec.json.decode(body)), operation.body)
@@ -165,7 +174,7 @@ def _decoded(operation: Operation, body: bytes) -> Any:
 
 
 def _asked(operation: Operation, request: Request) -> Any:
-    """Return what the query string says; what nobody knows in it is passed over."""
+    """Return what the query string says."""
     try:
         return msgspec.convert(dict(request.query_params), operation.query)
     except msgspec.ValidationError as error:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.live import wire
 from penstock.live.history.watched import Watched
+from penstock.live.http.faults import NotFoundError
 from penstock.live.http.service import (
     Dashboard,
     Measures,
     Mode,
     Modes,
-    NotFoundError,
     Transferring,
     Turns,
     Waiting,

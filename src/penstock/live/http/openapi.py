@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -66,7 +66,8 @@ class Operation:
 def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of these operations."""
     operations = list(operations)
-    types = [t for o in operations for t in (o.answer, o.body) if isinstance(t, type)]
+    said = [t for o in operations for t in (o.answer, o.body)]
+    types = [t for s in said for t in (s, *get_args(s)) if isinstance(t, type)]
     types = [t for t in dict.fromkeys([*types, Problem]) if issubclass(t, msgspec.Struct)]
     _, components = msgspec.json.schema_components(types, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.live.http.service import NotFoundError
+from penstock.live.http.faults import NotFoundError
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"

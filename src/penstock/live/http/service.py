@@ -5,28 +5,25 @@ that may be left out is one that only a token opens, or that only some can tell.
 """
 
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from penstock.errors import InputError
 from penstock.live import wire
+from penstock.live.choices import PolicyChoice
+from penstock.live.history.answers import JobPhases, TuningNow
 from penstock.live.page import MAP_NODES
+from penstock.live.records import RecordedRun
 from penstock.live.waits import TurnWaits
+
+if TYPE_CHECKING:
+    from penstock.live.what_if import AskWhatIf
 
 Mode = Literal["observe", "advise", "enforce"]
 Count = Annotated[int, Meta(ge=0)]
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ is also before a last line's end
 Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
-
-
-class NotFoundError(InputError):
-    """There is no such thing."""
-
-
-class ConflictError(InputError):
-    """It cannot be done as things are now."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +182,34 @@ class Dashboard(Protocol):
 
     async def timeline(self, since: str | None, *, named: bool) -> bytes:
         """Return what changed since a cursor, as JSON."""
+        ...
+
+    async def phases(self, job: str, *, named: bool) -> JobPhases:
+        """Return a job's last phases."""
+        ...
+
+    async def tuning(self) -> TuningNow:
+        """Return what is tuned, and what was learnt."""
+        ...
+
+    async def policies(self) -> list[PolicyChoice]:
+        """Return the policies that a what-if can take."""
+        ...
+
+    async def records(self) -> list[RecordedRun]:
+        """Return the records that there are, the newest first."""
+        ...
+
+    async def start_what_if(self, wanted: "AskWhatIf") -> str:
+        """Begin a simulation and return its id."""
+        ...
+
+    async def what_if(self, id: str) -> bytes:
+        """Return how a what-if stands, as JSON."""
+        ...
+
+    async def cancel_what_if(self, id: str) -> bytes:
+        """End a what-if."""
         ...
 
 
