@@ -7,8 +7,15 @@ from penstock.report.findings import Claim
 from penstock.report.tables import claims_csv, claims_markdown, claims_text, rows_csv
 
 CLAIMS = [
-    Claim(claim="Three is 3", paper="3", ours="3.00", holds=True, why="Rule: equal."),
-    Claim(claim="a|b, [red]", paper="x", ours="+1% [0, 2]", holds=False, why="Rule: less. Not so."),
+    Claim(claim="Three is 3", by="io-sets", paper="3", ours="3.00", holds=True, why="Rule: equal."),
+    Claim(
+        claim="a|b, [red]",
+        by="io-sets",
+        paper="x",
+        ours="+1% [0, 2]",
+        holds=False,
+        why="Rule: less. Not so.",
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def small(seed: int = 0) -> Campaign:
-    return STUDY.campaign(full=False, seed=seed)
+    return STUDY.campaign(size="fast", seed=seed)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -84,6 +84,6 @@ def test_a_cell_of_the_full_size_is_taken_anew() -> None:
     taken = [samples.sample(row) for row in detection.observe(cell, grid=grid, seed=1)]
     assert [one.pattern for one in taken] == ["shared-strided"] * 5
     assert evaluation.of_model(model.shipped(), taken).right >= 4
-    cells = {(c.scenario, c.x) for c in STUDY.campaign(full=True, seed=1).cells}
+    cells = {(c.scenario, c.x) for c in STUDY.campaign(size="full", seed=1).cells}
     assert (cell.scenario, cell.x) in cells
     assert len(cells) == 3 * 2 * 4 * 3

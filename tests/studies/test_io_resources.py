@@ -158,7 +158,7 @@ def test_another_seed_draws_other_sets() -> None:
 
 
 def test_the_paper_s_size() -> None:
-    campaign = STUDY.campaign(full=True, seed=0)
+    campaign = STUDY.campaign(size="full", seed=0)
     counts = dict.fromkeys(SCENARIOS, 0)
     for cell in campaign.cells:
         counts[cell.scenario] += cell.x == 0.5

@@ -181,7 +181,7 @@ def test_studies_are_found_by_name() -> None:
     for name in STUDIES:
         study = load(name)
         assert study.name == name
-        assert study.campaign(full=True, seed=1).cells
+        assert study.campaign(size="full", seed=1).cells
 
 
 def test_another_seed_draws_other_workloads(tmp_path: Path) -> None:

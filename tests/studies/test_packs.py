@@ -121,7 +121,7 @@ def test_all_numbers_of_io_nodes_meet_the_same_workloads(results: Results) -> No
 def test_the_scenarios_are_the_papers() -> None:
     """39 values of alpha_gen, ten workloads each at full size, 2048 nodes a partition."""
     study = load("packs")
-    full = study.campaign(full=True, seed=0)
+    full = study.campaign(size="full", seed=0)
     assert sum(cell.scenario == "io-nodes-3" for cell in full.cells) == 390
     assert scenarios.PARTITION == 2048
     assert len(scenarios.ORDERS) == 8

@@ -144,7 +144,7 @@ def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold(
     monkeypatch.setattr(tuning, "REPETITIONS", 20)
     monkeypatch.setattr(choices, "TREES", 20)
     rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
-    campaign = STUDY.campaign(full=False, seed=0)
+    campaign = STUDY.campaign(size="fast", seed=0)
     findings = STUDY.findings(Results(campaign=campaign, rows=rows + live_rows(), seconds={}))
     assert_all_is_said(findings, 18)
     for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "soon back"):

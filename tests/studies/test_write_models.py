@@ -54,7 +54,7 @@ def few_samples() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    made = STUDY.campaign(full=False, seed=1)
+    made = STUDY.campaign(size="fast", seed=1)
     alone = Campaign(
         study=made.study,
         version=made.version,

@@ -12,11 +12,17 @@ from penstock.errors import InputError
 if TYPE_CHECKING:
     from penstock.report.findings import Findings
     from penstock.studies.campaign import Results, Study
+    from penstock.studies.sizes import Size
 
 
 @click.command()
 @click.argument("study", required=False)
 @click.option("--full", is_flag=True, help="The paper's size; takes up to hours. Else minutes.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="All figures and claims of very few workloads, in seconds: for a look, not to judge by.",
+)
 @click.option(
     "--out",
     metavar="DIR",
@@ -35,6 +41,7 @@ def reproduce(
     *,
     study: str | None,
     full: bool,
+    quick: bool,
     out: Path | None,
     jobs: int | None,
     seed: int,
@@ -55,19 +62,24 @@ def reproduce(
     where it stopped.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
+    from penstock.studies import sizes  # noqa: PLC0415
 
     if show_list:
         _list(as_json=as_json)
         return
     if study is None:
         raise InputError("name a study: " + ", ".join(studies.STUDIES))
+    if quick and full:
+        raise InputError("--quick and --full are two sizes: choose one")
+    size = sizes.chosen(quick=quick, full=full)
     chosen = studies.load(study)
     if out is None:
         raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
     _prepare(out)
-    results = _run(chosen, out, full=full, seed=seed, jobs=jobs)
+    results = _run(chosen, out, size=size, seed=seed, jobs=jobs)
     findings = chosen.findings(results)
-    command = f"penstock reproduce {study}{' --full' if full else ''} --seed {seed} --out DIR"
+    flag = "" if size == "fast" else f" --{size}"
+    command = f"penstock reproduce {study}{flag} --seed {seed} --out DIR"
     _write(out, findings, results, command)
     if as_json:
         emit_json(findings.claims)
@@ -97,10 +109,10 @@ def _prepare(out: Path) -> None:
         raise InputError(f"--out {out} cannot be written to ({reason}); choose another") from error
 
 
-def _run(study: "Study", out: Path, *, full: bool, seed: int, jobs: int | None) -> "Results":
+def _run(study: "Study", out: Path, *, size: "Size", seed: int, jobs: int | None) -> "Results":
     from penstock.studies import campaign  # noqa: PLC0415
 
-    work = study.campaign(full=full, seed=seed)
+    work = study.campaign(size=size, seed=seed)
     done = 0
 
     def advance(steps: int) -> None:

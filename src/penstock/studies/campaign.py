@@ -24,6 +24,7 @@ from penstock import __version__
 from penstock.errors import InputError
 from penstock.report.findings import Findings
 from penstock.studies.journal import CellId, Entry, Journal, Row, Value, rows_of
+from penstock.studies.sizes import Size
 
 RESULTS = "cells.jsonl"
 PATIENCE = 10.0
@@ -55,7 +56,7 @@ class Campaign:
 
     study: str
     version: int
-    size: str
+    size: Size
     seed: int
     cells: Sequence[Cell]
     work: Callable[[Cell], list[dict[str, Value]]]
@@ -88,7 +89,7 @@ class Study(Protocol):
     name: str
     title: str
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return the cells to run."""
         ...
 

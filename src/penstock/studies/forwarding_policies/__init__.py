@@ -21,11 +21,12 @@ from penstock.studies.forwarding_policies import (
 from penstock.studies.forwarding_policies.figures import figures
 from penstock.studies.journal import Value
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 VERSION = 1
-DRAWS: Mapping[str, int] = {"fast": 4, "full": 40}
+DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}
 """How often 10,000 sets are drawn; the thesis did it once."""
-QUEUES: Mapping[str, int] = {"fast": 60, "full": 2000}
+QUEUES: Mapping[Size, int] = {"quick": 6, "fast": 60, "full": 2000}
 """Random orders, and random queues."""
 
 
@@ -47,9 +48,8 @@ class ForwardingPolicies:
     name = "forwarding-policies"
     title = "Arbitration of I/O nodes (Bez, thesis 2020): Figures 5.2-5.13, Table 5.3, and beyond"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the cells; the thesis' 10,000 sets are in both sizes."""
-        size = "full" if full else "fast"
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the cells; the thesis' 10,000 sets are in every size."""
         cells = [
             *every(patterns.SCENARIO, (0,), 1),
             *every(sets.SCENARIO, (0,), DRAWS[size]),

@@ -19,6 +19,7 @@ from penstock.studies.io_resources import (
 )
 from penstock.studies.io_resources.figures import figures
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 VERSION = 2
 
@@ -29,9 +30,8 @@ class IoResources:
     name = "io-resources"
     title = "Scheduling distributed I/O resources (Bandet et al., 2024): Figures 5-13, and beyond"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the cells at the paper's size or a fast one."""
-        size = "full" if full else "fast"
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the cells at the paper's size or a smaller one."""
         cells = [
             cell
             for name, scenario in scenarios.SCENARIOS.items()

@@ -8,11 +8,17 @@ from functools import partial
 
 from penstock.report.findings import Findings
 from penstock.studies.campaign import Campaign, Results
+from penstock.studies.sizes import Size
 from penstock.studies.write_models import claims, comparison, figures, measured
 from penstock.studies.write_models.sets import SIZES
 from penstock.studies.write_models.work import cells, work
 
 VERSION = 2
+FORESTS = {
+    "all": "",
+    "neighbours": "; forests: the 36 without gaps",
+    "long": "; forests: the 6 without gaps of six scales and more",
+}
 
 
 class WriteModels:
@@ -21,9 +27,8 @@ class WriteModels:
     name = "write-models"
     title = "Write performance by regression (Xie et al.): Tables VI-VII, Figs. 1, 4-7, simulated"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return the search over 255 subsets and five techniques; in small of fewer samples."""
-        size = "full" if full else "fast"
         return Campaign(
             study=self.name,
             version=VERSION,
@@ -65,7 +70,7 @@ class WriteModels:
                 (
                     "search",
                     "255 subsets of eight scales x five techniques, by mean square error"
-                    + ("" if size.forests == "all" else "; forests: the 36 without gaps"),
+                    + FORESTS[size.forests],
                 ),
                 (
                     "rules",

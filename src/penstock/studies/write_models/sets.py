@@ -19,6 +19,7 @@ from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Search, Tried
 from penstock.learn.write_models.table import Table
 from penstock.sim import write_samples
+from penstock.studies.sizes import Size
 
 Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")
@@ -26,24 +27,28 @@ UNCONVERGED = "unconverged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Amounts:
     """How much of the paper's evaluation is done."""
 
     part: float
-    """Of its training samples; test sets are always whole."""
+    """Of its training samples."""
+    tested: float = 1.0
+    """Of its test sets."""
     adapted: int
     """Test samples of each machine that are adapted by the chosen lasso."""
     advised: int
     """And by our model."""
     variations: int
     """Writes a scale whose runs are compared."""
-    forests: Literal["all", "neighbours"]
-    """Forests are the cost of the search: of all subsets of scales, or those without gaps."""
+    forests: Literal["all", "neighbours", "long"]
+    """Forests are the cost of the search: of all subsets of scales, those without gaps, or the long
+    ones of these."""
 
 
-SIZES: Mapping[str, Size] = {
-    "fast": Size(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
-    "full": Size(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
+SIZES: Mapping[Size, Amounts] = {
+    "quick": Amounts(part=0.02, tested=0.05, adapted=6, advised=3, variations=2, forests="long"),
+    "fast": Amounts(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
+    "full": Amounts(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
 }
 
 
@@ -80,10 +85,10 @@ def ours(name: str, part: float, seed: int) -> Learned:
 
 
 @lru_cache(maxsize=4)
-def tests(name: str, seed: int) -> Mapping[str, Sequence[Sample]]:
+def tests(name: str, part: float, seed: int) -> Mapping[str, Sequence[Sample]]:
     """Return the test sets of a machine: small, medium, large and unconverged."""
     machine = load(name)
-    plan = write_samples.plan(machine)
+    plan = write_samples.plan(machine, part=part)
     found: dict[str, list[Sample]] = {set_: [] for set_ in (*templates.TESTED, UNCONVERGED)}
     for set_, scales in templates.TESTED.items():
         for scale in scales:
@@ -97,14 +102,14 @@ def _made(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> 
     return write_samples.samples(machine, scale, plan.converged[scale], runs=plan.runs, seed=seed)
 
 
-def converged(name: str, seed: int) -> list[Sample]:
+def converged(name: str, part: float, seed: int) -> list[Sample]:
     """Return the converged test samples of a machine."""
-    found = tests(name, seed)
+    found = tests(name, part, seed)
     return [sample for set_ in templates.TESTED for sample in found[set_]]
 
 
 @lru_cache(maxsize=4)
-def asked(name: str, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
+def asked(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
     """Return the features of each test set's samples, and what they took."""
     machine = load(name)
     return {
@@ -112,13 +117,13 @@ def asked(name: str, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
             features.matrix(machine, [sample.write for sample in some]),
             np.array([sample.seconds for sample in some]),
         )
-        for set_, some in tests(name, seed).items()
+        for set_, some in tests(name, part, seed).items()
     }
 
 
-def missed(model: Fitted, name: str, seed: int) -> Mapping[str, Floats]:
+def missed(model: Fitted, name: str, part: float, seed: int) -> Mapping[str, Floats]:
     """Return by how many seconds a model errs on the samples of each test set."""
-    found = asked(name, seed)
+    found = asked(name, part, seed)
     return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in found.items()}
 
 
