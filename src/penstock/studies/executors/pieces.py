@@ -3,9 +3,12 @@
 import signal
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from penstock.studies.executors.place import WorkerDiedError
 
 PATIENCE = 10.0
 """Seconds that an interrupted campaign waits for the pieces already running."""
@@ -24,11 +27,12 @@ def complete(
     keep: Callable[[Hashable, "Future[Any]"], None],
     *,
     room: Callable[[], int] | None = None,
+    patience: float = PATIENCE,
 ) -> None:
     """Have all pieces done; `keep` gets each as it finishes and raises what is wrong with it.
 
     With `room`, a piece is only asked for while fewer are unfinished: what it takes may be large.
-    What has not begun is cancelled when anything goes wrong. An interrupt waits a little for what
+    What has not begun is cancelled when anything goes wrong. An interrupt waits `patience` for what
     has, keeps it, and goes on as KeyboardInterrupt.
     """
     unfinished: dict[Future[Any], Hashable] = {}
@@ -48,19 +52,31 @@ def complete(
                 done(wait(unfinished, return_when=FIRST_COMPLETED).done)
         done(as_completed(list(unfinished)))
     except KeyboardInterrupt:
-        _salvage(unfinished, keep)
+        _salvage(unfinished, keep, patience)
         raise
     finally:
         for future in unfinished:
             future.cancel()
 
 
+def result(future: "Future[Any]") -> Any:
+    """Return what a piece gave; WorkerDiedError: whoever did it is gone."""
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise WorkerDiedError(
+            "a worker process died, perhaps for want of memory (fewer --jobs need less)"
+        ) from error
+
+
 def _salvage(
-    unfinished: dict["Future[Any]", Hashable], keep: Callable[[Hashable, "Future[Any]"], None]
+    unfinished: dict["Future[Any]", Hashable],
+    keep: Callable[[Hashable, "Future[Any]"], None],
+    patience: float,
 ) -> None:
     running = [future for future in unfinished if not future.cancel()]
     try:
-        for future in as_completed(running, timeout=PATIENCE):
+        for future in as_completed(running, timeout=patience):
             if future.exception() is None:
                 keep(unfinished[future], future)
     except TimeoutError:
