@@ -28,8 +28,8 @@ def test_csv_reads_back_as_written() -> None:
 
 def test_markdown_keeps_a_bar_inside_its_cell() -> None:
     lines = claims_markdown(CLAIMS).splitlines()
-    assert lines[0] == "| claim | paper | ours | holds | why |"
-    assert all(line.replace("\\|", "").count("|") == 6 for line in lines)
+    assert lines[0] == "| claim | by | paper | ours | holds | why |"
+    assert all(line.replace("\\|", "").count("|") == 7 for line in lines)
 
 
 def test_text_explains_what_differs_and_only_that() -> None:

@@ -1,11 +1,9 @@
 """The study of detection: the thesis' claims on our observations, and a cell taken anew."""
 
-from collections.abc import Iterator
-
 import pytest
 from claims import assert_all_is_said, find
 
-from penstock.learn.detection import evaluation, model, samples, training
+from penstock.learn.detection import evaluation, model, samples
 from penstock.live import observing
 from penstock.report.findings import Bars, Findings
 from penstock.report.plots import draw
@@ -17,15 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def small(seed: int = 0) -> Campaign:
-    return STUDY.campaign(size="fast", seed=seed)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def small_forests() -> Iterator[None]:
-    """What is asked here does not depend on the number of trees; the time does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "TREES", 30)
-        yield
+    return STUDY.campaign(size="quick", seed=seed)
 
 
 def test_every_claim_says_all(findings: Findings) -> None:

@@ -183,6 +183,15 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What results rest on: what was simulated, what emulated, what measured, each in a line."""
+
+    simulated: str = ""
+    emulated: str = ""
+    measured: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """All that a study has to say.
 
@@ -196,3 +205,4 @@ class Findings:
     table: Sequence[Sequence[str]] = ()
     figures: Sequence[Figure] = ()
     made: Sequence[tuple[str, str]] = ()
+    basis: Basis = Basis()

@@ -16,6 +16,7 @@ from penstock import registry
 from penstock.live import wire
 from penstock.report.findings import (
     Bars,
+    Basis,
     Claim,
     Elsewhere,
     Figure,
@@ -183,6 +184,11 @@ class Demo:
             table=_table(rows, jobs),
             figures=[_lanes(rows, jobs, window), _bars(rows, jobs)],
             claims=[_claim(rows, metric) for metric in (UTILIZATION, SLOWDOWN)],
+            basis=Basis(
+                simulated="the same jobs, in the table",
+                emulated="the speed of the file system",
+                measured=f"{len(jobs)} real processes, unmanaged and managed",
+            ),
             made=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
         )
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from penstock import registry
-from penstock.report.findings import Claim, Elsewhere, Figure, Findings, Lanes, Stretch
+from penstock.report.findings import Basis, Claim, Elsewhere, Figure, Findings, Lanes, Stretch
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
@@ -160,6 +160,7 @@ class SharingPolicies:
             table=_table(table, policies),
             figures=[_lanes(example), _dots(table, policies, workloads)],
             claims=_claims(table),
+            basis=Basis(simulated="all results; workloads are synthetic"),
             made=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
         )
 

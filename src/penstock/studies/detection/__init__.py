@@ -9,7 +9,7 @@ from functools import partial
 from penstock.learn.detection import samples
 from penstock.live import observing
 from penstock.live.passing import in_memory, interruptible, private_state
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.detection import claims, figures
 from penstock.studies.detection.comparison import Comparison
@@ -61,6 +61,11 @@ class Detection:
             "shared one are the same requests, and the model says so.",
             claims=claims.claims(compared),
             figures=figures.figures(compared),
+            basis=Basis(
+                emulated="the file system behind the I/O nodes",
+                measured="what our own I/O nodes saw of real processes"
+                + ("" if results.campaign.size == FULL else "; it comes with the package"),
+            ),
             made=(
                 (
                     "observations",

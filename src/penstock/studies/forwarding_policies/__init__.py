@@ -7,7 +7,7 @@ thesis, UFRGS, Porto Alegre, 2020.
 from collections.abc import Mapping
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.forwarding_policies import (
     applications,
@@ -87,6 +87,11 @@ class ForwardingPolicies:
                 *arbitration.claims(table),
             ],
             figures=figures(table),
+            basis=Basis(
+                simulated="queues of jobs",
+                measured="189 access patterns on MareNostrum 4 and nine applications on "
+                "Grid'5000, published with the thesis; what policies give is computed from them",
+            ),
             made=(
                 ("sets", f"{DRAWS[results.campaign.size]} draws of {sets.SETS} sets"),
                 ("queues", f"{QUEUES[results.campaign.size]} random orders and random queues"),

@@ -6,7 +6,7 @@ Bandet, Boito and Pallez, "Scheduling distributed I/O resources in HPC systems",
 
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_resources import (
     balance,
@@ -68,6 +68,11 @@ class IoResources:
             "are simulated. Figures in brackets are 95% bootstrap intervals over sets.",
             claims=claims,
             figures=figures(table, results.seconds),
+            basis=Basis(
+                simulated="all results; sets of jobs, and curves over storage targets, are "
+                "synthetic",
+                measured="curves over I/O nodes, on MareNostrum 4 (Bez et al. 2020)",
+            ),
             made=(
                 ("sets a load", ", ".join(f"{name} {number}" for name, number in sets.items())),
                 ("setting", "20 resources, 480 compute nodes, 40 jobs (our choice of K)"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import registry
-from penstock.report.findings import Claim, Curves, Figure, Findings, Series
+from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
@@ -134,6 +134,11 @@ class LiveIoSets:
             "Time is divided by 100; measured on an emulated file system.",
             claims=claims(table),
             figures=[figure(table)],
+            basis=Basis(
+                simulated="the same workloads, beside what was measured",
+                emulated="the speed of the file system",
+                measured=f"{JOBS} real processes, managed and unmanaged",
+            ),
             made=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
         )
 

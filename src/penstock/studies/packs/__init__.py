@@ -6,7 +6,7 @@ I/O", ICS 2020.
 
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.sim.generators.packs import PARTITION
 from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.journal import Value
@@ -65,6 +65,7 @@ class Packs:
                 *beyond.claims(table),
             ],
             figures=figures(table),
+            basis=Basis(simulated="all results; workloads are synthetic"),
             made=(
                 ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
                 ("partition", f"{PARTITION} compute nodes behind each I/O node"),

@@ -9,7 +9,7 @@ from functools import partial
 
 from penstock.learn.detection import samples
 from penstock.live import worths
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.sizes import FULL, Size
 from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
@@ -54,9 +54,11 @@ class Tuning:
     def findings(self, results: Results) -> Findings:
         """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
         seen = Measured(results.rows)
-        seed, draws = results.campaign.seed, SIZES[results.campaign.size].draws
-        offline = Offline(seen.worths, observations=OBSERVATIONS, repetitions=draws, seed=seed)
-        choices = Choices(offline.means, samples.shipped(), seed=seed)
+        seed, amounts = results.campaign.seed, SIZES[results.campaign.size]
+        offline = Offline(
+            seen.worths, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
+        )
+        choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
         return Findings(
             title="The window of TWINS, learnt at run time",
             summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
@@ -67,9 +69,15 @@ class Tuning:
             "of seconds where the thesis has minutes.",
             claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
             figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
+            basis=Basis(
+                simulated="learning offline: it draws from rewards that were measured",
+                emulated="the file system of four disks",
+                measured="real processes through our own I/O nodes, now"
+                + ("" if results.campaign.size == FULL else "; rewards come with the package"),
+            ),
             made=(
                 ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
-                ("offline", f"{draws} repetitions of {OBSERVATIONS} observations, drawn"),
+                ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),
                 ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),
             ),
         )

@@ -52,6 +52,8 @@ class Amounts:
     """Of what the other jobs write and read."""
     draws: int = 100
     """How often policies learn from recorded rewards."""
+    trees: int = 100
+    """Of the forest that tells patterns by which windows are chosen."""
 
 
 SHORT = Amounts(
@@ -63,7 +65,8 @@ SHORT = Amounts(
     pairs=2,
     rounds=5,
     volume=0.1,
-    draws=10,
+    draws=20,
+    trees=20,
 )
 FAST = Amounts(
     repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},

@@ -16,7 +16,7 @@ from penstock.learn.write_models.machine import Machine, load
 from penstock.learn.write_models.model import Learned
 from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Search, Tried
+from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.learn.write_models.table import Table
 from penstock.sim import write_samples
 from penstock.studies.sizes import Size
@@ -24,6 +24,8 @@ from penstock.studies.sizes import Size
 Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")
 UNCONVERGED = "unconverged"
+Subsets = Literal["all", "neighbours", "long"]
+"""All 255 of eight scales, the 36 without gaps, or the 6 of these with six scales and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +42,22 @@ class Amounts:
     """And by our model."""
     variations: int
     """Writes a scale whose runs are compared."""
-    forests: Literal["all", "neighbours", "long"]
-    """Forests are the cost of the search: of all subsets of scales, those without gaps, or the long
-    ones of these."""
+    forests: Subsets
+    """Forests are the cost of the search: which subsets of scales they are made of."""
+    others: Subsets = "all"
+    """And which the other four of the five."""
 
 
 SIZES: Mapping[Size, Amounts] = {
-    "quick": Amounts(part=0.02, tested=0.05, adapted=6, advised=3, variations=2, forests="long"),
+    "quick": Amounts(
+        part=0.02,
+        tested=0.05,
+        adapted=6,
+        advised=3,
+        variations=2,
+        forests="long",
+        others="neighbours",
+    ),
     "fast": Amounts(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
     "full": Amounts(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
 }
@@ -68,10 +79,22 @@ def searching(name: str, part: float, seed: int) -> Search:
 
 
 @lru_cache(maxsize=4)
-def lasso(name: str, part: float, seed: int) -> Tried:
+def lasso(name: str, part: float, wanted: Subsets, seed: int) -> Tried:
     """Return the chosen lasso: the same as from the rows of its cells."""
     search = searching(name, part, seed)
-    return search.chosen(map(search.tried, search.cells(["lasso"])))["lasso"]
+    return search.chosen(map(search.tried, subsets(search, "lasso", wanted)))["lasso"]
+
+
+def subsets(search: Search, technique: str, wanted: Subsets) -> list[Cell]:
+    """Return the subsets of scales that a technique is tried with."""
+    found = list(search.cells([technique]))
+    if wanted == "all":
+        return found
+    places = {scale: place for place, scale in enumerate(search.scales)}
+    # Without gaps: as many scales as places from the first to the last.
+    found = [s for s in found if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
+    least = len(search.scales) - 2 if wanted == "long" else 1
+    return [s for s in found if len(s.scales) >= least]
 
 
 @lru_cache(maxsize=4)

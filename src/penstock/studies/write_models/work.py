@@ -81,17 +81,11 @@ def _searched(
 
 
 def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:
-    """Return what is tried of a technique: 255 subsets, or all scales for those that fail."""
+    """Return what is tried of a technique: subsets, or all scales for those that fail."""
     if technique in FAILING:
         return [search.base(technique)]
-    found = list(search.cells([technique]))
-    if technique == "forest" and size.forests != "all":
-        places = {scale: place for place, scale in enumerate(search.scales)}
-        # Without gaps: as many scales as places from the first to the last.
-        found = [s for s in found if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
-        least = len(search.scales) - 2 if size.forests == "long" else 1
-        return [s for s in found if len(s.scales) >= least]
-    return found
+    wanted = size.forests if technique == "forest" else size.others
+    return sets.subsets(search, technique, wanted)
 
 
 def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
@@ -103,7 +97,10 @@ def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterato
     if what == ADVISED:
         found = adaptation.advised(sets.ours(name, size.part, seed), asked, chance=chance)
     else:
-        search, tried = searching(name, size.part, seed), sets.lasso(name, size.part, seed)
+        search, tried = (
+            searching(name, size.part, seed),
+            sets.lasso(name, size.part, size.others, seed),
+        )
         if what == BY_LASSO:
             found = adaptation.advised(training.of_search(search, tried), asked, chance=chance)
         else:
