@@ -96,7 +96,7 @@ def search() -> None:
 
 
 def whole_campaign() -> None:
-    work = studies.load("io-resources").campaign(full=False, seed=0)
+    work = studies.load("io-resources").campaign(size="fast", seed=0)
     with tempfile.TemporaryDirectory() as directory:
         start = time.perf_counter()
         results = campaign.run(work, Path(directory))

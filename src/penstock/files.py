@@ -42,6 +42,19 @@ def _same(path: Path, other: Path) -> bool:
         return False
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory for results, and see that it can be written to before any work is done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"--out {path} cannot be written to ({reason(error)}); choose another"
+        ) from error
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to, which takes the place of `path` once the block ends without error.

@@ -18,8 +18,8 @@ FINDINGS = Findings(
     title="A <study>",
     summary="Sum & mary",
     claims=[
-        Claim(claim="<b>", paper="1", ours="2 < 3", holds=False, why="Rule: x & y."),
-        Claim(claim="c", paper="1", ours="1", holds=True, why="Rule: equal."),
+        Claim(claim="<b>", by="io-sets", paper="1", ours="2 < 3", holds=False, why="Rule: x & y."),
+        Claim(claim="c", by="penstock", paper="1", ours="1", holds=True, why="Rule: equal."),
     ],
     figures=[FIGURE],
     made=[("seed", "7")],

@@ -7,8 +7,15 @@ from penstock.report.findings import Claim
 from penstock.report.tables import claims_csv, claims_markdown, claims_text, rows_csv
 
 CLAIMS = [
-    Claim(claim="Three is 3", paper="3", ours="3.00", holds=True, why="Rule: equal."),
-    Claim(claim="a|b, [red]", paper="x", ours="+1% [0, 2]", holds=False, why="Rule: less. Not so."),
+    Claim(claim="Three is 3", by="io-sets", paper="3", ours="3.00", holds=True, why="Rule: equal."),
+    Claim(
+        claim="a|b, [red]",
+        by="io-sets",
+        paper="x",
+        ours="+1% [0, 2]",
+        holds=False,
+        why="Rule: less. Not so.",
+    ),
 ]
 
 
@@ -21,8 +28,8 @@ def test_csv_reads_back_as_written() -> None:
 
 def test_markdown_keeps_a_bar_inside_its_cell() -> None:
     lines = claims_markdown(CLAIMS).splitlines()
-    assert lines[0] == "| claim | paper | ours | holds | why |"
-    assert all(line.replace("\\|", "").count("|") == 6 for line in lines)
+    assert lines[0] == "| claim | by | paper | ours | holds | why |"
+    assert all(line.replace("\\|", "").count("|") == 7 for line in lines)
 
 
 def test_text_explains_what_differs_and_only_that() -> None:

@@ -1,11 +1,9 @@
 """The study of detection: the thesis' claims on our observations, and a cell taken anew."""
 
-from collections.abc import Iterator
-
 import pytest
 from claims import assert_all_is_said, find
 
-from penstock.learn.detection import evaluation, model, samples, training
+from penstock.learn.detection import evaluation, model, samples
 from penstock.live import observing
 from penstock.report.findings import Bars, Findings
 from penstock.report.plots import draw
@@ -17,15 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def small(seed: int = 0) -> Campaign:
-    return STUDY.campaign(full=False, seed=seed)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def small_forests() -> Iterator[None]:
-    """What is asked here does not depend on the number of trees; the time does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "TREES", 30)
-        yield
+    return STUDY.campaign(size="quick", seed=seed)
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
@@ -84,6 +74,6 @@ def test_a_cell_of_the_full_size_is_taken_anew() -> None:
     taken = [samples.sample(row) for row in detection.observe(cell, grid=grid, seed=1)]
     assert [one.pattern for one in taken] == ["shared-strided"] * 5
     assert evaluation.of_model(model.shipped(), taken).right >= 4
-    cells = {(c.scenario, c.x) for c in STUDY.campaign(full=True, seed=1).cells}
+    cells = {(c.scenario, c.x) for c in STUDY.campaign(size="full", seed=1).cells}
     assert (cell.scenario, cell.x) in cells
     assert len(cells) == 3 * 2 * 4 * 3

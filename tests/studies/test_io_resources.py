@@ -1,7 +1,6 @@
 """The io-resources study on few sets: its sets are the paper's, and its main claims hold."""
 
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,32 +13,16 @@ from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim.generators.io_resources import SITE
 from penstock.studies import io_resources
-from penstock.studies.campaign import Campaign, Cell, Results, every
+from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.io_resources import ours, scenarios, terms
 from penstock.studies.io_resources.scenarios import LOADS, MCKP, PLACERS, SCENARIOS, pair
 from penstock.studies.sample import Table
 
-FEW = {"search": 1, "search-ost": 1}
-BUDGET = 25
-POINTS = {0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9, 1.0, 1.8}
-"""Loads that claims and figures name."""
 STUDY = io_resources.STUDY
 
 
 def small() -> Campaign:
-    cells = [
-        cell
-        for name, scenario in SCENARIOS.items()
-        for cell in every(name, sorted(POINTS & set(scenario.fast)), FEW.get(name, 2))
-    ]
-    return Campaign(
-        study="io-resources",
-        version=1,
-        size="fast",
-        seed=0,
-        cells=cells,
-        work=partial(scenarios.run_cell, seed=0, budget=BUDGET),
-    )
+    return STUDY.campaign(size="quick", seed=0)
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
@@ -86,7 +69,7 @@ def test_what_cannot_fail_is_said_to(findings: Findings) -> None:
 def test_the_cost_of_a_search_is_in_its_figure(findings: Findings) -> None:
     """A time of the machine is no claim."""
     (cost,) = [figure for figure in findings.figures if figure.name == "search-cost"]
-    assert f"at most {BUDGET} simulations" in cost.caption
+    assert f"at most {scenarios.BUDGET['quick']} simulations" in cost.caption
     assert re.search(r"took [\d.]+ s on one core", cost.caption)
     assert not [claim for claim in findings.claims if "second" in claim.claim]
 
@@ -105,7 +88,7 @@ def test_every_figure_can_be_drawn_and_says_what_it_is(findings: Findings) -> No
 
 def test_sets_are_in_the_bin_of_their_load(results: Results) -> None:
     rows = [row for row in results.rows if row["policy"] == MCKP]
-    assert {row["x"] for row in rows} == POINTS
+    assert {row["x"] for row in rows} == set(scenarios.NAMED)
     assert all(abs(row["least_load"] - row["x"]) <= 0.05 for row in rows)
 
 
@@ -152,13 +135,16 @@ def test_the_cut_off_is_where_the_lines_cross() -> None:
 
 def test_another_seed_draws_other_sets() -> None:
     cell = Cell(scenario="twenty-jobs", x=0.5, workload=0)
-    rows = [scenarios.run_cell(cell, seed=seed, budget=BUDGET)[0] for seed in (0, 0, 1)]
+    rows = [
+        scenarios.run_cell(cell, seed=seed, budget=scenarios.BUDGET["quick"])[0]
+        for seed in (0, 0, 1)
+    ]
     assert rows[0] == rows[1]
     assert rows[0]["mean_slowdown"] != rows[2]["mean_slowdown"]
 
 
 def test_the_paper_s_size() -> None:
-    campaign = STUDY.campaign(full=True, seed=0)
+    campaign = STUDY.campaign(size="full", seed=0)
     counts = dict.fromkeys(SCENARIOS, 0)
     for cell in campaign.cells:
         counts[cell.scenario] += cell.x == 0.5

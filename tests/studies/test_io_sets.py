@@ -1,7 +1,6 @@
 """The io-sets study on few workloads: the scenarios are the paper's, and its main claims hold."""
 
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,27 +11,15 @@ from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import STUDIES, io_sets, load
 from penstock.studies.campaign import Campaign, Results, every
-from penstock.studies.io_sets import motivation, scenarios
+from penstock.studies.io_sets import scenarios
 from penstock.studies.io_sets.scenarios import SCENARIOS
 from penstock.studies.sample import Table
 
-FEW = 3
-SLOW = {"rivals": 2, "rivals-plafrim": 2, "learned-w-iter": 2}
 STUDY = io_sets.STUDY
 
 
 def small(seed: int = 0) -> Campaign:
-    cells = list(every(motivation.SCENARIO, (motivation.TWO_LARGE, motivation.LARGE_AND_SMALL), 1))
-    for name, scenario in SCENARIOS.items():
-        cells += every(name, scenario.fast, min(SLOW.get(name, FEW), scenario.workloads["fast"]))
-    return Campaign(
-        study="io-sets",
-        version=1,
-        size="fast",
-        seed=seed,
-        cells=cells,
-        work=partial(io_sets.run_cell, seed=seed),
-    )
+    return STUDY.campaign(size="quick", seed=seed)
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
@@ -181,7 +168,7 @@ def test_studies_are_found_by_name() -> None:
     for name in STUDIES:
         study = load(name)
         assert study.name == name
-        assert study.campaign(full=True, seed=1).cells
+        assert study.campaign(size="full", seed=1).cells
 
 
 def test_another_seed_draws_other_workloads(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ def demo_results(*, managed: float) -> Results:
             rows.append(base | {"what": "job", "job": job, "io_slowdown": 1 / value})
             stretch = {"start": 0.0, "end": 1.0, "doing": "compute", "share": 0.0}
             rows.append(base | {"what": "stretch", "job": job, **stretch})
-    campaign = demo.STUDY.campaign(full=False, seed=0)
+    campaign = demo.STUDY.campaign(size="fast", seed=0)
     return Results(campaign=campaign, rows=rows, seconds={})
 
 

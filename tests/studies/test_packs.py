@@ -1,7 +1,6 @@
 """The packs study on few workloads: the scenarios are the paper's, and its main claims hold."""
 
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,24 +10,17 @@ from penstock.report.findings import Curves, Findings
 from penstock.report.plots import draw, look
 from penstock.sim.generators.packs import ALPHAS
 from penstock.studies import load, packs
-from penstock.studies.campaign import Campaign, Cell, Results, every
+from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.packs import orders, scenarios
 from penstock.studies.packs.ratios import by_load, geometric, relative
 from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS
 from penstock.studies.sample import Table
 
-FEW = {name: 1 if name.startswith(("io-nodes", "orders")) else 3 for name in SCENARIOS}
 STUDY = packs.STUDY
 
 
 def small(seed: int = 0) -> Campaign:
-    cells = list(every(orders.BATCHES_SCENARIO, orders.BATCHES, 1))
-    cells += every(orders.NOISE_SCENARIO, orders.NOISES, 2)
-    for name, scenario in SCENARIOS.items():
-        over_alpha = name.startswith("io-nodes")
-        cells += every(name, scenario.points[:: 2 if over_alpha else 1], FEW[name])
-    work = partial(packs.run_cell, seed=seed)
-    return Campaign(study="packs", version=1, size="fast", seed=seed, cells=cells, work=work)
+    return STUDY.campaign(size="quick", seed=seed)
 
 
 def test_every_claim_says_all(findings: Findings) -> None:
@@ -121,7 +113,7 @@ def test_all_numbers_of_io_nodes_meet_the_same_workloads(results: Results) -> No
 def test_the_scenarios_are_the_papers() -> None:
     """39 values of alpha_gen, ten workloads each at full size, 2048 nodes a partition."""
     study = load("packs")
-    full = study.campaign(full=True, seed=0)
+    full = study.campaign(size="full", seed=0)
     assert sum(cell.scenario == "io-nodes-3" for cell in full.cells) == 390
     assert scenarios.PARTITION == 2048
     assert len(scenarios.ORDERS) == 8

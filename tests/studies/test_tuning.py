@@ -11,9 +11,10 @@ from penstock.data.windows import Scenario
 from penstock.learn.detection import samples
 from penstock.live import worths
 from penstock.report.plots import draw
-from penstock.studies import tuning
 from penstock.studies.campaign import Cell, Results
 from penstock.studies.journal import Row, Value
+from penstock.studies.sizes import FAST as FAST_ONE
+from penstock.studies.sizes import FULL
 from penstock.studies.tuning import STUDY, choices, claims, live_claims, measured, offline
 from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
 from penstock.studies.tuning.offline import Offline
@@ -126,9 +127,9 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
     }
     told = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
     monkeypatch.setattr(
-        choices, "approaches", lambda _: {k: (lambda _, v=v: v) for k, v in told.items()}
+        choices, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in told.items()}
     )
-    found = choices.Choices(means, [seen], seed=0)
+    found = choices.Choices(means, [seen], trees=20, seed=0)
     up, down = (
         {name: found.total(counts, name) for name in ("oracle", "static", *told)}
         for counts in (found.increased, found.decreased)
@@ -138,13 +139,9 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tuning, "REPETITIONS", 20)
-    monkeypatch.setattr(choices, "TREES", 20)
+def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
     rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
-    campaign = STUDY.campaign(full=False, seed=0)
+    campaign = STUDY.campaign(size="quick", seed=0)
     findings = STUDY.findings(Results(campaign=campaign, rows=rows + live_rows(), seconds={}))
     assert_all_is_said(findings, 18)
     for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "soon back"):
@@ -162,7 +159,7 @@ def test_a_choice_is_timed_at_every_number_of_io_nodes() -> None:
 
 
 def test_full_measures_what_the_fast_form_reads() -> None:
-    fast, full = (STUDY.campaign(full=f, seed=0).cells for f in (False, True))
+    fast, full = (STUDY.campaign(size=size, seed=0).cells for size in (FAST_ONE, FULL))
     assert [c for c in fast if c not in full] == [Cell(scenario="shipped", x=0, workload=0)]
     measures = [c for c in full if c not in fast]
     assert len(measures) == 144

@@ -10,15 +10,14 @@ from claims import assert_all_is_said
 from penstock.errors import InputError
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine, load
-from penstock.learn.write_models.regressors import GRIDS, Floats
+from penstock.learn.write_models.regressors import Floats
 from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.sim import write_samples
 from penstock.studies.campaign import Campaign, Cell, Results, run
 from penstock.studies.write_models import STUDY, adaptation, claims, measured, paper, sets
-from penstock.studies.write_models.sets import Size
+from penstock.studies.write_models.sets import Amounts
 from penstock.studies.write_models.work import (
     ADAPTED,
     ADVISED,
@@ -29,32 +28,19 @@ from penstock.studies.write_models.work import (
 )
 
 pytestmark = pytest.mark.slow
-FEW = {"lasso": [{"penalty": 0.1}], "tree": [{"leaf": 4}], "forest": [{"leaf": 4, "trees": 5}]}
-TINY = Size(part=0.02, adapted=6, advised=3, variations=2, forests="neighbours")
+TINY = sets.SIZES["quick"]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_samples() -> Iterator[None]:
-    """Samples are made in this process, so that there are few of them in every part of it."""
-    whole = write_samples.plan
-
-    def few(machine: Machine, *, part: float = 1.0) -> write_samples.Plan:
-        return whole(machine, part=min(part, 0.05))
-
+def without_measured_data() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write_samples, "plan", few)
-        patch.setitem(sets.SIZES, "fast", TINY)  # type: ignore[arg-type]
-        for technique, options in FEW.items():
-            patch.setitem(GRIDS, technique, options)  # type: ignore[arg-type]
         patch.delenv(measured.WHERE, raising=False)
         yield
-    for made in (sets.samples, sets.searching, sets.lasso, sets.ours, sets.tests, sets.asked):
-        made.cache_clear()
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    made = STUDY.campaign(full=False, seed=1)
+    made = STUDY.campaign(size="quick", seed=1)
     alone = Campaign(
         study=made.study,
         version=made.version,
@@ -102,16 +88,18 @@ def test_measured_data_that_are_not_there_are_told(
         measured.work("tokio", "cori", 1)
 
 
-def test_the_cells_are_255_subsets_of_each_technique(results: Results) -> None:
+def test_the_cells_are_the_subsets_of_each_technique(results: Results) -> None:
     found: dict[tuple[object, object], set[object]] = {}
     for row in results.rows:
         if "technique" in row:
             found.setdefault((row["machine"], row["technique"]), set()).add(row["scales"])
     for (_, technique), scales in found.items():
-        assert len(scales) == {"forest": 36, "svr": 1, "gaussian": 1}.get(str(technique), 255)
+        assert len(scales) == {"forest": 6, "svr": 1, "gaussian": 1}.get(str(technique), 36)
     search = sets.searching("cetus", TINY.part, 1)
-    whole = Size(part=1.0, adapted=1, advised=1, variations=1, forests="all")
+    whole = Amounts(part=1.0, adapted=1, advised=1, variations=1, forests="all")
     assert len(subsets(search, "forest", whole)) == 255
+    assert len(subsets(search, "forest", sets.SIZES["fast"])) == 36
+    assert len(subsets(search, "lasso", sets.SIZES["fast"])) == 255
     assert len({cell.id for cell in cells()}) == len(list(cells()))
 
 
@@ -137,7 +125,7 @@ def test_the_lasso_that_adapts_is_the_one_that_the_search_chose(
 ) -> None:
     rows = [r for r in results.rows if r["machine"] == machine and r.get("technique") == "lasso"]
     best = min(rows, key=lambda row: float(str(row["error"])))
-    tried = sets.lasso(machine, TINY.part, 1)
+    tried = sets.lasso(machine, TINY.part, TINY.others, 1)
     assert tried.error == pytest.approx(float(str(best["error"])))
 
 
@@ -149,7 +137,7 @@ def test_our_model_is_made_of_unconverged_samples_too() -> None:
 
 
 def test_test_sets_are_apart_and_of_their_scales() -> None:
-    found = sets.tests("titan", 1)
+    found = sets.tests("titan", TINY.tested, 1)
     assert {s.write.nodes for s in found["small"]} <= {200, 256}
     assert {s.write.nodes for s in found["large"]} <= {800, 1000, 2000}
     assert not any(sample.converged() for sample in found["unconverged"])

@@ -1,16 +1,20 @@
 """penstock compare: policies side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import click
+import msgspec
 
-from penstock.cli import options, side_by_side
-from penstock.cli.output import emit_json, progress
+from penstock.cli import comparing, options, places, side_by_side
+from penstock.cli.output import emit_json, json_text, progress
+from penstock.cli.policy_files import PolicyFile, policy_files
+from penstock.config import Loaded
 from penstock.errors import InputError
-from penstock.policies.base import Sharing
+from penstock.files import make_directory, replacing
 
 BASE = "fair-share"
 
@@ -20,6 +24,14 @@ BASE = "fair-share"
 @click.option(
     "--policies", metavar="A,B,...", help="Which to compare; else all that the files can feed."
 )
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep each simulation's figures there, and go on from those that are there.",
+)
+@places.cores
+@places.on
 @options.simulated
 @options.configured
 @options.as_json
@@ -27,6 +39,9 @@ def compare(
     *,
     files: tuple[Path, ...],
     policies: str | None,
+    out: Path | None,
+    jobs: int | None,
+    on: str | None,
     knowledge: str | None,
     seed: str | None,
     window: str | None,
@@ -46,11 +61,14 @@ def compare(
       penstock compare jobs.json
       penstock compare monday.json tuesday.json --policies fair-share,set-10,greedy-yield
       penstock compare jobs.npz --knowledge learned --window '2 h:4 h' --json
+      penstock compare days/*.json --out year --on slurm --set campaign.jobs=20
 
     Several files give means over the files, and with --json each file's results too. The best value
     of a column has a star; the gain is in utilization, over fair-share. Options in
     [sharing.options] of the configuration count for the policy that it names. 'penstock simulate
-    --help' tells the files' formats.
+    --help' tells the files' formats. With --out, DIR gets cells.jsonl (each simulation as it
+    finishes), results.csv and comparison.json; the same command goes on where it stopped, and more
+    files or policies are added. docs/campaigns.md tells where the work can be done.
     """
     loaded = options.load(
         config_file,
@@ -62,63 +80,88 @@ def compare(
             "allocation.policy": allocation,
             "placement.policy": placement,
             "allocation.remap-delay": remap_delay,
+            "campaign.on": on,
         },
     )
     chosen = side_by_side.choose(loaded, policies)
     reader = options.Reader(loaded, files, io_ratio, w_iter)
-    task = side_by_side.Task(
-        site=loaded.config.site.site(),
-        knowledge=options.knowledge(loaded),
-        window=loaded.config.simulation.seconds(),
-        arbiter=loaded.config.arbiter,
-        options={loaded.config.sharing.policy: loaded.config.sharing.options},
-    )
-    results, skipped = _compare(files, reader, chosen, task, keep_all=policies is not None)
+    with places.opened(loaded, jobs) as place, ExitStack() as opened:
+        if out is not None:
+            make_directory(out)
+        compared = comparing.Comparison(
+            task=_task(loaded, policy_files(chosen), away=place.away),
+            place=place,
+            settings=_settings(loaded, chosen),
+            reader=reader,
+            shown=opened.enter_context(progress("simulating", len(files) * len(chosen))),
+            journal=None if out is None else opened.enter_context(comparing.journal(out)),
+        )
+        compared.run(files, chosen, keep_all=policies is not None)
+    results = compared.files
+    for file in results:
+        file["policies"] = side_by_side.ranked(file["policies"], BASE)
     common = [name for name in chosen if all(name in found["policies"] for found in results)]
     if not common:
         raise InputError("no policy can run on all files; choose with --policies")
     result = {
         "policies": side_by_side.ranked({name: _mean(results, name) for name in common}, BASE),
         "files": results,
-        "skipped": skipped,
+        "skipped": compared.skipped,
     }
+    if out is not None:
+        _write(out, compared.rows, result)
     emit_json(result) if as_json else _show(result)
 
 
-def _compare(
-    files: Sequence[Path],
-    reader: options.Reader,
-    chosen: Mapping[str, Sharing],
-    task: side_by_side.Task,
-    *,
-    keep_all: bool,
-) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Return each file's metrics by policy, and which policies were left out and why."""
-    results, skipped = [], []
-    # A file at a time, so that only one is in memory; its policies on all cores.
-    with progress("simulating", len(files) * len(chosen)) as shown:
-        for file in files:
-            workload = reader.read(file)
-            name = click.format_filename(file)
-            runnable = dict(chosen)
-            if not keep_all:
-                for policy, reason in side_by_side.unfed(workload, chosen).items():
-                    skipped.append({"policy": policy, "file": name, "reason": reason})
-                    del runnable[policy]
-                    shown.advance()
-            with options.about(file):
-                outcomes = side_by_side.simulate(workload, runnable, task, shown)
-            figures = {policy: outcome.figures() for policy, outcome in outcomes.items()}
-            results.append(
-                {
-                    "file": name,
-                    "jobs": len(workload),
-                    "iterations": workload.iterations,
-                    "omega": workload.omega,
-                    "policies": side_by_side.ranked(figures, BASE),
-                }
-            )
-    return results, skipped
+def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> side_by_side.Task:
+    """Return what the simulations have in common; workers elsewhere get full paths of files."""
+    config = loaded.config
+    if away:
+        full = {name: file.name for name, file in _shared_files(loaded).items()}
+        allocation, placement = (
+            msgspec.structs.replace(section, policy=full.get(section.policy, section.policy))
+            for section in (config.allocation, config.placement)
+        )
+        config = msgspec.structs.replace(config, allocation=allocation, placement=placement)
+        files = {**files, **_shared_files(loaded)}
+    return side_by_side.Task(
+        site=config.site.site(),
+        knowledge=options.knowledge(loaded),
+        window=config.simulation.seconds(),
+        arbiter=config.arbiter,
+        options={config.sharing.policy: config.sharing.options},
+        files=files if away else {},
+    )
+
+
+def _shared_files(loaded: Loaded) -> dict[str, PolicyFile]:
+    """Return the files of policies that all simulations have."""
+    return policy_files((loaded.config.allocation.policy, loaded.config.placement.policy))
+
+
+def _settings(loaded: Loaded, chosen: Iterable[str]) -> dict[str, Any]:
+    """Return all that figures depend on besides jobs and policy."""
+    config, shared = loaded.config, _shared_files(loaded)
+    return {
+        "site": config.site,
+        "allocation": config.allocation,
+        "placement": config.placement,
+        "simulation": config.simulation,
+        "files": {**policy_files(chosen), **shared},
+        "shared": list(shared),
+    }
+
+
+def _write(out: Path, rows: Sequence[Mapping[str, Any]], result: Mapping[str, Any]) -> None:
+    from penstock.report.tables import rows_csv  # noqa: PLC0415 - it brings rich
+
+    texts = {
+        "results.csv": rows_csv(rows),
+        "comparison.json": json_text(result),
+    }
+    for name, text in texts.items():
+        with replacing(out / name) as partial:
+            partial.write_text(text, encoding="utf-8")
 
 
 def _mean(results: Sequence[Mapping[str, Any]], policy: str) -> dict[str, Any]:

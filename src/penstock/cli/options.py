@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock import config, units
-from penstock.cli import output
+from penstock.cli import output, told
 from penstock.cli.output import progress
 from penstock.cli.told import gathered
 from penstock.errors import InputError
@@ -28,24 +28,7 @@ DEFAULT_ALLOCATION = "mckp"
 F = TypeVar("F", bound=Callable[..., Any])
 
 as_json = output.as_json
-
-
-def configured(command: F) -> F:
-    """Add --config and --set."""
-    command = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override the configuration: --set site.bandwidth='2 GiB/s'. Repeatable.",
-    )(command)
-    return click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help="The configuration to read; see 'penstock config show'.",
-    )(command)
+configured = told.configured
 
 
 def simulated(command: F) -> F:

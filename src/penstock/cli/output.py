@@ -20,7 +20,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print the result
 
 def emit_json(result: Any) -> None:
     """Print a result as JSON; a number that is none (NaN, infinite) becomes null."""
-    click.echo(msgspec.json.format(msgspec.json.encode(finite(result)), indent=2).decode())
+    click.echo(json_text(result), nl=False)
+
+
+def json_text(result: Any) -> str:
+    """Return a result as JSON, as `emit_json` prints it."""
+    return msgspec.json.format(msgspec.json.encode(finite(result)), indent=2).decode() + "\n"
 
 
 def emit_table(

@@ -6,26 +6,34 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock import __version__
+from penstock.cli import places, told
 from penstock.cli.output import console, emit_json, emit_table, progress
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.report.findings import Findings
     from penstock.studies.campaign import Results, Study
+    from penstock.studies.executors import Place
+    from penstock.studies.sizes import Size
 
 
 @click.command()
 @click.argument("study", required=False)
 @click.option("--full", is_flag=True, help="The paper's size; takes up to hours. Else minutes.")
 @click.option(
+    "--quick",
+    is_flag=True,
+    help="All figures and claims of very few workloads, in seconds: for a look, not to judge by.",
+)
+@click.option(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
     help="Where results, figures and the report go; made if it is not there.",
 )
-@click.option(
-    "--jobs", metavar="CORES", type=click.IntRange(min=1), help="Processes to use; else all cores."
-)
+@places.cores
+@places.on
+@told.configured
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
@@ -35,8 +43,12 @@ def reproduce(
     *,
     study: str | None,
     full: bool,
+    quick: bool,
     out: Path | None,
     jobs: int | None,
+    on: str | None,
+    config_file: Path | None,
+    settings: tuple[str, ...],
     seed: int,
     show_list: bool,
     as_json: bool,
@@ -49,25 +61,33 @@ def reproduce(
       penstock reproduce io-sets --out study                about a minute on two cores
       penstock reproduce io-sets --full --out study-full    the paper's size
       penstock reproduce io-sets --out study --json         the claims, for machines
+      penstock reproduce io-sets --full --out study --on tcp://head:8786    by Dask's workers
+      penstock reproduce io-sets --full --out study --on slurm --set campaign.jobs=20
 
     DIR gets cells.jsonl (each finished piece of work), results.csv, claims.csv and .md, figures and
     report.html, a page that needs no other file. When it is interrupted, the same command goes on
-    where it stopped.
+    where it stopped, wherever it runs: the results are the same. docs/campaigns.md tells more.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
+    from penstock.studies import sizes  # noqa: PLC0415
 
     if show_list:
         _list(as_json=as_json)
         return
     if study is None:
         raise InputError("name a study: " + ", ".join(studies.STUDIES))
+    if quick and full:
+        raise InputError("--quick and --full are two sizes: choose one")
+    size = sizes.chosen(quick=quick, full=full)
     chosen = studies.load(study)
     if out is None:
         raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
-    _prepare(out)
-    results = _run(chosen, out, full=full, seed=seed, jobs=jobs)
+    with places.opened(places.load(config_file, settings, on), jobs) as place:
+        _prepare(out)
+        results = _run(chosen, out, size=size, seed=seed, place=place)
     findings = chosen.findings(results)
-    command = f"penstock reproduce {study}{' --full' if full else ''} --seed {seed} --out DIR"
+    flag = "" if size == "fast" else f" --{size}"
+    command = f"penstock reproduce {study}{flag} --seed {seed} --out DIR"
     _write(out, findings, results, command)
     if as_json:
         emit_json(findings.claims)
@@ -97,10 +117,12 @@ def _prepare(out: Path) -> None:
         raise InputError(f"--out {out} cannot be written to ({reason}); choose another") from error
 
 
-def _run(study: "Study", out: Path, *, full: bool, seed: int, jobs: int | None) -> "Results":
+def _run(study: "Study", out: Path, *, size: "Size", seed: int, place: "Place") -> "Results":
     from penstock.studies import campaign  # noqa: PLC0415
 
-    work = study.campaign(full=full, seed=seed)
+    work = study.campaign(size=size, seed=seed)
+    if work.alone and place.away:
+        click.echo(f"{study.name}: measures time, and runs here instead of on others", err=True)
     done = 0
 
     def advance(steps: int) -> None:
@@ -110,7 +132,8 @@ def _run(study: "Study", out: Path, *, full: bool, seed: int, jobs: int | None) 
 
     with progress(study.name, len(work.cells)) as shown:
         try:
-            return campaign.run(work, out, cores=jobs, advance=advance)
+            executor = None if work.alone else place.executor()
+            return campaign.run(work, out, executor=executor, advance=advance)
         except KeyboardInterrupt:
             click.echo(
                 f"{study.name}: {done} of {len(work.cells)} cells are kept in "
@@ -118,8 +141,6 @@ def _run(study: "Study", out: Path, *, full: bool, seed: int, jobs: int | None) 
                 err=True,
             )
             raise
-        except campaign.WorkerDiedError as error:
-            raise click.ClickException(str(error)) from error
 
 
 def _write(out: Path, findings: "Findings", results: "Results", command: str) -> None:

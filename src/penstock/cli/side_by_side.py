@@ -2,17 +2,17 @@
 
 import inspect
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from penstock import registry
 from penstock.arbiter import Arbiter
 from penstock.cli import options
 from penstock.cli.output import Progress, emit_table
+from penstock.cli.policy_files import PolicyFile
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.model import Site
@@ -21,6 +21,8 @@ from penstock.sim import engine, metrics
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.studies.executors.local import Local
+from penstock.studies.executors.pieces import Piece, complete, result
 
 HIGHER_IS_BETTER: Mapping[str, bool] = {
     "utilization": True,
@@ -58,7 +60,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """All that the simulations have in common."""
+    """All that the simulations have in common.
+
+    `files` are where policies of the user's own are, for workers that are elsewhere.
+    """
 
     site: Site
     knowledge: Knowledge
@@ -66,11 +71,15 @@ class Task:
     arbiter: Callable[[], Arbiter | None]
     options: Mapping[str, Mapping[str, Any]]
     timeline: bool = False
+    files: Mapping[str, PolicyFile] = field(default_factory=dict)
 
     def measure(self, workload: Workload, policy: str) -> Outcome:
         """Simulate the workload under a policy."""
         # By name: a policy from a file cannot travel to another process, its name can.
-        sharing = registry.sharing(policy, self.options.get(policy))
+        for file in self.files.values():
+            file.check()
+        called = self.files[policy].name if policy in self.files else policy
+        sharing = registry.sharing(called, self.options.get(policy))
         arbiter = self.arbiter()
         with options.running(policy):
             run = engine.simulate(
@@ -116,29 +125,31 @@ def simulate(
     workload: Workload, policies: Mapping[str, Sharing], task: Task, shown: Progress
 ) -> dict[str, Outcome]:
     """Return what each policy makes of the workload, worked out on all cores."""
-    with _executor(workload, policies, task) as executor:
-        futures: dict[str, Future[Outcome]] = {}
-        for policy in policies:
-            futures[policy] = executor.submit(task.measure, workload, policy)
-            futures[policy].add_done_callback(lambda _: shown.advance())
-        try:
-            return {policy: future.result() for policy, future in futures.items()}
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
+    outcomes: dict[Hashable, Outcome] = {}
+
+    def keep(policy: Hashable, future: "Future[Outcome]") -> None:
+        outcomes[policy] = result(future)
+        shown.advance()
+
+    with Local() as place:
+        executor = place.executor(light=light(workload, policies, task, place.room()))
+        pieces = (
+            Piece(key=policy, submit=partial(executor.submit, task.measure, workload, policy))
+            for policy in policies
+        )
+        complete(pieces, keep, patience=0)
+    return {policy: outcomes[policy] for policy in policies}
 
 
-def _executor(workload: Workload, policies: Mapping[str, Sharing], task: Task) -> Executor:
-    """Return threads where the engine works without Python, and processes where it asks Python."""
-    workers = max(1, min(len(os.sched_getaffinity(0)), len(policies)))
+def light(workload: Workload, policies: Mapping[str, Sharing], task: Task, workers: int) -> bool:
+    """Say whether threads will do: the engine works without Python, or there is little to do."""
     asks = (
         task.knowledge.kind == "learned"
         or task.arbiter() is not None
         or any(p.order is None for p in policies.values())
     )
-    if asks and workers > 1 and workload.iterations * len(policies) > PROCESSES_PAY:
-        return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    return ThreadPoolExecutor(workers)
+    large = workload.iterations * len(policies) > PROCESSES_PAY
+    return not (asks and large and min(workers, len(policies)) > 1)
 
 
 def ranked(policies: Mapping[str, dict[str, Any]], base: str) -> dict[str, dict[str, Any]]:

@@ -121,6 +121,13 @@ def load(
         loaded.config.tuning.seconds()
     with loaded.blaming("tuning.tune", "tuning.values"):
         loaded.config.tuning.parameters({})
+    for check in (
+        loaded.config.campaign.waits,
+        loaded.config.campaign.limit,
+        loaded.config.campaign.bytes,
+    ):
+        with loaded.blaming("campaign.wait", "campaign.walltime", "campaign.memory"):
+            check()
     makers: dict[str, Callable[[], object]] = {
         "sharing": loaded.config.sharing.sharing,
         "allocation": loaded.config.allocation.allocator,

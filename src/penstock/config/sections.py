@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from penstock import registry, units
 from penstock.arbiter import Arbiter
+from penstock.config.campaign import CampaignSection
 from penstock.config.tuning import TuningSection
 from penstock.errors import InputError
 from penstock.model import Site
@@ -260,6 +261,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     simulation: SimulationSection = SimulationSection()
     live: LiveSection = LiveSection()
     tuning: TuningSection = TuningSection()
+    campaign: CampaignSection = CampaignSection()
 
     def arbiter(self) -> Arbiter | None:
         """Return a new arbiter, or None if jobs keep the resources they name."""

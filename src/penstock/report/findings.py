@@ -4,20 +4,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.report.papers import Claimant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A claim of another study, by its words."""
+
+    study: str
+    claim: str
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A statement of a paper (or ours) held against our data.
 
-    `holds` follows from the data by the rule that `why` begins with; where ours differs, `why`
-    goes on to say what we know about the reason.
+    `by` is who makes it: a paper, by its short name, or we. `holds` follows from the data by the
+    rule that `why` begins with; where ours differs, `why` goes on to say what we know about the
+    reason. A claim that `repeats` another study's in small is counted there where both are told.
     """
 
     claim: str
+    by: Claimant
     paper: str
     ours: str
     holds: bool
     why: str
+    repeats: Elsewhere | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +183,15 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What results rest on: what was simulated, what emulated, what measured, each in a line."""
+
+    simulated: str = ""
+    emulated: str = ""
+    measured: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """All that a study has to say.
 
@@ -183,3 +205,4 @@ class Findings:
     table: Sequence[Sequence[str]] = ()
     figures: Sequence[Figure] = ()
     made: Sequence[tuple[str, str]] = ()
+    basis: Basis = Basis()

@@ -10,13 +10,15 @@ from rich.table import Table
 
 from penstock.report.findings import Claim
 
-COLUMNS = ("claim", "paper", "ours", "holds", "why")
+COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
+SHOWN = ("claim", "paper", "ours", "holds")
 YES, NO = "yes", "no"
 
 
-def cells(claim: Claim) -> tuple[str, str, str, str, str]:
+def cells(claim: Claim) -> dict[str, str]:
     """Return a claim as the texts of its columns."""
-    return claim.claim, claim.paper, claim.ours, YES if claim.holds else NO, claim.why
+    texts = (claim.claim, claim.by, claim.paper, claim.ours, YES if claim.holds else NO, claim.why)
+    return dict(zip(COLUMNS, texts, strict=True))
 
 
 def tally(claims: Sequence[Claim]) -> str:
@@ -27,10 +29,11 @@ def tally(claims: Sequence[Claim]) -> str:
 def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
     """Return the table for a terminal: what differs says why below it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
-    for column, ratio in zip(COLUMNS[:4], (12, 8, 16, 2), strict=True):
+    for column, ratio in zip(SHOWN, (12, 8, 16, 2), strict=True):
         table.add_column(column, ratio=ratio, overflow="fold")
     for claim in claims:
-        table.add_row(*(escape(text) for text in cells(claim)[:4]))
+        texts = cells(claim)
+        table.add_row(*(escape(texts[column]) for column in SHOWN))
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, highlight=False)
     console.print(table)
@@ -45,7 +48,7 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
     """Return the table in Markdown."""
     head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     body = [
-        "| " + " | ".join(text.replace("|", "\\|") for text in cells(claim)) + " |"
+        "| " + " | ".join(text.replace("|", "\\|") for text in cells(claim).values()) + " |"
         for claim in claims
     ]
     return "\n".join((*head, *body)) + "\n"
@@ -53,8 +56,7 @@ def claims_markdown(claims: Sequence[Claim]) -> str:
 
 def claims_csv(claims: Sequence[Claim]) -> str:
     """Return the table as CSV."""
-    rows = [dict(zip(COLUMNS, cells(claim), strict=True)) for claim in claims]
-    return rows_csv(rows)
+    return rows_csv([cells(claim) for claim in claims])
 
 
 def rows_csv(rows: Sequence[Mapping[str, object]]) -> str:

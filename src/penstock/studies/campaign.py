@@ -5,29 +5,25 @@ gives depends on the cell and the campaign's seed alone, so the results do not d
 of cores, on the order, or on how often the campaign was interrupted and resumed.
 """
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.report.findings import Findings
+from penstock.studies.executors.local import local_workers
+from penstock.studies.executors.pieces import Piece, complete, result
+from penstock.studies.executors.place import ExecutorError, WorkerDiedError
 from penstock.studies.journal import CellId, Entry, Journal, Row, Value, rows_of
+from penstock.studies.sizes import Size
 
 RESULTS = "cells.jsonl"
-PATIENCE = 10.0
-"""Seconds that an interrupted campaign waits for the cells already running."""
+KEPT = "finished cells are kept, and the same command goes on from there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -55,7 +51,7 @@ class Campaign:
 
     study: str
     version: int
-    size: str
+    size: Size
     seed: int
     cells: Sequence[Cell]
     work: Callable[[Cell], list[dict[str, Value]]]
@@ -88,17 +84,13 @@ class Study(Protocol):
     name: str
     title: str
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return the cells to run."""
         ...
 
     def findings(self, results: Results) -> Findings:
         """Return what the results say."""
         ...
-
-
-class WorkerDiedError(RuntimeError):
-    """A worker process ended without an answer."""
 
 
 def run(
@@ -141,7 +133,7 @@ def _run_alone(
     advance: Callable[[int], None],
 ) -> None:
     for cell in pending:
-        journal.add(_timed(work, cell))
+        journal.add(timed(work, cell))
         advance(1)
 
 
@@ -152,96 +144,37 @@ def _run_pending(
     executor: Executor,
     advance: Callable[[int], None],
 ) -> None:
-    futures: dict[Future[Entry], Cell] = {}
-    try:
-        # Workers start with the first submissions; one that starts while interrupts are blocked
-        # never sees the terminal's Ctrl-C, not even before it runs any line of ours.
-        with _interrupts_blocked():
-            futures |= {executor.submit(_timed, work, cell): cell for cell in pending}
-        for future in as_completed(futures):
-            journal.add(_entry(future, futures[future]))
+    cells = {cell.id: cell for cell in pending}
+
+    def keep(key: Hashable, future: "Future[Entry]") -> None:
+        if key not in journal.entries:
+            journal.add(finished(future, cells[key]))  # type: ignore[index]
             advance(1)
-    except KeyboardInterrupt:
-        _salvage(futures, journal)
-        raise
-    finally:
-        for future in futures:
-            future.cancel()
+
+    pieces = (
+        Piece(key=cell.id, submit=partial(executor.submit, timed, work, cell)) for cell in pending
+    )
+    complete(pieces, keep)
 
 
-def _entry(future: Future[Entry], cell: Cell) -> Entry:
+def finished(future: "Future[Entry]", cell: Cell) -> Entry:
+    """Return what a worker made of a cell, or raise what went wrong, in words."""
     try:
-        return future.result()
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(
-            "a worker process died, perhaps for want of memory; finished cells are kept, "
-            "and the same command (with fewer --jobs) resumes"
-        ) from error
+        entry: Entry = result(future)
+    except WorkerDiedError as error:
+        raise WorkerDiedError(f"{cell.scenario} at {cell.x:g}: {error}; {KEPT}") from error
+    except ExecutorError as error:
+        raise type(error)(f"{error}; {KEPT}") from error
     except InputError as error:
         raise InputError(f"{cell.scenario} at {cell.x:g}: {error}") from error
+    return entry
 
 
-def _salvage(futures: dict[Future[Entry], Cell], journal: Journal) -> None:
-    running = [future for future in futures if not future.cancel()]
-    try:
-        for future in as_completed(running, timeout=PATIENCE):
-            if futures[future].id not in journal.entries and future.exception() is None:
-                journal.add(future.result())
-    except TimeoutError:
-        return
-
-
-def _timed(work: Callable[[Cell], list[dict[str, Value]]], cell: Cell) -> Entry:
+def timed(work: Callable[[Cell], list[dict[str, Value]]], cell: Cell) -> Entry:
+    """Run a cell; what it gives says how long it took."""
     start = time.perf_counter()
     rows = work(cell)
     return Entry(cell=cell.id, seconds=time.perf_counter() - start, rows=rows)
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def local_workers(cores: int | None = None) -> Iterator[Executor]:
-    """Give an executor of `cores` processes, all gone when the block ends, however it ends."""
-    context = multiprocessing.get_context("spawn")
-    # Started here, because on its start it unblocks interrupts that a caller has blocked.
-    resource_tracker.ensure_running()
-    watched, held = context.Pipe(duplex=False)
-    count = cores or available_cores()
-    workers = ProcessPoolExecutor(
-        count, mp_context=context, initializer=_follow_parent, initargs=(watched,)
-    )
-    try:
-        yield workers
-        workers.shutdown()
-    finally:
-        held.close()
-        workers.shutdown(cancel_futures=True)
-        watched.close()
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use (a batch system may have given it a few)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _follow_parent(watched: Connection) -> None:
-    """End this worker when its parent lets go of the other end or is gone, and not before."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def wait() -> None:
-        try:
-            watched.poll(None)
-        finally:
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def every(scenario: str, points: Sequence[float], workloads: int) -> Iterator[Cell]:

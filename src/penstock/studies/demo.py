@@ -6,7 +6,7 @@ file system's speed is real.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -14,7 +14,17 @@ import numpy as np
 
 from penstock import registry
 from penstock.live import wire
-from penstock.report.findings import Bars, Claim, Figure, Findings, Lanes, Series, Stretch
+from penstock.report.findings import (
+    Bars,
+    Basis,
+    Claim,
+    Elsewhere,
+    Figure,
+    Findings,
+    Lanes,
+    Series,
+    Stretch,
+)
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
@@ -24,14 +34,31 @@ from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import Measured, measured
+from penstock.studies.sizes import Size
 
 SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
 SHORT_IO, LONG_IO = 0.03, 0.1
 """The part of an iteration that is I/O when a job is alone."""
-WINDOW = (4.0, 26.0)
+WINDOWS: Mapping[Size, tuple[float, float]] = {
+    "quick": (2.0, 10.0),
+    "fast": (4.0, 26.0),
+    "full": (4.0, 26.0),
+}
 """Seconds in which metrics are taken: before, jobs are in step because all began at once."""
-DRAWN = (10.0, 26.0)
+DRAWN = 16.0
+"""The last seconds of a run that are drawn, at most."""
+REPEATED: Mapping[str, Elsewhere] = {
+    UTILIZATION: Elsewhere(
+        study="live-io-sets",
+        claim=f"Managed, the mean {NAMES[UTILIZATION]} over n_H is better than unmanaged",
+    ),
+    SLOWDOWN: Elsewhere(
+        study="io-sets",
+        claim=f"VI-B1: SET-10's {NAMES[SLOWDOWN]} is better than FAIR-SHARE's at every n_H",
+    ),
+}
+"""Where the claims are held against more than one run."""
 UNMANAGED, MANAGED = "unmanaged", "managed"
 MODES: dict[str, tuple[Literal["off", "enforce"], str]] = {
     UNMANAGED: ("off", "fair-share"),
@@ -43,54 +70,54 @@ EXPLAINED = {
 }
 
 
-def workload() -> Workload:
+def workload(until: float = WINDOWS["fast"][1]) -> Workload:
     """Return the jobs: one of each short period, two of each long one."""
     jobs = {f"{w:g}s": (w, SHORT_IO) for w in SHORT}
     jobs |= {f"{w:g}s-{copy}": (w, LONG_IO) for w in LONG for copy in "ab"}
     w_iter, alpha_io = zip(*jobs.values(), strict=True)
-    drawn = periodic(w_iter, alpha_io, horizon=2 * WINDOW[1])
+    drawn = periodic(w_iter, alpha_io, horizon=2 * until)
     drawn.ids = list(jobs)
     return drawn
 
 
-def run_cell(cell: Cell) -> list[dict[str, Value]]:
+def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value]]:
     """Run all jobs, managed or not."""
     mode, policy = MODES[cell.scenario]
     options = {"unknown": 1} if policy == "set-10" else {}
-    jobs = workload()
+    jobs = workload(window[1])
     found = measured(
         jobs,
         policy=policy,
         options=options,
         mode=mode,
-        until=WINDOW[1],
-        watch=partial(_tell, cell.scenario),
+        until=window[1],
+        watch=partial(_tell, cell.scenario, window[1]),
     )
     base: dict[str, Value] = {"scenario": cell.scenario, "fail_opens": found.fail_opens}
     simulated = simulate(jobs, registry.sharing(policy))
     return [
-        base | {"what": "measured", **_metrics(found.run)},
-        base | {"what": "simulated", **_metrics(simulated)},
-        *(base | row for row in _jobs(found.run)),
+        base | {"what": "measured", **_metrics(found.run, window)},
+        base | {"what": "simulated", **_metrics(simulated, window)},
+        *(base | row for row in _jobs(found.run, window)),
         *(base | row for row in _stretches(found)),
     ]
 
 
-def _tell(label: str, seconds: float, status: wire.Status) -> None:
+def _tell(label: str, until: float, seconds: float, status: wire.Status) -> None:
     doing = [job.get("doing") for job in status.jobs]
     sys.stderr.write(
-        f"{label}, {seconds:4.0f} s of {WINDOW[1]:g}: {doing.count('transferring')} jobs transfer, "
+        f"{label}, {seconds:4.0f} s of {until:g}: {doing.count('transferring')} jobs transfer, "
         f"{doing.count('waiting')} wait, {doing.count('computing')} compute\n"
     )
 
 
-def _metrics(run: Run) -> dict[str, Value]:
-    metrics = measure(run, WINDOW)
+def _metrics(run: Run, window: tuple[float, float]) -> dict[str, Value]:
+    metrics = measure(run, window)
     return {name: getattr(metrics, name) for name in METRICS}
 
 
-def _jobs(run: Run) -> list[dict[str, Value]]:
-    slowdown = measure_jobs(run, WINDOW).io_slowdown
+def _jobs(run: Run, window: tuple[float, float]) -> list[dict[str, Value]]:
+    slowdown = measure_jobs(run, window).io_slowdown
     return [
         {"what": "job", "job": run.workload.id(j), SLOWDOWN: float(slowdown[j])}
         for j in range(len(run.workload))
@@ -131,31 +158,38 @@ class Demo:
     name = "demo"
     title = "A first look: real jobs on an emulated file system, unmanaged and managed"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the two runs; there is one size."""
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the two runs, for half a minute each; quick, for ten seconds."""
         return Campaign(
             study=self.name,
             version=2,
-            size="full" if full else "fast",
+            size=size,
             seed=seed,
             cells=[Cell(scenario=label, x=0, workload=0) for label in MODES],
-            work=run_cell,
+            work=partial(run_cell, window=WINDOWS[size]),
             alone=True,
         )
 
     def findings(self, results: Results) -> Findings:
         """Return the comparison."""
         rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
+        window = WINDOWS[results.campaign.size]
+        jobs = workload(window[1]).ids or ()
         return Findings(
-            title=f"{len(workload())} real jobs, unmanaged and managed "
+            title=f"{len(jobs)} real jobs, unmanaged and managed "
             "(measured on an emulated file system)",
             summary="The jobs are processes under 'penstock run' that compute (sleep) and write in "
             "turn. They share one storage target behind one I/O node, whose speed is emulated; "
             "managed, the controller learns their periods and gives turns by set-10.",
-            table=_table(rows),
-            figures=[_lanes(rows), _bars(rows)],
+            table=_table(rows, jobs),
+            figures=[_lanes(rows, jobs, window), _bars(rows, jobs)],
             claims=[_claim(rows, metric) for metric in (UTILIZATION, SLOWDOWN)],
-            made=(("window", f"{WINDOW[0]:g} to {WINDOW[1]:g} s of each run"),),
+            basis=Basis(
+                simulated="the same jobs, in the table",
+                emulated="the speed of the file system",
+                measured=f"{len(jobs)} real processes, unmanaged and managed",
+            ),
+            made=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
         )
 
 
@@ -166,7 +200,7 @@ def _of(rows: Rows, label: str, what: str, metric: str) -> Floats:
     return np.array([row[metric] for row in rows[label] if row["what"] == what], float)
 
 
-def _table(rows: Rows) -> list[tuple[str, ...]]:
+def _table(rows: Rows, jobs: Sequence[str]) -> list[tuple[str, ...]]:
     table: list[tuple[str, ...]] = [
         ("", UNMANAGED, MANAGED, "simulated: fair-share", "simulated: set-10")
     ]
@@ -178,22 +212,22 @@ def _table(rows: Rows) -> list[tuple[str, ...]]:
                 *(f"{_of(rows, label, 'simulated', metric)[0]:.3f}" for label in MODES),
             )
         )
-    for j, job in enumerate(workload().ids or ()):
+    for j, job in enumerate(jobs):
         slowdown = (f"{_of(rows, label, 'job', SLOWDOWN)[j]:.2f}" for label in MODES)
         table.append((f"I/O slowdown of the job of {job}", *slowdown, "", ""))
     return table
 
 
-def _lanes(rows: Rows) -> Figure:
+def _lanes(rows: Rows, jobs: Sequence[str], window: tuple[float, float]) -> Figure:
     def panel(label: str) -> Lanes:
         computing = _of(rows, label, "measured", UTILIZATION)[0]
         return Lanes(
             title=f"{label}: {100 * computing:.0f}% computing",
             note=EXPLAINED[label],
             x="time (s)" if label == MANAGED else "",
-            jobs=workload().ids or (),
+            jobs=jobs,
             stretches=[_stretch(row) for row in rows[label] if row["what"] == "stretch"],
-            window=DRAWN,
+            window=(max(window[0], window[1] - DRAWN), window[1]),
         )
 
     return Figure(
@@ -217,7 +251,7 @@ def _stretch(row: Row) -> Stretch:
     )
 
 
-def _bars(rows: Rows) -> Figure:
+def _bars(rows: Rows, jobs: Sequence[str]) -> Figure:
     def bars(title: str, y: str, labels: Sequence[str], what: str, metric: str) -> Bars:
         return Bars(
             title=title,
@@ -232,9 +266,7 @@ def _bars(rows: Rows) -> Figure:
         )
 
     utilization = bars("Utilization (higher is better)", "", ["all jobs"], "measured", UTILIZATION)
-    slowdown = bars(
-        "I/O slowdown a job (lower is better)", "", workload().ids or (), "job", SLOWDOWN
-    )
+    slowdown = bars("I/O slowdown a job (lower is better)", "", jobs, "job", SLOWDOWN)
     return Figure(
         name="gains",
         title="What turns are worth",
@@ -251,10 +283,12 @@ def _claim(rows: Rows, metric: str) -> Claim:
     higher = metric == UTILIZATION
     return Claim(
         claim=f"Managed, the {NAMES[metric]} is {'higher' if higher else 'lower'}",
+        by="io-sets",
         paper="higher (Figure 4)" if higher else "lower (Figure 6)",
         ours=f"{ours:.3f} managed, {theirs:.3f} unmanaged",
         holds=ours > theirs if higher else ours < theirs,
         why="Rule: one run of each. A demonstration; penstock reproduce live-io-sets measures.",
+        repeats=REPEATED[metric],
     )
 
 

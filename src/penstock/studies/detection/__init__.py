@@ -9,11 +9,12 @@ from functools import partial
 from penstock.learn.detection import samples
 from penstock.live import observing
 from penstock.live.passing import in_memory, interruptible, private_state
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.detection import claims, figures
 from penstock.studies.detection.comparison import Comparison
 from penstock.studies.journal import Value
+from penstock.studies.sizes import FULL, Size
 
 VERSION = 1
 SHIPPED = "shipped"
@@ -26,10 +27,10 @@ class Detection:
     name = "detection"
     title = "Access pattern detection at run time (Bez, thesis, Ch. 3): Tables 3.2-3.5, measured"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return what is to be measured; in small nothing is."""
         cells = [Cell(scenario=SHIPPED, x=0, workload=0)]
-        if full:
+        if size == FULL:
             cells = [
                 Cell(scenario=phase.name, x=float(ranks), workload=0)
                 for phase in GRID.phases()
@@ -38,7 +39,7 @@ class Detection:
         return Campaign(
             study=self.name,
             version=VERSION,
-            size="full" if full else "fast",
+            size=size,
             seed=seed,
             cells=cells,
             work=partial(observe, grid=GRID, seed=seed),
@@ -47,9 +48,8 @@ class Detection:
 
     def findings(self, results: Results) -> Findings:
         """Return the claims and figures; models are made here, of the rows."""
-        full = results.campaign.size == "full"
         seen = [samples.sample(row) for row in results.rows]
-        compared = Comparison.of(seen, full=full, seed=results.campaign.seed)
+        compared = Comparison.of(seen, size=results.campaign.size, seed=results.campaign.seed)
         return Findings(
             title="Access patterns, told at run time",
             summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
@@ -61,6 +61,11 @@ class Detection:
             "shared one are the same requests, and the model says so.",
             claims=claims.claims(compared),
             figures=figures.figures(compared),
+            basis=Basis(
+                emulated="the file system behind the I/O nodes",
+                measured="what our own I/O nodes saw of real processes"
+                + ("" if results.campaign.size == FULL else "; it comes with the package"),
+            ),
             made=(
                 (
                     "observations",

@@ -14,11 +14,21 @@ from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import Correlation, table
 from penstock.learn.detection.training import KINDS, Folded, Kind, Trained
+from penstock.studies.sizes import Size
 
 TIMED = 200
 """Observations that a prediction is timed with, one by one."""
 REPETITIONS = 3
 """Of training; the thesis has the median of ten."""
+FOLDS: Mapping[Size, int] = {"quick": 3, "fast": 5, "full": training.FOLDS}
+TREES: Mapping[Size, int] = {"quick": 20, "fast": 100, "full": training.TREES}
+"""Of cross-validation."""
+JUDGED_TREES: Mapping[Size, int] = {
+    "quick": 30,
+    "fast": training.TREES,
+    "full": training.TREES,
+}
+"""Of the forests that are compared with trees and networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +74,7 @@ class Comparison:
     trees: int
 
     @classmethod
-    def of(cls, seen: Sequence[Sample], *, full: bool, seed: int) -> "Comparison":
+    def of(cls, seen: Sequence[Sample], *, size: Size, seed: int) -> "Comparison":
         """Make all models of these observations, and judge them."""
         known = files.of_sizes(seen, files.TRAINED_ON)
         first, second = training.split(known, seed=seed)
@@ -74,7 +84,7 @@ class Comparison:
             "validation": files.of_sizes(seen, files.JUDGED_BY),
         }
         chosen = selection.chosen(known)
-        folds, trees = (training.FOLDS, training.TREES) if full else (5, 100)
+        folds, trees = FOLDS[size], TREES[size]
         several = evaluation.several_clients(known)
         by = {"seed": seed, "folds": folds, "trees": trees}
         no_files = [name for name in THESIS if name != "handles"]
@@ -83,8 +93,9 @@ class Comparison:
             several, no_files, classes=training.spatiality(several), **by
         )
         mtry = max(layout, key=lambda one: one.kappa).mtry
-        thesis = {kind: _judged(kind, THESIS, parts, seed=seed, mtry=mtry) for kind in KINDS}
-        ours = {kind: _judged(kind, chosen, parts, seed=seed, mtry=mtry) for kind in KINDS}
+        how = {"seed": seed, "mtry": mtry, "trees": JUDGED_TREES[size]}
+        thesis = {kind: _judged(kind, THESIS, parts, **how) for kind in KINDS}
+        ours = {kind: _judged(kind, chosen, parts, **how) for kind in KINDS}
         made = {"the thesis' five": thesis, "chosen": ours}
         return cls(
             runs=len({(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in seen}),
@@ -111,11 +122,10 @@ def _judged(
     *,
     seed: int,
     mtry: int,
+    trees: int,
 ) -> Judged:
     made = [
-        training.train(
-            parts["training"], kind, features, seed=seed, mtry=mtry, trees=training.TREES
-        )
+        training.train(parts["training"], kind, features, seed=seed, mtry=mtry, trees=trees)
         for _ in range(REPETITIONS if kind == "tree" else 1)
     ]
     trained = made[0]

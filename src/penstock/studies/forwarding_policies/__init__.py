@@ -7,7 +7,7 @@ thesis, UFRGS, Porto Alegre, 2020.
 from collections.abc import Mapping
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.forwarding_policies import (
     applications,
@@ -21,11 +21,12 @@ from penstock.studies.forwarding_policies import (
 from penstock.studies.forwarding_policies.figures import figures
 from penstock.studies.journal import Value
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 VERSION = 1
-DRAWS: Mapping[str, int] = {"fast": 4, "full": 40}
+DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}
 """How often 10,000 sets are drawn; the thesis did it once."""
-QUEUES: Mapping[str, int] = {"fast": 60, "full": 2000}
+QUEUES: Mapping[Size, int] = {"quick": 6, "fast": 60, "full": 2000}
 """Random orders, and random queues."""
 
 
@@ -47,9 +48,8 @@ class ForwardingPolicies:
     name = "forwarding-policies"
     title = "Arbitration of I/O nodes (Bez, thesis 2020): Figures 5.2-5.13, Table 5.3, and beyond"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the cells; the thesis' 10,000 sets are in both sizes."""
-        size = "full" if full else "fast"
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the cells; the thesis' 10,000 sets are in every size."""
         cells = [
             *every(patterns.SCENARIO, (0,), 1),
             *every(sets.SCENARIO, (0,), DRAWS[size]),
@@ -87,6 +87,11 @@ class ForwardingPolicies:
                 *arbitration.claims(table),
             ],
             figures=figures(table),
+            basis=Basis(
+                simulated="queues of jobs",
+                measured="189 access patterns on MareNostrum 4 and nine applications on "
+                "Grid'5000, published with the thesis; what policies give is computed from them",
+            ),
             made=(
                 ("sets", f"{DRAWS[results.campaign.size]} draws of {sets.SETS} sets"),
                 ("queues", f"{QUEUES[results.campaign.size]} random orders and random queues"),

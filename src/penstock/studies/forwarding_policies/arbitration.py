@@ -72,6 +72,7 @@ def _aggregate(table: Table, queue: str) -> list[Claim]:
         Claim(
             claim=f"{FIGURE[queue]} ({WHICH[queue]}): MCKP's aggregate bandwidth is {ratio:g} "
             "times STATIC's",
+            by="forwarding",
             paper=f"{ratio:g} ({static:g} to {mckp:g} GB/s, live)",
             ours=f"{ours:.2f} ({total(table, queue, 'static'):.2f} to "
             f"{total(table, queue, 'mckp'):.2f} GB/s, simulated)",
@@ -85,6 +86,7 @@ def _aggregate(table: Table, queue: str) -> list[Claim]:
         Claim(
             claim=f"Ours: {FIGURE[queue]} with HACC's live bandwidth under STATIC in place of its "
             f"curve at one I/O node: MCKP's aggregate bandwidth is {ratio:g} times STATIC's",
+            by="penstock",
             paper=f"{ratio:g} ({static:g} to {mckp:g} GB/s, live)",
             ours=f"{live:.2f} ({total(table, queue + LIVE, 'static'):.2f} to "
             f"{total(table, queue + LIVE, 'mckp'):.2f} GB/s, simulated)",
@@ -123,6 +125,7 @@ def _orders(table: Table) -> Claim:
     low, middle, high = np.percentile(ratios, [0, 50, 100])
     return Claim(
         claim="Fig. 5.12: MCKP improves on STATIC whatever the order of HACC, SIM and S3D",
+        by="penstock",
         paper="1.85 (the order is not printed)",
         ours=f"{low:.1f} to {high:.1f}, median {middle:.1f}, in {len(ratios)} random orders",
         holds=bool(low > 1),
@@ -157,6 +160,7 @@ def _jobs(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 5.13: STATIC gives the first HACC 1 I/O node, MCKP first 8, then 4",
+            by="forwarding",
             paper="1; 8, then 4",
             ours=f"{', '.join(map(str, hacc_static))}; {', then '.join(map(str, hacc))}",
             holds=hacc_static == [1] and hacc == [8, 4],
@@ -165,6 +169,7 @@ def _jobs(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 5.13: STATIC gives POSIX-L 8 I/O nodes",
+            by="forwarding",
             paper="8",
             ours=f"{', '.join(map(str, posix))}",
             holds=posix == [8],
@@ -173,6 +178,7 @@ def _jobs(table: Table) -> list[Claim]:
         Claim(
             claim="Fig. 5.13: under MCKP POSIX-L has 8 I/O nodes for 9.7% of its time and 2 for "
             "the rest",
+            by="forwarding",
             paper="8: 9.7%, 2: 90.3%",
             ours=_parts(ours),
             holds=abs(ours.get(8, 0.0) - 0.097) <= 0.1 and ours.get(2, 0.0) > 0.5,
@@ -183,6 +189,7 @@ def _jobs(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 5.12: HACC gains under MCKP, SIM and S3D hardly change",
+            by="forwarding",
             paper="HACC 1.2, 1.32, 3.93, 2.17; SIM 0.94, 0.97, 1.18; S3D 0.98, 0.94, 1.00",
             ours="; ".join(
                 f"{name} " + ", ".join(f"{v:.2f}" for k, v in slow.items() if k.startswith(name))
@@ -220,6 +227,7 @@ def _delay(table: Table) -> Claim:
     static = {q: total(table, q, "static") for q in PAPER}
     return Claim(
         claim=f"5.6.3: hearing of a remap only every {GEKKOFWD:g} s should not pose an issue",
+        by="forwarding",
         paper="no issue: jobs run for orders of magnitude longer",
         ours="MCKP's aggregate bandwidth lost against hearing at once: "
         + ", ".join(f"{WHICH[q]} {100 * v:.0f}%" for q, v in lost.items())
@@ -245,6 +253,7 @@ def _beyond(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Ours: MCKP improves on STATIC in random queues of 14 jobs",
+            by="penstock",
             paper="one queue was selected of random ones",
             ours=f"median {middle:.2f}, 90% from {low:.2f} to {high:.2f}; more in "
             f"{100 * (ratios > 1).mean():.0f}% of {len(ratios)} queues",
@@ -253,6 +262,7 @@ def _beyond(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Ours: what the sum of bandwidths gains, the queue gains in time",
+            by="penstock",
             paper="not looked at",
             ours=f"queues of 14 random jobs end {np.median(spans):.2f} times sooner (median), the "
             f"sum of bandwidths is {middle:.2f} times as high",

@@ -168,6 +168,7 @@ def _best_counts(table: Table) -> list[Claim]:
         Claim(
             claim="Fig. 5.3(b): 0 / 1 / 2 / 4 / 8 I/O nodes are best for 62 / 12 / 83 / 15 / 17 of "
             "the 189 patterns",
+            by="forwarding",
             paper=_split(PUBLISHED),
             ours=f"{_split(best['max'])} by the maximum over repetitions "
             f"({_split(best['mean'])} by the mean, {_split(best['median'])} by the median)",
@@ -180,6 +181,7 @@ def _best_counts(table: Table) -> list[Claim]:
         Claim(
             claim="5.1.1: with the best count of I/O nodes, forwarding beats direct access for 171 "
             "patterns, direct access wins for 18",
+            by="forwarding",
             paper="171 / 18",
             ours=", ".join(f"{189 - n} / {n} by the {s}" for s, n in direct.items()),
             holds=18 in direct.values(),
@@ -188,6 +190,7 @@ def _best_counts(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 5.2: which of the patterns A to T are best with which count",
+            by="forwarding",
             paper=_by_count(BEST_OF_SHOWN),
             ours="; ".join(f"by the {s}: {_by_count(letters[s])}" for s in reversed(STATISTICS)),
             holds=BEST_OF_SHOWN in letters.values(),
@@ -222,6 +225,7 @@ def _choices(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 5.3(a): 88 of the patterns (46%) have three statistically distinct choices",
+            by="forwarding",
             paper="88 of 189 (46%)",
             ours=f"{ours[3]} of {total} ({ours[3] / total:.0%}) have three; 1 to 5 choices: "
             f"{_split(ours)}",
@@ -236,6 +240,7 @@ def _choices(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="5.1.1: direct access always yields another bandwidth than forwarding",
+            by="forwarding",
             paper="always",
             ours=f"differs significantly from some count of I/O nodes for {some} of {total} "
             f"patterns, from all for {all_}",

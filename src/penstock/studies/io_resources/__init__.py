@@ -6,7 +6,7 @@ Bandet, Boito and Pallez, "Scheduling distributed I/O resources in HPC systems",
 
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_resources import (
     balance,
@@ -19,6 +19,7 @@ from penstock.studies.io_resources import (
 )
 from penstock.studies.io_resources.figures import figures
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 VERSION = 2
 
@@ -29,9 +30,8 @@ class IoResources:
     name = "io-resources"
     title = "Scheduling distributed I/O resources (Bandet et al., 2024): Figures 5-13, and beyond"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the cells at the paper's size or a fast one."""
-        size = "full" if full else "fast"
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the cells at the paper's size or a smaller one."""
         cells = [
             cell
             for name, scenario in scenarios.SCENARIOS.items()
@@ -68,6 +68,11 @@ class IoResources:
             "are simulated. Figures in brackets are 95% bootstrap intervals over sets.",
             claims=claims,
             figures=figures(table, results.seconds),
+            basis=Basis(
+                simulated="all results; sets of jobs, and curves over storage targets, are "
+                "synthetic",
+                measured="curves over I/O nodes, on MareNostrum 4 (Bez et al. 2020)",
+            ),
             made=(
                 ("sets a load", ", ".join(f"{name} {number}" for name, number in sets.items())),
                 ("setting", "20 resources, 480 compute nodes, 40 jobs (our choice of K)"),

@@ -54,6 +54,7 @@ def _lower(
     }
     return Claim(
         claim=claim,
+        by="io-resources",
         paper="lower I/O-spread",
         ours="; ".join(
             f"{name} at load {x:g}: {mean(table, NODES, x, pair(name, better), SPREAD):.2f} "

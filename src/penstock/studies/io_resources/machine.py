@@ -39,6 +39,7 @@ def _low_load(table: Table) -> Claim:
     closest = max(behind, key=lambda key: behind[key].value)
     return Claim(
         claim="Fig. 10: at low load best-bandwidth and t-cpu have the lowest Machine-IdleTime",
+        by="io-resources",
         paper="the best two",
         ours=f"best-bandwidth {over(table, NODES, LOW, pair(BEST), IDLE):.3f}, t-cpu "
         f"{over(table, NODES, LOW, pair(T_CPU), IDLE):.3f}; closest to them {closest[1]} "
@@ -55,6 +56,7 @@ def _high_load(table: Table) -> Claim:
     first = {rival: change(table, NODES, IDLE, pair(T_CPU), rival, loads=HIGH) for rival in rivals}
     return Claim(
         claim="Fig. 10: at high load t-cpu has a lower Machine-IdleTime than best-bandwidth",
+        by="io-resources",
         paper="a real difference",
         ours=f"{extent(gained)}; against the best of all others "
         f"{percent(max(first.values(), key=lambda e: e.value))}",
@@ -67,6 +69,7 @@ def _similar(table: Table) -> Claim:
     gap = change(table, NODES, SLOWDOWN, pair(T_CPU), pair(BEST), loads=HIGH)
     return Claim(
         claim="Fig. 10: there, the I/O performance of t-cpu and best-bandwidth is similar",
+        by="io-resources",
         paper="similar",
         ours=f"Mean-I/O-SlowDown of t-cpu {percent(gap)} against best-bandwidth",
         holds=abs(gap.value) < 0.1,
@@ -82,6 +85,7 @@ def _static(table: Table) -> Claim:
     low = change(table, NODES, IDLE, pair(STATIC), pair(BEST), loads=LOW)
     return Claim(
         claim="Fig. 10: static gets good machine utilization at high load",
+        by="io-resources",
         paper="good",
         ours="Machine-IdleTime against "
         + ", ".join(f"{name} {percent(estimate)}" for name, estimate in against.items())
@@ -111,6 +115,7 @@ def _strict(table: Table) -> Claim:
     }
     return Claim(
         claim="Algorithm 1, strict: comparing with the count a job has loses nothing",
+        by="penstock",
         paper="printed with the count tried last",
         ours=f"Mean-I/O-SlowDown {extent(found[SLOWDOWN])}, Machine-IdleTime {extent(found[IDLE])}",
         holds=all(estimate.low <= 0 for estimate in whole.values()),

@@ -90,6 +90,7 @@ def _at_least_as_good(table: Table, scenario: str, metric: str) -> Claim:
     return Claim(
         claim=f"Ours: set to {metric}, search is at least as good as the best of the papers' "
         f"pairs at every load{place}",
+        by="penstock",
         paper=OURS,
         ours=f"{NAMES[column]} better than the best pair of each load by "
         f"{_extent(gained)}; worse than the best pair of the same set in {worse} of {sets} sets",
@@ -132,6 +133,7 @@ def _front(table: Table) -> Claim:
     ]
     return Claim(
         claim="Ours: the metrics conflict: a search set to one pays in the others",
+        by="penstock",
         paper=OURS,
         ours="; ".join(
             f"set to {by}: {NAMES[COLUMNS[of]]} {percent(estimate, 0)}"
@@ -161,6 +163,7 @@ def _noise(table: Table) -> Claim:
     ]
     return Claim(
         claim=f"Ours: what search gains survives phases that vary by {NOISE:.0%}",
+        by="penstock",
         paper=OURS,
         ours="against the best pair under the same noise: "
         + "; ".join(
@@ -187,6 +190,7 @@ def _approximate(table: Table) -> Claim:
     return Claim(
         claim="Ours: with classes only, where its judge is wrong, search is still as good as the "
         "best pair with exact curves",
+        by="penstock",
         paper=OURS,
         ours=f"ahead at {len(ahead)} of {len(gained)} loads, {_extent(gained)}; against search "
         f"with exact curves {percent(behind)}",

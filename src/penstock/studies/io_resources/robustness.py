@@ -63,6 +63,7 @@ def _classes() -> Claim:
     )
     return Claim(
         claim="VI-B: approximated, best-bandwidth errs for some peak and neutral curves only",
+        by="io-resources",
         paper="only for some of these",
         ours="; ".join(
             f"{shape}: {wrong[shape]} of {number}" for shape, number in sorted(shapes.items())
@@ -108,6 +109,7 @@ def _loss(table: Table) -> list[Claim]:
         made.append(
             Claim(
                 claim=f"Fig. 12a: with classes only, {name} loses at most about 4%",
+                by="io-resources",
                 paper="up to 4% in Mean-I/O-SlowDown",
                 ours=f"{extent(lost)}; Machine-IdleTime {percent(idle)} over all loads",
                 holds=within,
@@ -143,6 +145,7 @@ def _most(table: Table) -> Claim:
     }
     return Claim(
         claim="Fig. 12a: of the three, t-cpu differs most: it needs to know most",
+        by="io-resources",
         paper="t-cpu",
         ours=", ".join(f"{name} {percent(estimate)}" for name, estimate in lost.items()),
         holds=max(lost, key=lambda name: abs(lost[name].value)) == FIGURE_12[0],
@@ -156,6 +159,7 @@ def _machine(table: Table) -> Claim:
     gained = {rival: change(table, NODES, IDLE, ours, rival, loads=HIGH) for rival in rivals}
     return Claim(
         claim="Fig. 12b: with inaccurate information too, t-cpu is the best for the machine",
+        by="io-resources",
         paper="best solution",
         ours=", ".join(
             f"Machine-IdleTime {percent(estimate)} against {rival}"
@@ -185,6 +189,7 @@ def _interpolation(table: Table) -> Claim:
     }
     return Claim(
         claim="Counts between the measured ones: giving them or not decides little",
+        by="penstock",
         paper=f"{OURS}, which does not say whether its curves are interpolated",
         ours="with measured counts only: "
         + ", ".join(f"{name} {percent(estimate)}" for name, estimate in found.items()),

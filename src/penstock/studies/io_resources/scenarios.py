@@ -29,6 +29,7 @@ from penstock.sim.generators.io_resources import (
 from penstock.sim.placements import JobSet, Outcome, Places
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
+from penstock.studies.sizes import FULL, QUICK, Size
 
 BIN, AROUND = 0.05, 0.15
 NOISE = 0.1
@@ -47,8 +48,10 @@ ALLOCATORS: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "t-cpu, strict": ("t-cpu", {"strict": True}),
 }
 MCKP = "mckp + exclusive"
-BUDGET = {"full": 500, "fast": 200}
+BUDGET: Mapping[Size, int] = {"full": 500, "fast": 200, "quick": 25}
 """Simulations that a search may make."""
+NAMED = (0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 0.9, 1.0, 1.8)
+"""Loads that claims and figures name: those of the quick size."""
 STEPS = (20, 50, 100, 200, 500)
 """After how many simulations the search's progress is reported."""
 
@@ -68,7 +71,7 @@ class Scenario:
     drawn: str
     full: Sequence[float]
     fast: Sequence[float]
-    sets: Mapping[str, int]
+    sets: Mapping[Size, int]
     curves: Callable[[], tuple[Curve, ...]] = mn4_curves
     jobs: int = JOBS
     placers: Sequence[str] = (NON_CLAIRVOYANT,)
@@ -76,9 +79,11 @@ class Scenario:
     approximate: Sequence[tuple[str, str]] = ()
     searches: Sequence[str] = ()
 
-    def points(self, size: str) -> Sequence[float]:
+    def points(self, size: Size) -> Sequence[float]:
         """Return the loads of a size."""
-        return self.full if size == "full" else self.fast
+        if size == QUICK:
+            return [load for load in self.fast if load in NAMED]
+        return self.full if size == FULL else self.fast
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -86,7 +91,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         drawn="io-nodes",
         full=(*LOADS, *BEYOND),
         fast=(*LOADS, *BEYOND),
-        sets={"full": 100, "fast": 16},
+        sets={"full": 100, "fast": 16, "quick": 2},
         placers=PLACERS,
         approximate=(
             ("best-bandwidth", NON_CLAIRVOYANT),
@@ -99,28 +104,28 @@ SCENARIOS: Mapping[str, Scenario] = {
         drawn="twenty-jobs",
         full=LOADS,
         fast=LOADS,
-        sets={"full": 100, "fast": 12},
+        sets={"full": 100, "fast": 12, "quick": 2},
         jobs=20,
     ),
     "measured-counts": Scenario(
         drawn="io-nodes",
         full=LOADS,
         fast=(0.2, 0.5, 0.8, 1.0),
-        sets={"full": 100, "fast": 12},
+        sets={"full": 100, "fast": 12, "quick": 2},
         options={"measured": True},
     ),
     "ost": Scenario(
         drawn="ost",
         full=LOADS,
         fast=LOADS,
-        sets={"full": 100, "fast": 16},
+        sets={"full": 100, "fast": 16, "quick": 2},
         curves=ost_curves,
     ),
     "search": Scenario(
         drawn="io-nodes",
         full=LOADS,
         fast=LOADS,
-        sets={"full": 20, "fast": 4},
+        sets={"full": 20, "fast": 4, "quick": 1},
         placers=PLACERS,
         searches=METRICS,
     ),
@@ -128,7 +133,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         drawn="ost",
         full=LOADS,
         fast=(0.2, 0.5, 0.8),
-        sets={"full": 10, "fast": 3},
+        sets={"full": 10, "fast": 3, "quick": 1},
         curves=ost_curves,
         placers=PLACERS,
         searches=METRICS[:1],

@@ -85,6 +85,7 @@ def _best_in_general(table: Table) -> Claim:
     ]
     return Claim(
         claim="Fig. 5: in general best-bandwidth is the best allocation in Mean-I/O-SlowDown",
+        by="io-resources",
         paper="best in general",
         ours="lowest at "
         + ", ".join(
@@ -118,6 +119,7 @@ def _large_load(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 5: when I/O-load is large, n-sys is better than best-bandwidth",
+            by="io-resources",
             paper="better",
             ours=f"{percent(saturated)} at load {last:g}; the two cross {at(cutoff(table, NODES))}",
             holds=saturated.high < 0,
@@ -126,6 +128,7 @@ def _large_load(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 5: that is so before the I/O nodes are saturated (I/O-load(pi_sys) <= 1)",
+            by="io-resources",
             paper="figure; the load is not in the text",
             ours=f"{percent(limit)} at load {one:g} with 40 jobs; {percent(few)} at {twenty:g} "
             f"with 20",
@@ -179,6 +182,7 @@ def _placement(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 5: greedy-clairvoyant gains negligibly over greedy-non-clairvoyant",
+            by="io-resources",
             paper="negligible",
             ours="greedy-clairvoyant against greedy-non-clairvoyant: "
             + ", ".join(f"{name} {percent(estimate)}" for name, estimate in gap.items())
@@ -191,6 +195,7 @@ def _placement(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 5: both have an impact compared to random placement",
+            by="io-resources",
             paper="better than random",
             ours=", ".join(
                 f"random placement {percent(estimate)} above {placer} (best-bandwidth)"
@@ -248,6 +253,7 @@ def _decomposition(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 8: best-bandwidth's rho_io is its bare minimum, 1",
+            by="io-resources",
             paper="1, by design",
             ours=f"largest distance from 1: {own:.1e}",
             holds=own < 1e-12,
@@ -256,6 +262,7 @@ def _decomposition(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 8: best-bandwidth pays with a much higher rho_con than n-sys or static",
+            by="io-resources",
             paper="much higher",
             ours=", ".join(
                 f"{percent(estimate, 0)} above {name} at {part} load"
@@ -271,6 +278,7 @@ def _decomposition(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: best-bandwidth's rho_con grows linearly with the load",
+            by="io-resources",
             paper="linearly",
             ours=f"slope {steep:.2f}, R^2 = {straight:.3f}",
             holds=steep > 0 and straight > 0.95,
@@ -278,6 +286,7 @@ def _decomposition(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: rho_con of n-sys and t-cpu varies much less with the load",
+            by="io-resources",
             paper="do not vary as much",
             ours=", ".join(f"{name} slope {slope:.2f}" for name, (slope, _) in lines.items()),
             holds=all(lines[name][0] < steep / 2 for name in (N_SYS, T_CPU)),
@@ -285,6 +294,7 @@ def _decomposition(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: that comes at the cost of a larger rho_io",
+            by="io-resources",
             paper="increased",
             ours=", ".join(
                 f"{name} {first:.2f} at load {loads[0]:g}, {last:.2f} at {loads[-1]:g}"
@@ -311,6 +321,7 @@ def _mckp(table: Table) -> Claim:
     moved = {x: change(table, NODES, BANDWIDTH, MCKP, pair(BEST), loads=[x]) for x in loads}
     return Claim(
         claim="Fig. 8: MCKP is worse than all others in Mean- and Max-I/O-SlowDown",
+        by="io-resources",
         paper="worst",
         ours=", ".join(
             f"{NAMES[metric]} {over(table, NODES, loads, MCKP, metric):.0f} over all loads"

@@ -42,6 +42,7 @@ def _little_stress(table: Table) -> Claim:
     return Claim(
         claim="Fig. 13, synthetic: with little I/O stress best-bandwidth is better than n-sys; "
         "with more it degrades quickly",
+        by="io-resources",
         paper="better, then quickly worse",
         ours=f"{percent(gained)} at load {first:g}, {percent(lost, 0)} at {HIGH[0]:g} to "
         f"{HIGH[-1]:g}",
@@ -54,6 +55,7 @@ def _cutoff(table: Table) -> Claim:
     targets, nodes = cutoff(table, OST), cutoff(table, NODES)
     return Claim(
         claim="Fig. 13, synthetic: the cut-off between them is much earlier than with I/O nodes",
+        by="io-resources",
         paper="much earlier",
         ours=f"{at(targets)} with targets, {at(nodes)} with I/O nodes",
         holds=targets is not None and (nodes is None or targets < nodes / 2),
@@ -96,6 +98,7 @@ def _t_cpu(table: Table) -> Claim:
     idle = changes(table, OST, IDLE, pair(T_CPU), pair(BEST), loads=later)
     return Claim(
         claim="Fig. 13, synthetic: t-cpu matches best-bandwidth when needed and minds the stress",
+        by="io-resources",
         paper="excellent alternative",
         ours=f"{percent(same)} at load {first:g}; then {extent(gained, 0)}, Machine-IdleTime "
         f"{extent(idle, 0)}",
@@ -124,6 +127,7 @@ def _static(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 13, synthetic: static's performance is excellent for storage targets",
+            by="io-resources",
             paper="excellent",
             ours=f"behind the best allocator by at most {worst[SLOWDOWN]:.0%} in "
             f"Mean-I/O-SlowDown and {worst[IDLE]:.0%} in Machine-IdleTime, at loads from 0.2 on",
@@ -133,6 +137,7 @@ def _static(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 13: with I/O nodes static is not, so it is unreliable",
+            by="io-resources",
             paper="not the same behaviour",
             ours=f"with I/O nodes {min(nodes.values()):.0%} to {max(nodes.values()):.0%} behind "
             "the best allocator in Mean-I/O-SlowDown",

@@ -53,6 +53,7 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> list[Claim]:
         Claim(
             claim=f"Rivals, {where}: greedy-com wins Utilization and IO-slowdown, greedy-yield "
             "Max Stretch",
+            by="penstock",
             paper="not in the paper; the policies to beat (Benoit et al., JPDC 2024)",
             ours="; ".join(
                 f"{NAMES[metric]}: "
@@ -66,6 +67,7 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> list[Claim]:
         Claim(
             claim=f"Rivals, {where}: SET-10 has the best Utilization of the policies that never "
             "interrupt a phase",
+            by="penstock",
             paper="not in the paper",
             ours=f"{', '.join(simple)}; set-10 against the next best {percent(margin, 2)}",
             holds=margin.low > 0,
@@ -94,6 +96,7 @@ def _fair_finish(table: Table) -> Claim:
     ]
     return Claim(
         claim="Ours: fair-finish is ahead of SET-10 in all three metrics at once, everywhere",
+        by="penstock",
         paper="not in the paper",
         ours="; ".join(
             f"{NAMES[metric]} {_range([e for (_, _, m), e in won.items() if m == metric])}"
@@ -129,6 +132,7 @@ def _plafrim(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="VIII: shares of the sets S_0 to S_5 in a year of PlaFRIM's jobs",
+            by="io-sets",
             paper=" / ".join(f"{p:.2f}" for p in paper) + " %",
             ours=" / ".join(f"{p:.2f}" for p in ours) + f" % ({total} synthetic jobs)",
             holds=all(abs(a - b) < tolerance for a, b in zip(ours, paper, strict=True)),
@@ -139,6 +143,7 @@ def _plafrim(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="VIII: most I/O-bound jobs are in the sets S_1 to S_3",
+            by="io-sets",
             paper=f"{sum(paper[1:4]):.1f}%",
             ours=f"{sum(ours[1:4]):.1f}% (synthetic)",
             holds=sum(ours[1:4]) > 50,
@@ -146,6 +151,7 @@ def _plafrim(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="VIII: IO-SETS is relevant on such a machine: SET-10 gains over FAIR-SHARE there",
+            by="io-sets",
             paper="relevant (no figure)",
             ours=", ".join(f"{NAMES[metric]} {percent(won[metric])}" for metric in METRICS),
             holds=won[UTILIZATION].low > 0,

@@ -58,6 +58,7 @@ def _noise(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 8: noise in the phases has no impact on Utilization under any policy",
+            by="io-sets",
             paper="no impact",
             ours=f"largest change {100 * largest[worst]:+.2f}% ({worst}), b from 0.05 to 0.5",
             holds=abs(largest[worst]) < UNMOVED,
@@ -65,6 +66,7 @@ def _noise(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="VI-B1: strictly periodic jobs (b = 0) can stand for noisy ones",
+            by="io-sets",
             paper="without loss of generality",
             ours=f"set-10's gain in Utilization over fair-share: {percent(periodic, 2)} at b = 0, "
             f"{percent(usual, 2)} at b = 0.1",
@@ -98,6 +100,7 @@ def _spread(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 9: SET-10's Max Stretch relative to FAIR-SHARE's is 0.98 at sd/mean = 0.05",
+            by="io-sets",
             paper="0.98",
             ours=stretch[0.05].show(".3f"),
             holds=abs(stretch[0.05].value - 0.98) < 0.01,
@@ -105,6 +108,7 @@ def _spread(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: it remains 0.98 at sd/mean = 1",
+            by="io-sets",
             paper="0.98",
             ours=stretch[1.0].show(".3f"),
             holds=abs(stretch[1.0].value - 0.98) < 0.01,
@@ -112,6 +116,7 @@ def _spread(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: SET-10 keeps a stable Utilization whatever the spread of w_iter",
+            by="io-sets",
             paper="stable",
             ours=f"{100 * moved[SET_10]:+.2f}% at most, from sd/mean = 0.05 to 1; gain over "
             f"fair-share {spread(gains(table, scenario, UTILIZATION), 'sd/mean')}",
@@ -120,6 +125,7 @@ def _spread(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 9: the spread of w_iter does not impact FAIR-SHARE",
+            by="io-sets",
             paper="no impact",
             ours=f"{100 * moved[FAIR_SHARE]:+.2f}% Utilization at most",
             holds=abs(moved[FAIR_SHARE]) < UNMOVED,
@@ -127,6 +133,7 @@ def _spread(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="VI-B2: at sd/mean = 1 SET-10 maps the jobs to five sets",
+            by="io-sets",
             paper="5",
             ours=", ".join(
                 f"{number} sets in {100 * counts[number] / len(rows):.0f}%"
@@ -171,6 +178,7 @@ def _fourth_profile(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 10: SET-10's sets are as good as CLAIRVOYANT's for every fourth profile",
+            by="io-sets",
             paper="behave consistently in all cases",
             ours=f"Utilization behind by {spread(lost[SET_10], 'mu', 2)}",
             holds=all(abs(estimate.value) < 2 * UNMOVED for estimate in lost[SET_10].values()),
@@ -179,6 +187,7 @@ def _fourth_profile(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Fig. 10: FAIR-SHARE and EXCLUSIVE-FCFS vary with the workload, SET-10 does not",
+            by="io-sets",
             paper="robust",
             ours="; ".join(
                 f"{policy} {spread(by_point, 'mu', 2)}" for policy, by_point in lost.items()
@@ -204,6 +213,7 @@ def _never_worse(table: Table) -> list[Claim]:
         made.append(
             Claim(
                 claim=f"VIII: SET-10 is equivalent to FAIR-SHARE or better, in {name}",
+                by="io-sets",
                 paper="equivalent or better",
                 ours=f"worse at {len(worse)} of {len(points)} points; at worst "
                 f"{percent(least[2])} ({least[0]} at {least[1]:g})",
@@ -247,6 +257,7 @@ def _knowledge(table: Table) -> list[Claim]:
     return [
         Claim(
             claim="Wrong w_iter: SET-10 still gains when w_iter is off by 0.2 decades (x 1.6)",
+            by="penstock",
             paper=f"robust to inaccuracies (Section I); {OURS}",
             ours=f"Utilization {percent(wrong[UTILIZATION][at])}, IO-slowdown "
             f"{percent(wrong[SLOWDOWN][at], 0)}, Max Stretch {percent(wrong[STRETCH][at])}",
@@ -259,6 +270,7 @@ def _knowledge(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Learned w_iter: the live estimator keeps SET-10's gain",
+            by="penstock",
             paper=f"expected (Section VII-B); {OURS}",
             ours=f"{100 * share[UTILIZATION]:.0f}% of the gain in Utilization, "
             f"{100 * share[SLOWDOWN]:.0f}% of that in IO-slowdown",
@@ -278,6 +290,7 @@ def _load(table: Table) -> Claim:
     values = [by_point[x].value for x in sorted(by_point)]
     return Claim(
         claim="Load: SET-10's gain grows with the I/O stress",
+        by="penstock",
         paper=f"less at low load (Section VI-B); {OURS}",
         ours=", ".join(f"{100 * by_point[x].value:+.2f}% at {x:g}" for x in sorted(by_point)),
         holds=all(a < b for a, b in pairwise(values)),

@@ -1,10 +1,10 @@
 """The scenarios of paper io-sets, Sections VI and VIII, and ours beyond it, as data.
 
 The paper does not print how many workloads a point stands for ("hundreds", Section V): 200 at full
-size, 20 in the fast one. It does not print the points of Figures 8 to 10 either; ours span the
-ranges of its text. Figures 8 to 10 keep the noise of Section VI-B1, b = 0.1, where they vary
-something else: the paper calls the jobs of Figures 9 and 10 periodic, so `figure-9-periodic`
-repeats Figure 9 with b = 0.
+size, 20 in the fast one and 3 in the quick one. It does not print the points of Figures 8 to 10
+either; ours span the ranges of its text. Figures 8 to 10 keep the noise of Section VI-B1, b = 0.1,
+where they vary something else: the paper calls the jobs of Figures 9 and 10 periodic, so
+`figure-9-periodic` repeats Figure 9 with b = 0.
 """
 
 import zlib
@@ -25,6 +25,7 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Workload
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
+from penstock.studies.sizes import Size
 
 Seed = Sequence[int]
 
@@ -55,11 +56,11 @@ class Scenario:
     full: Sequence[float]
     fast: Sequence[float]
     contenders: Sequence[Contender]
-    workloads: Mapping[str, int]
+    workloads: Mapping[Size, int]
     paired: bool = False
     window: tuple[float, float] | None = None
 
-    def points(self, size: str) -> Sequence[float]:
+    def points(self, size: Size) -> Sequence[float]:
         """Return the points of a size."""
         return self.full if size == "full" else self.fast
 
@@ -70,8 +71,9 @@ NETWORK = 0.866
 That model (LV08, SimGrid 3.32) keeps 3% of a link for protocol headers and lets acknowledgements
 take 5% of what is left: a transfer of one second takes 1.0825 s.
 """
-MANY: Mapping[str, int] = {"full": 200, "fast": 20}
-ONE: Mapping[str, int] = {"full": 1, "fast": 1}
+MANY: Mapping[Size, int] = {"full": 200, "fast": 20, "quick": 3}
+SOME: Mapping[Size, int] = {"full": 100, "fast": 20, "quick": 2}
+ONE: Mapping[Size, int] = {"full": 1, "fast": 1, "quick": 1}
 PAPER = ("fair-share", "exclusive-fcfs", "set-10")
 PARTS = (*PAPER, "set-fair-share", "share-priority")
 RIVALS = (*PARTS, "greedy-yield", "greedy-com", "fair-finish")
@@ -217,14 +219,14 @@ SCENARIOS: Mapping[str, Scenario] = {
         full=range(0, 41, 5),
         fast=(0, 20, 40),
         contenders=_all(RIVALS),
-        workloads={"full": 100, "fast": 20},
+        workloads=SOME,
     ),
     "rivals-plafrim": Scenario(
         draw=lambda _, seed: generators.plafrim(60, seed=seed),
         full=(0,),
         fast=(0,),
         contenders=_all(RIVALS),
-        workloads={"full": 100, "fast": 20},
+        workloads=SOME,
     ),
 }
 

@@ -6,10 +6,11 @@ run`; the controller learns w_iter while they run, as it would anywhere. The sam
 simulated, under set-10 and under fair-share. Metrics of both are taken by the same code.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import registry
-from penstock.report.findings import Claim, Curves, Figure, Findings, Series
+from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
@@ -20,13 +21,20 @@ from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
 from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import Measured, measured
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 SCENARIO = "figure-4-live"
 JOBS, TIME = 16, 100.0
 HIGH, LOW = 64 / TIME, 640 / TIME
 HORIZON, WINDOW = 6400 / TIME, (1300 / TIME, 6300 / TIME)
-SHORT, SOME = 0.5, (0, 8, 12, 16)
-"""The part of the horizon, and of its window, that the quick form has, and its n_H."""
+PARTS: Mapping[Size, float] = {"quick": 0.125, "fast": 0.5, "full": 1.0}
+"""The part of the horizon, and of its window, that jobs run for."""
+POINTS: Mapping[Size, Sequence[int]] = {
+    "quick": (4, 12),
+    "fast": (0, 8, 12, 16),
+    "full": range(JOBS + 1),
+}
+"""The values of n_H."""
 MANAGED, UNMANAGED = "set-10, live", "unmanaged, live"
 SIMULATED, FAIR_SHARE = "set-10, simulated", "fair-share, simulated"
 LOWEST = 1
@@ -104,16 +112,15 @@ class LiveIoSets:
     name = "live-io-sets"
     title = "IO-SETS on real processes (Section VI-A, Figure 4): live against simulated"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the paper's range of n_H (40 minutes), or some of it for a shorter time (5)."""
-        points = range(JOBS + 1) if full else SOME
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the paper's range of n_H (40 minutes), or some of it for a shorter time."""
         return Campaign(
             study=self.name,
             version=1,
-            size="full" if full else "fast",
+            size=size,
             seed=seed,
-            cells=list(every(SCENARIO, points, 1)),
-            work=partial(run_cell, part=1.0 if full else SHORT),
+            cells=list(every(SCENARIO, POINTS[size], 1)),
+            work=partial(run_cell, part=PARTS[size]),
             alone=True,
         )
 
@@ -127,6 +134,11 @@ class LiveIoSets:
             "Time is divided by 100; measured on an emulated file system.",
             claims=claims(table),
             figures=[figure(table)],
+            basis=Basis(
+                simulated="the same workloads, beside what was measured",
+                emulated="the speed of the file system",
+                measured=f"{JOBS} real processes, managed and unmanaged",
+            ),
             made=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
         )
 
@@ -145,6 +157,7 @@ def _near(table: Table, metric: str) -> Claim:
     worst = max(off, key=lambda run: abs(off[run]))
     return Claim(
         claim=f"Managed runs have the {NAMES[metric]} that their simulation says",
+        by="io-sets",
         paper=f"80% of the runs within {100 * paper:g}%",
         ours=f"{100 * within(off, NEAR):.0f}% of {len(off)} runs within {100 * NEAR:g}%, "
         f"{100 * within(off, paper):.0f}% within {100 * paper:g}%; at most "
@@ -164,6 +177,7 @@ def _better(table: Table, metric: str) -> Claim:
     simulated, fair_share = (_mean(table, p, metric) for p in (SIMULATED, FAIR_SHARE))
     return Claim(
         claim=f"Managed, the mean {NAMES[metric]} over n_H is better than unmanaged",
+        by="io-sets",
         paper="better (Figure 4)",
         ours=f"{ours:.3f} managed, {theirs:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
         f"fair-share {fair_share:.3f})",
@@ -177,6 +191,7 @@ def _counted(table: Table) -> Claim:
     opened = sum(int(row["fail_opens"] or 0) for row in rows)
     return Claim(
         claim="No gate opened without its turn",
+        by="penstock",
         paper="-",
         ours=f"{opened} of {sum(int(row['turns'] or 0) for row in rows)} turns",
         holds=opened == 0,

@@ -6,13 +6,14 @@ I/O", ICS 2020.
 
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.sim.generators.packs import PARTITION
 from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.journal import Value
 from penstock.studies.packs import beyond, io_nodes, mapping, orders, scenarios
 from penstock.studies.packs.figures import figures
 from penstock.studies.sample import Table
+from penstock.studies.sizes import Size
 
 VERSION = 1
 
@@ -30,13 +31,12 @@ class Packs:
     name = "packs"
     title = "Packs (Carretero et al., ICS 2020): Figures 5-8, 10-15, Table 1, and beyond"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
-        """Return the cells at the paper's size or a fast one."""
-        size = "full" if full else "fast"
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
+        """Return the cells at the paper's size or a smaller one."""
         cells = list(every(orders.BATCHES_SCENARIO, orders.BATCHES, 1))
         cells += every(orders.NOISE_SCENARIO, orders.NOISES, orders.NOISY_WORKLOADS[size])
         for name, scenario in scenarios.SCENARIOS.items():
-            cells += every(name, scenario.points, scenario.workloads[size])
+            cells += every(name, scenario.points_of(size), scenario.workloads[size])
         return Campaign(
             study=self.name,
             version=VERSION,
@@ -49,7 +49,9 @@ class Packs:
     def findings(self, results: Results) -> Findings:
         """Return the claims and figures."""
         table = Table(results.rows)
-        workloads = scenarios.SCENARIOS["io-nodes-1"].workloads[results.campaign.size]
+        size = results.campaign.size
+        one = scenarios.SCENARIOS["io-nodes-1"]
+        workloads, loads = one.workloads[size], len(one.points_of(size))
         return Findings(
             title="Packs, re-run",
             summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
@@ -63,8 +65,9 @@ class Packs:
                 *beyond.claims(table),
             ],
             figures=figures(table),
+            basis=Basis(simulated="all results; workloads are synthetic"),
             made=(
-                ("workloads", f"{workloads} for each of 39 alpha_gen from 0.5 to 10"),
+                ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
                 ("partition", f"{PARTITION} compute nodes behind each I/O node"),
                 ("list order", "FIFO (exclusive-fcfs) unless said otherwise"),
             ),

@@ -61,6 +61,7 @@ def _backfill(table: Table) -> Claim:
     loaded, light = alpha > 2, alpha <= 2
     return Claim(
         claim="Ours: backfilling small jobs into the gaps of packs (S = 1) shortens the makespan",
+        by="penstock",
         paper=NEXT,
         ours=f"makespan {makespan.show()} of pack-partition's with one I/O node "
         f"({_over_nodes(table, MAKESPAN, BACKFILL, S_1)} with 1 / 3 / 5), stretch {stretch.show()}",
@@ -83,6 +84,7 @@ def _no_barriers(table: Table) -> list[Claim]:
         Claim(
             claim="Ours: packs (S = 1) without barriers beat first-fit's makespan with one I/O "
             "node too",
+            by="penstock",
             paper=NEXT,
             ours=f"makespan {makespan.show()} of first-fit's with one I/O node; with 1 / 3 / 5: "
             f"{_over_nodes(table, MAKESPAN, NO_BARRIERS, FIRST_FIT)}",
@@ -91,6 +93,7 @@ def _no_barriers(table: Table) -> list[Claim]:
         ),
         Claim(
             claim="Ours: ... but give up what S = 1 does for the stretch",
+            by="penstock",
             paper=NEXT,
             ours=f"largest stretch {stretch.show('.2f')} of first-fit's, {own.show('.1f')} of "
             "pack-partition's",
@@ -111,6 +114,7 @@ def _dominant(table: Table) -> list[Claim]:
         Claim(
             claim="Ours: dominant-share (S = 2) beats first-fit in makespan and stretch at once, "
             "whatever the number of I/O nodes",
+            by="penstock",
             paper=NEXT,
             ours="; ".join(
                 f"{r}: makespan {makespan[r].show('.2f')}, largest stretch {stretch[r].show('.2f')}"
@@ -122,6 +126,7 @@ def _dominant(table: Table) -> list[Claim]:
         Claim(
             claim="Ours: dominant-share has a shorter makespan than pack-partition (S = 1), at "
             "about its stretch",
+            by="penstock",
             paper=OURS,
             ours="; ".join(
                 f"{r}: makespan {against[r].show('.2f')}, largest stretch {own[r].show('.2f')}"
@@ -146,6 +151,7 @@ def _bound(table: Table) -> Claim:
     best = max(over(r, DOMINANT) for r in IO_NODES)
     return Claim(
         claim="Ours: dominant-share is within 15% of what any schedule needs",
+        by="penstock",
         paper=OURS,
         ours="; ".join(
             f"{policy} " + " / ".join(f"{over(r, policy):.2f}" for r in (1, 3, 5))
@@ -168,6 +174,7 @@ def _shared(table: Table) -> Claim:
     return Claim(
         claim="Ours: sharing the bandwidth, or interrupting transfers, lowers the stretch inside "
         "packs (S = 1)",
+        by="penstock",
         paper=NEXT,
         ours="; ".join(
             f"{o}: largest stretch {stretch[o].show('.2f')}, makespan {makespan[o].show('.2f')} of "
@@ -197,6 +204,7 @@ def _any_sensitivity(table: Table) -> Claim:
     falling = np.diff([one[s][0] for s in binding])
     return Claim(
         claim=f"Ours: with one I/O node, S trades makespan for stretch up to S = {BINDING:g}",
+        by="penstock",
         paper="S = alpha 'a middle case that one would obtain if S varied'",
         ours="makespan and largest stretch over first-fit's: "
         + ", ".join(f"S = {s:g} {m:.2f} {x:.2f}" for s, (m, x) in one.items())

@@ -22,6 +22,7 @@ from penstock.sim.packs import PackedRun
 from penstock.sim.workload import Workload
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
+from penstock.studies.sizes import QUICK, Size
 
 FIRST_FIT, S_1, S_ALPHA = "first-fit", "pack-partition", "pack-partition, alpha"
 LONGEST_REMAINING = "pack-partition, longest-remaining"
@@ -73,9 +74,15 @@ class Scenario:
     io_nodes: int
     contenders: Sequence[Contender]
     points: Sequence[float]
-    workloads: Mapping[str, int]
+    workloads: Mapping[Size, int]
     alpha_gen: Callable[[float, int], float]
     choices: Callable[[float], Choices] = lambda _: Choices()
+    quick: Sequence[float] = ()
+    """The points of the quick size, where they are fewer."""
+
+    def points_of(self, size: Size) -> Sequence[float]:
+        """Return the points of a size."""
+        return (self.quick or self.points) if size == QUICK else self.points
 
 
 def _at_x(x: float, _: int) -> float:
@@ -118,7 +125,8 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(FIT, ONE, TO_ALPHA, *BEYOND, *((ONE_IO_NODE,) if r == 1 else (SEEING,))),
             points=ALPHAS,
-            workloads={"full": 10, "fast": 3},
+            quick=ALPHAS[::2],
+            workloads={"full": 10, "fast": 3, "quick": 1},
             alpha_gen=_at_x,
         )
         for r in IO_NODES
@@ -127,7 +135,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         io_nodes=1,
         contenders=_orders(),
         points=(0.5, 1.0, 2.0, 4.0, 7.0, 10.0),
-        workloads={"full": 20, "fast": 4},
+        workloads={"full": 20, "fast": 4, "quick": 1},
         alpha_gen=_at_x,
     ),
     **{
@@ -139,7 +147,7 @@ SCENARIOS: Mapping[str, Scenario] = {
                 Contender(label=DOMINANT, packer="dominant-share", varied="sensitivity"),
             ),
             points=SENSITIVITIES,
-            workloads={"full": 117, "fast": 13},
+            workloads={"full": 117, "fast": 13, "quick": 3},
             alpha_gen=_of_workload,
         )
         for r in (1, 3)
@@ -149,7 +157,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             io_nodes=r,
             contenders=(FIT, ONE, TO_ALPHA),
             points=range(len(VARIANTS)),
-            workloads={"full": 117, "fast": 39},
+            workloads={"full": 117, "fast": 39, "quick": 3},
             alpha_gen=_of_workload,
             choices=lambda x: list(VARIANTS.values())[int(x)],
         )

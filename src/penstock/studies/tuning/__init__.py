@@ -9,15 +9,16 @@ from functools import partial
 
 from penstock.learn.detection import samples
 from penstock.live import worths
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Cell, Results
+from penstock.studies.sizes import FULL, Size
 from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
 from penstock.studies.tuning.choices import Choices
-from penstock.studies.tuning.measured import FAST, LONG, Measured
+from penstock.studies.tuning.measured import SIZES, Measured
 from penstock.studies.tuning.offline import Offline
 
 VERSION = 1
-OBSERVATIONS, REPETITIONS = 400, 100
+OBSERVATIONS = 400
 
 
 class Tuning:
@@ -26,12 +27,12 @@ class Tuning:
     name = "tuning"
     title = "The window of TWINS, learnt at run time (Bez, thesis, Ch. 4): drawn and measured"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return what is to be measured: in small, real jobs only."""
         names = [f"{measured.ONLINE}{policy}" for policy in measured.POLICIES]
         names += [measured.FIXED, measured.MADBENCH, measured.OVERHEAD, measured.DECISION]
         cells = [Cell(scenario=name, x=0, workload=0) for name in names]
-        if full:
+        if size == FULL:
             cells += [
                 Cell(scenario=phase.name, x=float(ranks), workload=n)
                 for phase in worths.FULL.phases()
@@ -43,21 +44,21 @@ class Tuning:
         return Campaign(
             study=self.name,
             version=VERSION,
-            size="full" if full else "fast",
+            size=size,
             seed=seed,
             cells=cells,
-            work=partial(measured.run_cell, size=LONG if full else FAST, seed=seed),
+            work=partial(measured.run_cell, size=SIZES[size], seed=seed),
             alone=True,
         )
 
     def findings(self, results: Results) -> Findings:
         """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
         seen = Measured(results.rows)
-        seed = results.campaign.seed
+        seed, amounts = results.campaign.seed, SIZES[results.campaign.size]
         offline = Offline(
-            seen.worths, observations=OBSERVATIONS, repetitions=REPETITIONS, seed=seed
+            seen.worths, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
         )
-        choices = Choices(offline.means, samples.shipped(), seed=seed)
+        choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
         return Findings(
             title="The window of TWINS, learnt at run time",
             summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
@@ -68,9 +69,15 @@ class Tuning:
             "of seconds where the thesis has minutes.",
             claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
             figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
+            basis=Basis(
+                simulated="learning offline: it draws from rewards that were measured",
+                emulated="the file system of four disks",
+                measured="real processes through our own I/O nodes, now"
+                + ("" if results.campaign.size == FULL else "; rewards come with the package"),
+            ),
             made=(
                 ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
-                ("offline", f"{REPETITIONS} repetitions of {OBSERVATIONS} observations, drawn"),
+                ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),
                 ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),
             ),
         )

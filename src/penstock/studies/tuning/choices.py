@@ -16,7 +16,6 @@ from penstock.model import Observation
 BASELINE, STATIC = 1e-3, 125e-6
 NOTICED = 0.01
 """By so much a window must be better or worse to count: rewards are measured."""
-TREES = 100
 Means = Mapping[Scenario, Mapping[float, float]]
 Key = tuple[str, str, int]
 """Operation, approach, I/O nodes."""
@@ -25,12 +24,12 @@ Key = tuple[str, str, int]
 class Choices:
     """How many observations are of a run that a chosen window makes better, or worse."""
 
-    def __init__(self, means: Means, seen: Sequence[Sample], *, seed: int) -> None:
+    def __init__(self, means: Means, seen: Sequence[Sample], *, trees: int, seed: int) -> None:
         self._means = means
         self.increased: Counter[Key] = Counter()
         self.decreased: Counter[Key] = Counter()
         self.observations = 0
-        ways = approaches(seed)
+        ways = approaches(trees, seed)
         for one in seen:
             scenario = _scenario(one)
             if scenario not in means:
@@ -63,13 +62,13 @@ class Choices:
         )
 
 
-def approaches(seed: int) -> dict[str, Callable[[Observation], str]]:
+def approaches(trees: int, seed: int) -> dict[str, Callable[[Observation], str]]:
     """Return models of each kind, made of 70% of the observations of 32 and 256 KiB."""
     known = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
     first, _ = training.split(known, seed=seed)
     features = selection.chosen(known)
     made = {
-        kind: training.train(first, kind, features, seed=seed, trees=TREES).model
+        kind: training.train(first, kind, features, seed=seed, trees=trees).model
         for kind in training.KINDS
     }
 

@@ -86,6 +86,7 @@ def _windows(offline: Offline) -> list[Claim]:
     return [
         Claim(
             claim="Fig. 3.8: the right window makes TWINS better than FIFO, a wrong one worse",
+            by="forwarding",
             paper="+10% to +48% in one scenario, -35% with 8 ms in another",
             ours=f"reads: best +{gain:.0%}; writes: worst -{loss:.0%}",
             holds=gain >= 0.10 and loss >= 0.10,
@@ -94,6 +95,7 @@ def _windows(offline: Offline) -> list[Claim]:
         ),
         Claim(
             claim="4.2.3: the best window for writes is bad for reads, and the other way round",
+            by="forwarding",
             paper="125 us and 8 ms: the best for one is the worst for the other",
             ours=f"best {show(best['write'])} and {show(best['read'])}; with windows good for the "
             f"other writes lose {lost['write']:.0%} and reads {lost['read']:.0%}, with the other's "
@@ -117,6 +119,7 @@ def _detected(choices: Choices) -> list[Claim]:
     return [
         Claim(
             claim="Table 3.6: windows by detected pattern improve nearly as much as the oracle's",
+            by="forwarding",
             paper="99.8% to 100% of the oracle's; static 125 us 82% to 94%",
             ours=_counts(up),
             holds=min(up[kind] for kind in KINDS) >= max(0.9 * up["oracle"], up["static"]),
@@ -124,6 +127,7 @@ def _detected(choices: Choices) -> list[Claim]:
         ),
         Claim(
             claim="Table 3.7: and worsen nearly nothing, where a static window does",
+            by="forwarding",
             paper="at most 1% of what static 125 us worsens",
             ours=_counts(down),
             holds=max(down[kind] for kind in KINDS) <= 0.1 * down["static"],
@@ -144,6 +148,7 @@ def _faster(offline: Offline) -> Claim:
     early = {epsilon: _early(learning) for epsilon, learning in offline.epsilons.items()}
     return Claim(
         claim="Fig. 4.3: the smaller epsilon, the slower it learns",
+        by="forwarding",
         paper="precision over time, six scenarios",
         ours=", ".join(f"epsilon {e:g}: {p:.2f}" for e, p in early.items()),
         holds=early[EPSILONS[0]] < early[EPSILONS[-1]],
@@ -162,6 +167,7 @@ def _epsilon(offline: Offline) -> Claim:
     found = {letter: best_epsilon(offline, letter)[1] for letter in offline.six}
     return Claim(
         claim="Table 4.2: epsilon-greedy ends near the best window's performance",
+        by="forwarding",
         paper="precision 0.60 to 0.91, performance 0.96 to 0.99",
         ours=_lasts(found),
         holds=min(one.performance for one in found.values()) >= 0.95,
@@ -173,6 +179,7 @@ def _interleaved(offline: Offline) -> Claim:
     found = {letter: last(offline.interleaved, letter) for letter in offline.six}
     return Claim(
         claim="Table 4.3: and so it does when the six come in random order",
+        by="forwarding",
         paper="precision 0.49 to 0.88, performance 0.92 to 0.99",
         ours=_lasts(found),
         holds=min(one.performance for one in found.values()) >= 0.92,
@@ -184,6 +191,7 @@ def _ucb1(offline: Offline) -> Claim:
     found = {letter: last(offline.policies["ucb1"], letter) for letter in offline.six}
     return Claim(
         claim="Table 4.4: UCB1 ends nearer than epsilon-greedy",
+        by="forwarding",
         paper="precision 0.68 to 0.97, performance 0.98 to 1.00",
         ours=_lasts(found),
         holds=min(one.performance for one in found.values()) >= 0.98,
@@ -209,6 +217,7 @@ def _ours(offline: Offline) -> list[Claim]:
     return [
         Claim(
             claim=f"Ours: {OURS} has 0.97 of the best fixed window after 200 observations",
+            by="penstock",
             paper="not asked",
             ours=f"on {np.mean(after >= LEARNT):.0%} of {len(after)} scenarios, mean "
             f"{after.mean():.3f}; {beside}",
@@ -217,6 +226,7 @@ def _ours(offline: Offline) -> list[Claim]:
         ),
         Claim(
             claim=f"Ours: {OURS} has 0.98 of it at the end",
+            by="penstock",
             paper="not asked",
             ours=f"mean {fmean(end):.3f}, on {np.mean(end >= AT_THE_END):.0%} of the scenarios, "
             f"after {offline.observations} observations",
@@ -230,6 +240,7 @@ def _changed(offline: Offline) -> Claim:
     again = {name: offline.again(name) for name in offline.changed}
     return Claim(
         claim="Ours: when the best window becomes the worst, ours is soon back, UCB1 is not",
+        by="penstock",
         paper="4.2.6: exploring goes on, to follow changes",
         ours=f"{AGAIN_WITHIN} observations later: "
         + ", ".join(f"{name} {value:.3f}" for name, value in again.items()),

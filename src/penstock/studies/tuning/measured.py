@@ -16,6 +16,7 @@ from penstock.live.passing import in_memory, interruptible, private_state
 from penstock.live.patterns import Phase
 from penstock.studies.campaign import Cell
 from penstock.studies.journal import Row, Value
+from penstock.studies.sizes import Size
 from penstock.studies.tuning import jobs
 from penstock.studies.tuning.online import Layer, Played, tuned
 
@@ -34,7 +35,7 @@ DEPLOYED = (12, 48, 96, 240, 768)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Amounts:
     """How much of everything."""
 
     repetitions: Mapping[str, int]
@@ -47,9 +48,27 @@ class Size:
     madbench_windows: tuple[float, ...]
     pairs: int
     rounds: int
+    volume: float = 1.0
+    """Of what the other jobs write and read."""
+    draws: int = 100
+    """How often policies learn from recorded rewards."""
+    trees: int = 100
+    """Of the forest that tells patterns by which windows are chosen."""
 
 
-FAST = Size(
+SHORT = Amounts(
+    repetitions=dict.fromkeys(POLICIES, 2),
+    fixed=1,
+    madbench=2,
+    part=0.1,
+    madbench_windows=(125e-6, 4e-3),
+    pairs=2,
+    rounds=5,
+    volume=0.1,
+    draws=20,
+    trees=20,
+)
+FAST = Amounts(
     repetitions={"discounted-ucb": 6, "epsilon-greedy": 3, "ucb1": 3},
     fixed=1,
     madbench=3,
@@ -58,7 +77,7 @@ FAST = Size(
     pairs=4,
     rounds=20,
 )
-LONG = Size(
+LONG = Amounts(
     repetitions=dict.fromkeys(POLICIES, 60),
     fixed=5,
     madbench=30,
@@ -67,25 +86,27 @@ LONG = Size(
     pairs=30,
     rounds=300,
 )
+SIZES: Mapping[Size, Amounts] = {"quick": SHORT, "fast": FAST, "full": LONG}
 
 
-def run_cell(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
+def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
     """Run one cell."""
     name = cell.scenario
     if name.startswith(ONLINE):
         policy = name.removeprefix(ONLINE)
-        return list(_tuned(jobs.write_read(size.repetitions[policy]), policy, name))
+        phase = jobs.write_read(size.repetitions[policy], part=size.volume)
+        return list(_tuned(phase, policy, name))
     parts: Mapping[str, Callable[[], Iterable[dict[str, Value]]]] = {
         SHIPPED: lambda: ({"part": "worth", **one.row} for one in windows.shipped()),
-        FIXED: lambda: _fixed(jobs.write_read(size.fixed), worths.WINDOWS, FIXED),
+        FIXED: lambda: _fixed(jobs.write_read(size.fixed, part=size.volume), worths.WINDOWS, FIXED),
         MADBENCH: lambda: _madbench(size),
-        OVERHEAD: lambda: _overhead(size.pairs),
+        OVERHEAD: lambda: _overhead(size),
         DECISION: lambda: _decisions(size.rounds),
     }
     return list(parts[name]()) if name in parts else _worths(cell, seed)
 
 
-def _madbench(size: Size) -> Iterator[dict[str, Value]]:
+def _madbench(size: Amounts) -> Iterator[dict[str, Value]]:
     fixed = jobs.madbench(1, part=size.part)
     yield from _fixed(fixed, size.madbench_windows, MADBENCH_FIXED)
     yield from _tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
@@ -122,14 +143,14 @@ def _rows(played: Played, run: str, window: float | None) -> Iterator[dict[str, 
             }
 
 
-def _overhead(pairs: int) -> Iterator[dict[str, Value]]:
+def _overhead(size: Amounts) -> Iterator[dict[str, Value]]:
     """Write with a Council whose choices are told and not set, and without one, in turn."""
-    phase = jobs.writing(160)
+    phase = jobs.writing(160 * size.volume)
     with (
         Layer([phase]) as plain,
         Layer([phase], tuned(POLICIES[0], dry_run=True)) as observed,
     ):
-        for pair in range(pairs + 1):
+        for pair in range(size.pairs + 1):
             for name, layer in (("none", plain), ("dry-run", observed)):
                 played = layer.play(phase)
                 if pair:  # the first of each warms up

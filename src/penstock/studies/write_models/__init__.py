@@ -4,15 +4,22 @@ The paper's samples are not public. Its machines are simulated (docs/machines.md
 caption says; ARCHER's and TOKIO's measurements are added where they are at hand.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
-from penstock.report.findings import Findings
+from penstock.report.findings import Basis, Findings
 from penstock.studies.campaign import Campaign, Results
+from penstock.studies.sizes import Size
 from penstock.studies.write_models import claims, comparison, figures, measured
-from penstock.studies.write_models.sets import SIZES
+from penstock.studies.write_models.sets import SIZES, Subsets
 from penstock.studies.write_models.work import cells, work
 
 VERSION = 2
+SEARCHED: Mapping[Subsets, str] = {
+    "all": "255 subsets of eight scales",
+    "neighbours": "the 36 without gaps",
+    "long": "the 6 without gaps of six scales and more",
+}
 
 
 class WriteModels:
@@ -21,9 +28,8 @@ class WriteModels:
     name = "write-models"
     title = "Write performance by regression (Xie et al.): Tables VI-VII, Figs. 1, 4-7, simulated"
 
-    def campaign(self, *, full: bool, seed: int) -> Campaign:
+    def campaign(self, *, size: Size, seed: int) -> Campaign:
         """Return the search over 255 subsets and five techniques; in small of fewer samples."""
-        size = "full" if full else "fast"
         return Campaign(
             study=self.name,
             version=VERSION,
@@ -37,6 +43,8 @@ class WriteModels:
         """Return the claims and figures; chosen models are fitted again here."""
         size = SIZES[results.campaign.size]
         compared = comparison.compare(results.rows, size, results.campaign.seed)
+        forests = SEARCHED[size.forests]
+        absent = f"{measured.WHERE} names no directory with ARCHER's and TOKIO's results"
         at_hand = any(row["machine"] in measured.SOURCES for row in results.rows)
         return Findings(
             title="What a write costs",
@@ -47,6 +55,10 @@ class WriteModels:
             "and asked for 200 to 2,000.",
             claims=claims.claims(compared, results.rows),
             figures=figures.figures(compared),
+            basis=Basis(
+                simulated="the write paths of Cetus and Titan, and all samples of them",
+                measured="ARCHER's and TOKIO's results" if at_hand else f"nothing: {absent}",
+            ),
             made=(
                 (
                     "training",
@@ -64,8 +76,8 @@ class WriteModels:
                 ),
                 (
                     "search",
-                    "255 subsets of eight scales x five techniques, by mean square error"
-                    + ("" if size.forests == "all" else "; forests: the 36 without gaps"),
+                    f"{SEARCHED[size.others]} x five techniques, by mean square error"
+                    + ("" if size.forests == size.others else f"; forests: {forests}"),
                 ),
                 (
                     "rules",
@@ -75,10 +87,7 @@ class WriteModels:
                 ("adaptation", f"{size.adapted} converged test samples a machine"),
                 (
                     "measured",
-                    "ARCHER and TOKIO"
-                    if at_hand
-                    else f"not at hand: {measured.WHERE} names no directory with ARCHER's and "
-                    "TOKIO's results",
+                    "ARCHER and TOKIO" if at_hand else f"not at hand: {absent}",
                 ),
             ),
         )

@@ -33,6 +33,7 @@ def _variation(compared: Sequence[Compared]) -> Claim:
     medians = {one.machine: float(np.median(one.spreads)) for one in compared}
     return Claim(
         claim="Fig. 1: identical runs differ on Cetus, and more on Titan",
+        by="write-models",
         paper="progressively worse (no figures printed)",
         ours=", ".join(f"{NAMES[name]} median {x:.2f}" for name, x in medians.items()),
         holds=medians["cetus"] < medians["titan"],
@@ -46,6 +47,7 @@ def _unconverged(one: Compared) -> Claim:
     total = sum(map(len, one.tests.values()))
     return Claim(
         claim=f"IV-A: a part of the samples on 200 nodes and more never converges, {one.where}",
+        by="write-models",
         paper=f"{few} of {all_} ({few / all_:.1%})",
         ours=f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
         holds=abs(one.unconverged - few / all_) <= 0.06,
@@ -62,6 +64,7 @@ def _accuracy(one: Compared) -> list[Claim]:
         found.append(
             Claim(
                 claim=f"Table VII: the chosen lasso on the {set_} set, {one.where}",
+                by="write-models",
                 paper=_both(theirs),
                 ours=_both(ours),
                 holds=all(o >= t - 0.1 for o, t in zip(ours, theirs, strict=True)),
@@ -77,6 +80,7 @@ def _search(one: Compared) -> Claim:
     better = {name: _times(one.base[name], one.best[name]) for name in FIVE}
     return Claim(
         claim=f"Fig. 4: chosen models beat base models, {one.where}",
+        by="write-models",
         paper=f"{low:g} to {high:g} times less mean square error",
         ours=", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
         holds=all(min(times) >= 1 for times in better.values()),
@@ -90,6 +94,7 @@ def _search_by_default(one: Compared) -> Claim:
     better = {name: _times(one.default[name], one.best[name]) for name in FIVE}
     return Claim(
         claim=f"Fig. 4, read otherwise: they beat base models of default options, {one.where}",
+        by="penstock",
         paper="does not say which options a base model has",
         ours=", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
         holds=all(min(times) >= 1 for times in better.values()),
@@ -109,6 +114,7 @@ def _search_chooses(one: Compared) -> Claim:
             told.append(f"{name} {better[validated].sum()} of {validated.sum()}")
     return Claim(
         claim=f"Fig. 4, why: what validates better than the base is better later, {one.where}",
+        by="penstock",
         paper="not asked",
         ours=", ".join(told) + " subsets",
         holds=min(shares, default=1.0) >= 0.5,
@@ -137,6 +143,7 @@ def _lasso_wins(one: Compared) -> Claim:
     first = min(squares, key=lambda name: squares[name])
     return Claim(
         claim=f"Fig. 4: of the five, lasso is the most accurate, {one.where}",
+        by="write-models",
         paper="lasso",
         ours=", ".join(f"{name} {x / squares[first]:.3g}" for name, x in squares.items()),
         holds=first == "lasso",
@@ -152,6 +159,7 @@ def _selected(one: Compared) -> Claim:
     tried = one.best["lasso"].tried
     return Claim(
         claim=f"Table VI: load skew inside the machine leads the chosen lasso, {one.where}",
+        by="write-models",
         paper=f"trained on {scales} nodes: {', '.join(theirs)}",
         ours=f"trained on {', '.join(map(str, tried.cell.scales))} nodes, lambda "
         f"{tried.options['penalty']}: {', '.join(ours[:8])} ({len(same)} of these are the paper's)",
@@ -167,6 +175,7 @@ def _failing(one: Compared) -> Claim:
     }
     return Claim(
         claim=f"III-C1: SVR and Gaussian processes are inaccurate, {one.where}",
+        by="write-models",
         paper="low prediction accuracy",
         ours=", ".join(f"{name} {share:.0%} within 0.3" for name, share in shares.items()),
         holds=all(share < GOOD for share in shares.values()),
@@ -181,6 +190,7 @@ def _ours(one: Compared) -> Claim:
     covered = ", ".join(f"{x:.0%}" for x in one.ours.covered.values())
     return Claim(
         claim=f"Ours: a physical term with boosted residuals goes further, {one.where}",
+        by="penstock",
         paper="not asked",
         ours="; ".join(f"{set_} {_both(shares)}" for set_, shares in ours.items())
         + f"; intervals of 90% for means hold {covered}",
@@ -197,6 +207,7 @@ def _runs(one: Compared) -> Claim:
     whole = sum(held[set_] * sizes[set_] for set_ in sizes) / sum(sizes.values())
     return Claim(
         claim=f"Ours: intervals of 90% for one run hold for 85 to 95% of runs, {one.where}",
+        by="penstock",
         paper="not asked",
         ours=f"{whole:.1%}; " + ", ".join(f"{set_} {held[set_]:.0%}" for set_ in sizes),
         holds=0.85 <= whole <= 0.95,
@@ -234,6 +245,7 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     yield Claim(
         claim=f"ARCHER (measured), {kind}: ours has at most half the median error of each of the "
         "five",
+        by="penstock",
         paper="not asked",
         ours=", ".join(f"{name} {x:.3f}" for name, x in medians.items()) + f"; floor: {floor}",
         holds=all(2 * medians[EXTRAPOLATING] <= medians[name] for name in FIVE),
@@ -245,6 +257,7 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     covered = float(np.mean(held))
     yield Claim(
         claim=f"ARCHER (measured), {kind}: intervals of 90% hold for 85 to 95%",
+        by="penstock",
         paper="not asked",
         ours=f"{covered:.1%}",
         holds=0.85 <= covered <= 0.95,
@@ -263,6 +276,7 @@ def _tokio(rows: Sequence[Row]) -> list[Claim]:
         found.append(
             Claim(
                 claim=f"TOKIO (measured), {row['system']}: what is known beforehand tells a run",
+                by="penstock",
                 paper="not asked",
                 ours=f"median error {known:.1%}, by the configuration's usual bandwidth "
                 f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",

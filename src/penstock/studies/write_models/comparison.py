@@ -14,7 +14,7 @@ from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.studies.journal import Row
 from penstock.studies.write_models import sets
 from penstock.studies.write_models.adaptation import Gain
-from penstock.studies.write_models.sets import MACHINES, Size
+from penstock.studies.write_models.sets import MACHINES, Amounts
 from penstock.studies.write_models.work import GAINS
 
 Floats = NDArray[np.float64]
@@ -94,27 +94,27 @@ class Compared:
         return len(self.tests["unconverged"]) / sum(map(len, self.tests.values()))
 
 
-def compare(rows: Sequence[Row], size: Size, seed: int) -> list[Compared]:
+def compare(rows: Sequence[Row], size: Amounts, seed: int) -> list[Compared]:
     """Return what the rows of all cells say of each machine."""
     return [_compared(name, rows, size, seed) for name in MACHINES]
 
 
-def _compared(name: str, rows: Sequence[Row], size: Size, seed: int) -> Compared:
-    search, tests = sets.searching(name, size.part, seed), sets.tests(name, seed)
+def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compared:
+    search, tests = sets.searching(name, size.part, seed), sets.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
     tried = [_tried(row) for row in own if "technique" in row]
     chosen = search.chosen(tried)
     whole = {t.cell.technique: t for t in tried if t.cell == search.base(t.cell.technique)}
-    best = {name: _judged(search, chosen[name]) for name in FIVE}
+    best = {name: _judged(search, chosen[name], size.tested) for name in FIVE}
     return Compared(
         machine=name,
         trained=len(search.samples),
         tests=tests,
         best=best,
-        base={name: _judged(search, whole[name]) for name in FIVE},
-        default={name: _judged(search, whole[name], DEFAULTS[name]) for name in FIVE},
+        base={name: _judged(search, whole[name], size.tested) for name in FIVE},
+        default={name: _judged(search, whole[name], size.tested, DEFAULTS[name]) for name in FIVE},
         searched={name: _searched(own, name) for name in FIVE},
-        failing={name: _judged(search, whole[name]) for name in FAILING},
+        failing={name: _judged(search, whole[name], size.tested) for name in FAILING},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
         gains={what: _gains([row for row in own if row.get("gain") == what]) for what in GAINS},
         ours=_ours([row for row in own if "set" in row]),
@@ -157,14 +157,15 @@ def _tried(row: Row) -> Tried:
     return Tried(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
 
 
-def _judged(search: Search, tried: Tried, options: Options | None = None) -> Judged:
+def _judged(search: Search, tried: Tried, tested: float, options: Options | None = None) -> Judged:
     model = search.fit(tried.cell, tried.options if options is None else options)
     name, seed = search.samples.machine.name, search.seed
-    missed = sets.missed(model, name, seed)
+    missed = sets.missed(model, name, tested, seed)
+    asked = sets.asked(name, tested, seed)
     return Judged(
         tried=tried,
         model=model,
-        errors={set_: some / sets.asked(name, seed)[set_][1] for set_, some in missed.items()},
+        errors={set_: some / asked[set_][1] for set_, some in missed.items()},
         squares=sets.squares(missed),
     )
 

@@ -28,6 +28,7 @@ def _adapted(one: Compared) -> Claim:
     ours = float(np.mean([gain.promised >= times for gain in gains]))
     return Claim(
         claim=f"Fig. 7: adaptation promises {times:g} times the speed to most, {one.where}",
+        by="write-models",
         paper=f"{theirs:.1%}",
         ours=f"{ours:.1%} of {len(gains)}",
         holds=ours >= theirs - 0.1,
@@ -47,6 +48,7 @@ def _adapted_simulated(one: Compared) -> Claim:
     )
     return Claim(
         claim=f"Ours: what is promised is what the adapted write gains, {one.where}",
+        by="penstock",
         paper="left as future work",
         ours=f"{really:.1%} gain {times:g} or more, {slower:.1%} lose; median promised "
         f"{promised:.2f}, simulated {simulated:.2f}",
@@ -61,6 +63,7 @@ def _advised(one: Compared) -> Claim:
     slower = _losing(gains)
     return Claim(
         claim=f"Ours: advice by our model seldom makes a write slower, {one.where}",
+        by="penstock",
         paper="not asked",
         ours=_gained(gains),
         holds=slower <= 0.1,
@@ -74,6 +77,7 @@ def _advised_by_lasso(one: Compared) -> Claim:
     ours, theirs = (float(np.median([g.simulated for g in some])) for some in (other, gains))
     return Claim(
         claim=f"Ours: advice by our model gains more than advice by the chosen lasso, {one.where}",
+        by="penstock",
         paper="not asked",
         ours=f"lasso: {_gained(gains)}; ours has a median of {ours:.2f}",
         holds=ours >= theirs and _losing(other) <= _losing(gains),
@@ -90,6 +94,7 @@ def _gain_intervals(one: Compared) -> Claim:
     wrong = float(np.mean([g.simulated < 1 for g in sure])) if sure else 0.0
     return Claim(
         claim=f"Ours: intervals of gains hold for 85 to 95% of advice, {one.where}",
+        by="penstock",
         paper="not asked",
         ours=f"{held:.1%} of {len(changed)} ({above:.1%} gain more); {len(sure)} are said to be "
         f"no slower, of which {wrong:.1%} are",

@@ -16,34 +16,50 @@ from penstock.learn.write_models.machine import Machine, load
 from penstock.learn.write_models.model import Learned
 from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Search, Tried
+from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.learn.write_models.table import Table
 from penstock.sim import write_samples
+from penstock.studies.sizes import Size
 
 Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")
 UNCONVERGED = "unconverged"
+Subsets = Literal["all", "neighbours", "long"]
+"""All 255 of eight scales, the 36 without gaps, or the 6 of these with six scales and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class Amounts:
     """How much of the paper's evaluation is done."""
 
     part: float
-    """Of its training samples; test sets are always whole."""
+    """Of its training samples."""
+    tested: float = 1.0
+    """Of its test sets."""
     adapted: int
     """Test samples of each machine that are adapted by the chosen lasso."""
     advised: int
     """And by our model."""
     variations: int
     """Writes a scale whose runs are compared."""
-    forests: Literal["all", "neighbours"]
-    """Forests are the cost of the search: of all subsets of scales, or those without gaps."""
+    forests: Subsets
+    """Forests are the cost of the search: which subsets of scales they are made of."""
+    others: Subsets = "all"
+    """And which the other four of the five."""
 
 
-SIZES: Mapping[str, Size] = {
-    "fast": Size(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
-    "full": Size(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
+SIZES: Mapping[Size, Amounts] = {
+    "quick": Amounts(
+        part=0.02,
+        tested=0.05,
+        adapted=6,
+        advised=3,
+        variations=2,
+        forests="long",
+        others="neighbours",
+    ),
+    "fast": Amounts(part=0.25, adapted=60, advised=30, variations=6, forests="neighbours"),
+    "full": Amounts(part=1.0, adapted=400, advised=100, variations=20, forests="all"),
 }
 
 
@@ -63,10 +79,22 @@ def searching(name: str, part: float, seed: int) -> Search:
 
 
 @lru_cache(maxsize=4)
-def lasso(name: str, part: float, seed: int) -> Tried:
+def lasso(name: str, part: float, wanted: Subsets, seed: int) -> Tried:
     """Return the chosen lasso: the same as from the rows of its cells."""
     search = searching(name, part, seed)
-    return search.chosen(map(search.tried, search.cells(["lasso"])))["lasso"]
+    return search.chosen(map(search.tried, subsets(search, "lasso", wanted)))["lasso"]
+
+
+def subsets(search: Search, technique: str, wanted: Subsets) -> list[Cell]:
+    """Return the subsets of scales that a technique is tried with."""
+    found = list(search.cells([technique]))
+    if wanted == "all":
+        return found
+    places = {scale: place for place, scale in enumerate(search.scales)}
+    # Without gaps: as many scales as places from the first to the last.
+    found = [s for s in found if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
+    least = len(search.scales) - 2 if wanted == "long" else 1
+    return [s for s in found if len(s.scales) >= least]
 
 
 @lru_cache(maxsize=4)
@@ -80,10 +108,10 @@ def ours(name: str, part: float, seed: int) -> Learned:
 
 
 @lru_cache(maxsize=4)
-def tests(name: str, seed: int) -> Mapping[str, Sequence[Sample]]:
+def tests(name: str, part: float, seed: int) -> Mapping[str, Sequence[Sample]]:
     """Return the test sets of a machine: small, medium, large and unconverged."""
     machine = load(name)
-    plan = write_samples.plan(machine)
+    plan = write_samples.plan(machine, part=part)
     found: dict[str, list[Sample]] = {set_: [] for set_ in (*templates.TESTED, UNCONVERGED)}
     for set_, scales in templates.TESTED.items():
         for scale in scales:
@@ -97,14 +125,14 @@ def _made(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> 
     return write_samples.samples(machine, scale, plan.converged[scale], runs=plan.runs, seed=seed)
 
 
-def converged(name: str, seed: int) -> list[Sample]:
+def converged(name: str, part: float, seed: int) -> list[Sample]:
     """Return the converged test samples of a machine."""
-    found = tests(name, seed)
+    found = tests(name, part, seed)
     return [sample for set_ in templates.TESTED for sample in found[set_]]
 
 
 @lru_cache(maxsize=4)
-def asked(name: str, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
+def asked(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
     """Return the features of each test set's samples, and what they took."""
     machine = load(name)
     return {
@@ -112,13 +140,13 @@ def asked(name: str, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
             features.matrix(machine, [sample.write for sample in some]),
             np.array([sample.seconds for sample in some]),
         )
-        for set_, some in tests(name, seed).items()
+        for set_, some in tests(name, part, seed).items()
     }
 
 
-def missed(model: Fitted, name: str, seed: int) -> Mapping[str, Floats]:
+def missed(model: Fitted, name: str, part: float, seed: int) -> Mapping[str, Floats]:
     """Return by how many seconds a model errs on the samples of each test set."""
-    found = asked(name, seed)
+    found = asked(name, part, seed)
     return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in found.items()}
 
 

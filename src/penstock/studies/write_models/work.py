@@ -17,7 +17,7 @@ from penstock.studies.campaign import Cell
 from penstock.studies.journal import Value
 from penstock.studies.write_models import adaptation, measured, sets
 from penstock.studies.write_models.adaptation import Gain
-from penstock.studies.write_models.sets import MACHINES, Size, searching
+from penstock.studies.write_models.sets import MACHINES, Amounts, searching
 
 VARIATION = "variation"
 OURS = "ours"
@@ -49,7 +49,7 @@ def cells() -> Iterator[Cell]:
     yield from measured.cells()
 
 
-def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
+def work(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
     """Return the rows of a cell."""
     machine, _, what = cell.scenario.partition(" ")
     if what == VARIATION:
@@ -62,10 +62,12 @@ def work(cell: Cell, *, size: Size, seed: int) -> list[dict[str, Value]]:
         return list(_gains(machine, what, int(cell.x), size, seed))
     search = searching(machine, size.part, seed)
     some = subsets(search, what, size)[int(cell.x) :: CHUNKS[what]]
-    return [_searched(machine, search, subset, seed) for subset in some]
+    return [_searched(machine, search, subset, size.tested, seed) for subset in some]
 
 
-def _searched(name: str, search: Search, subset: Subset, seed: int) -> dict[str, Value]:
+def _searched(
+    name: str, search: Search, subset: Subset, tested: float, seed: int
+) -> dict[str, Value]:
     """Return what a subset of scales reaches: validated, which chooses, and on the test sets."""
     tried, model = search.fitted(subset)
     return {
@@ -74,32 +76,31 @@ def _searched(name: str, search: Search, subset: Subset, seed: int) -> dict[str,
         "scales": " ".join(map(str, subset.scales)),
         "option": tried.option,
         "error": tried.error,
-        **sets.squares(sets.missed(model, name, seed)),
+        **sets.squares(sets.missed(model, name, tested, seed)),
     }
 
 
-def subsets(search: Search, technique: str, size: Size) -> list[Subset]:
-    """Return what is tried of a technique: 255 subsets, or all scales for those that fail."""
+def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:
+    """Return what is tried of a technique: subsets, or all scales for those that fail."""
     if technique in FAILING:
         return [search.base(technique)]
-    found = list(search.cells([technique]))
-    if technique == "forest" and size.forests == "neighbours":
-        places = {scale: place for place, scale in enumerate(search.scales)}
-        # Without gaps: as many scales as places from the first to the last.
-        return [s for s in found if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
-    return found
+    wanted = size.forests if technique == "forest" else size.others
+    return sets.subsets(search, technique, wanted)
 
 
-def _gains(name: str, what: str, part: int, size: Size, seed: int) -> Iterator[dict[str, Value]]:
+def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
     """Yield what adaptation or advice gains for a part of the samples."""
     most = size.adapted if what == ADAPTED else size.advised
-    asked = adaptation.some(sets.converged(name, seed), most)[part::PARTS]
+    asked = adaptation.some(sets.converged(name, size.tested, seed), most)[part::PARTS]
     chance = np.random.default_rng([seed, 7 + GAINS.index(what), part])
     found: Iterable[Gain]
     if what == ADVISED:
         found = adaptation.advised(sets.ours(name, size.part, seed), asked, chance=chance)
     else:
-        search, tried = searching(name, size.part, seed), sets.lasso(name, size.part, seed)
+        search, tried = (
+            searching(name, size.part, seed),
+            sets.lasso(name, size.part, size.others, seed),
+        )
         if what == BY_LASSO:
             found = adaptation.advised(training.of_search(search, tried), asked, chance=chance)
         else:
@@ -109,10 +110,10 @@ def _gains(name: str, what: str, part: int, size: Size, seed: int) -> Iterator[d
         yield {"machine": name, "gain": what, **asdict(gain)}
 
 
-def _ours(name: str, size: Size, seed: int) -> Iterator[dict[str, Value]]:
+def _ours(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
     """Yield what our model says of every test sample."""
     learned = sets.ours(name, size.part, seed)
-    for set_, some in sets.tests(name, seed).items():
+    for set_, some in sets.tests(name, size.tested, seed).items():
         for sample in some:
             told = learned.predict(sample.write)
             low, high = told.run or (told.low, told.high)

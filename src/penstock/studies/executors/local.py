@@ -1,0 +1,96 @@
+"""This machine's cores: processes, or threads where the work leaves Python alone."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any
+
+from penstock.config.campaign import LOCAL
+
+
+class Local:
+    """Processes and threads of this machine, as many as cores, started when there is work."""
+
+    name = LOCAL
+    away = False
+
+    def __init__(self, cores: int | None = None) -> None:
+        self._cores = cores or available_cores()
+        self._started = ExitStack()
+        self._processes: Executor | None = None
+        self._threads: Executor | None = None
+
+    def __enter__(self) -> "Local":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=kind is None, cancel_futures=True)
+        self._started.__exit__(kind, error, trace)
+
+    def executor(self, *, light: bool = False) -> Executor:
+        """Return processes, or threads for work that needs none of its own."""
+        if light:
+            self._threads = self._threads or ThreadPoolExecutor(self._cores)
+            return self._threads
+        if self._processes is None:
+            self._processes = self._started.enter_context(local_workers(self._cores))
+        return self._processes
+
+    def share(self, value: Any) -> Any:
+        """Return the value: nothing is gained here."""
+        return value
+
+    def room(self) -> int:
+        """Return the number of cores."""
+        return self._cores
+
+
+@contextmanager
+def local_workers(cores: int | None = None) -> Iterator[Executor]:
+    """Give an executor of `cores` processes, all gone when the block ends, however it ends."""
+    context = multiprocessing.get_context("spawn")
+    # Started here, because on its start it unblocks interrupts that a caller has blocked.
+    resource_tracker.ensure_running()
+    watched, held = context.Pipe(duplex=False)
+    count = cores or available_cores()
+    workers = ProcessPoolExecutor(
+        count, mp_context=context, initializer=_follow_parent, initargs=(watched,)
+    )
+    try:
+        yield workers
+        workers.shutdown()
+    finally:
+        held.close()
+        workers.shutdown(cancel_futures=True)
+        watched.close()
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use (a batch system may have given it a few)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _follow_parent(watched: Connection) -> None:
+    """End this worker when its parent lets go of the other end or is gone, and not before."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait() -> None:
+        try:
+            watched.poll(None)
+        finally:
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
