@@ -133,11 +133,14 @@ def _simulated(kind: str, name: str) -> str:
                 f"penstock simulate jobs.json --policy {name}",
             )
         case "allocation":
+            few = " --set allocation.options.budget=40" if name == "search" else ""
+            if name in {"process", "zero"}:  # what is drawn has no processes, no direct access
+                return commands(f"penstock allocate {jobs} --nodes 384 --policy {name}")
             return commands(
                 f"penstock allocate {jobs} --nodes 384 --policy {name}",
-                "penstock generate io-resources --out resources.json",
+                "penstock generate io-resources --jobs 10 --theta 0.3 --out resources.json",
                 f"penstock simulate resources.json --allocation {name} "
-                "--set site.resources=20 --set site.nodes=480",
+                f"--set site.resources=20 --set site.nodes=480{few}",
             )
         case "placement":
             return commands(f"penstock place {jobs} --nodes 384 --policy {name}")
@@ -161,9 +164,17 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
         case "sharing":
             return commands(f"{_UP} --policy {name} --mode enforce", *_RUN)
         case "allocation":
-            return commands(f"{_UP} --allocation {name}", *_RUN)
+            lacking = sorted({"volume", "compute"} & getattr(cls, "needs", frozenset()))
+            note = (
+                "A controller learns curves and nothing of "
+                f"{' and '.join(lacking)}: jobs of which too little is known get what the site "
+                "has for all. [`where-known`](where-known.md) is made for that.\n\n"
+                if lacking
+                else ""
+            )
+            return note + commands(f"{_UP} --allocation {name} --mode enforce", *_RUN)
         case "placement":
-            flags = f"--allocation one --set placement.policy={name}"
+            flags = f"--allocation one --set placement.policy={name} --mode enforce"
             return commands(f"{_UP} {flags}", *_RUN)
         case "packing":
             return (

@@ -78,7 +78,7 @@ def _page(family: Metric) -> str:
             ],
         ),
         "## Ask for it",
-        fenced(expression(family, labels), "text"),
+        fenced(expression(family, labels), "promql"),
     ]
     alerts = [rule for rule in _rules() if family.name in rule["expr"]]
     if alerts:
