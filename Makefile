@@ -3,7 +3,8 @@
 # make rates  bandwidths and shares by the clock, for a machine that keeps time
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
 # make fuzz   hostile clients of an I/O node, CASES of them
-# make docs   the documentation;  make clean  back to a fresh checkout
+# make docs   the site in out/site, manual pages in out/man;  make man  those alone
+# make clean  back to a fresh checkout
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ CORES ?= $(shell nproc)
 NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint rates bench soak fuzz docs clean
+.PHONY: demo test lint rates bench soak fuzz docs man clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
@@ -73,8 +74,12 @@ build/fuzz/%: $(NATIVE)
 	  -fno-sanitize-recover=undefined -Wall -Wextra -Werror -I native/common -pthread \
 	  $(addprefix native/ionode/,$(addsuffix .cpp,$(FUZZ_$*))) -o $@
 
-docs: $(VENV)/ready-test
-	pytest tests/docs
+# Pages of policies, metrics and verbs are made from the code; a warning is an error.
+docs: $(VENV)/ready-test man
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
+man: $(VENV)/ready-test
+	penstock man --out out/man/man1
 
 clean:
 	rm -rf $(VENV) build out benchmarks/build
@@ -89,7 +94,7 @@ $(VENV)/ready: pyproject.toml $(NATIVE) deploy/install-packages
 
 $(VENV)/ready-test: $(VENV)/ready
 	deploy/install-packages test
-	pip install --quiet --group test --group lint
+	pip install --quiet --group test --group lint --group docs
 	touch $@
 
 $(VENV)/ready-bench: $(VENV)/ready-test

@@ -1,6 +1,5 @@
-"""The commands, formats and code in README and docs work as written."""
+"""The commands and code on every page of the documentation work as written."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -8,111 +7,119 @@ import sys
 from pathlib import Path
 
 import pytest
+from docs import pages
+from docs.pages import ROOT, blocks, commands
+from docs.typed import provide, typed
 
 from penstock import config
+from penstock.cli.reproduce import reproduce
 from penstock.sim import traces
 from penstock.sim.traces.jobs_file import read_jobs
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = {
-    "penstock reproduce io-sets --out study",
-    "penstock reproduce forwarding-policies --out forwarding",
-    "penstock reproduce io-resources --out io-resources",
-    "penstock reproduce packs --out packs",
-    "penstock reproduce live-io-sets --out live",
-    "penstock reproduce live-packs --out live-packs",
-    "penstock reproduce detection --out detection",
-    "penstock patterns measure --out seen.csv",
-    "penstock reproduce tuning --out tuning",
-    "penstock reproduce write-models --out write-models",
-    "penstock tuner measure --out windows.csv",
-}
-"""Much work; tests/studies runs those studies in small."""
-LOG = "run.darshan"
-"""A log of the reader's own; here one of those that come with PyDarshan stands for it."""
+PAGES = pages.written()
+QUICK = next((flag for p in reproduce.params for flag in p.opts if flag == "--quick"), None)
+"""What makes a study small enough to be run here; while there is none, tests/studies alone does."""
+STUDY = re.compile(r"^penstock reproduce (?!--list)(\S+)(?: .*?)?--out (\S+)")
+EVERY_STUDY = "all"
+"""All studies in one command: each is run by its own name here, all of them by tests/studies."""
+_SHOWN = re.compile(
+    r"^```console\n(?P<typed>(?:(?!^```).*\n)*)```\n\n```text\n(?P<out>.*?)^```", re.M | re.S
+)
 
 
-def provide(directory: Path) -> None:
-    """Put there what the commands need: the examples, and a log."""
-    shutil.copytree(ROOT / "examples", directory / "examples")
-    found = importlib.util.find_spec("darshan")
-    if found is not None and found.origin is not None:
-        logs = Path(found.origin).parent.rglob("sample-badost.darshan")
-        shutil.copy(next(iter(logs)), directory / LOG)
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study is run once, whatever the number of pages that name it."""
+    return tmp_path_factory.mktemp("studies")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
-
-
-def commands(page: Path) -> list[str]:
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    return [re.sub(r"\s+#.*", "", line[2:]) for line in lines if line.startswith("$ ")]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_commands(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if commands(text)])
+def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
     provide(tmp_path)
-    for command in commands(page):
-        if command in SLOW:
+    said = {}
+    for command in commands(PAGES[page]):
+        if study := STUDY.match(command):
+            reproduced(study[1], tmp_path / study[2], studies)
             continue
-        program = command.replace("penstock", f"{sys.executable} -m penstock.cli", 1)
-        result = subprocess.run(
-            program,
-            shell=True,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert result.returncode == 0, f"{command}\n{result.stderr}"
-        assert result.stdout, command
+        ended = typed(command, tmp_path)
+        assert ended.status == 0, f"{command}\n{ended.err}"
+        assert ended.out, f"{command} prints nothing"
+        said[command] = ended.out
+    for shown in _SHOWN.finditer(PAGES[page]):
+        last = commands(f"```console\n{shown['typed']}```")[-1]
+        assert matches(said[last], shown["out"]), f"{last} prints\n{said[last]}"
+
+
+def reproduced(study: str, out: Path, studies: Path) -> None:
+    """Run a study in its smallest size, or take what was run before."""
+    if QUICK is None or study == EVERY_STUDY:
+        return
+    if not (studies / study).exists():
+        ended = typed(f"penstock reproduce {study} {QUICK} --out {study}", studies)
+        assert ended.status == 0, f"{study}\n{ended.err}"
+    shutil.copytree(studies / study, out)
+
+
+def matches(said: str, shown: str) -> bool:
+    """Say whether a page shows what a command says; a line of dots stands for any lines."""
+    lines = [re.escape(line.rstrip()) for line in shown.strip("\n").splitlines()]
+    wanted = "\n".join(".*" if line == re.escape("...") else line for line in lines)
+    found = "\n".join(line.rstrip() for line in said.strip("\n").splitlines())
+    return re.fullmatch(wanted, found, re.S) is not None
 
 
 def test_there_are_commands_to_test() -> None:
-    assert sum(len(commands(page)) for page in PAGES) >= 8
+    assert sum(len(commands(text)) for text in PAGES.values()) >= 100
+    assert {
+        study[1] for text in PAGES.values() for c in commands(text) if (study := STUDY.match(c))
+    }
 
 
-def test_the_slow_ones_are_still_there() -> None:
-    assert {command for page in PAGES for command in commands(page)} >= SLOW
+def test_what_is_shown_is_compared() -> None:
+    assert matches("a\nb \nc\n", "a\n...\nc\n")
+    assert not matches("a\nb\n", "a\nc\n")
 
 
 def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
-    (example,) = blocks(ROOT / "docs" / "workload-files.md", "json")
+    (example,) = blocks(PAGES["docs/workload-files.md"], "json")
     (tmp_path / "jobs.json").write_text(example)
     workload = traces.read(tmp_path / "jobs.json")
     assert workload.ids == ["climate", "genome"]
     assert workload.compute[3] == 300.0
 
 
-def test_the_jobs_never_run_get_curves(tmp_path: Path) -> None:
-    (example,) = blocks(ROOT / "docs" / "predict.md", "json")
+@pytest.mark.parametrize(
+    ("page", "names"), [("predict", ["climate", "genome"]), ("jobs-files", ["BT-C", "new"])]
+)
+def test_the_jobs_have_curves(page: str, names: list[str], tmp_path: Path) -> None:
+    (example,) = blocks(PAGES[f"docs/{page}.md"], "json")
     (tmp_path / "jobs.json").write_text(example)
     jobs = read_jobs(tmp_path / "jobs.json")
-    assert [job.id for job in jobs if job.curve is not None] == ["climate", "genome"]
+    assert [job.id for job in jobs if job.curve is not None] == names
 
 
 def test_the_toml_example_is_a_configuration(tmp_path: Path) -> None:
-    (example,) = blocks(ROOT / "docs" / "configuration.md", "toml")
+    (example,) = blocks(PAGES["docs/configuration.md"], "toml")
     (tmp_path / "penstock.toml").write_text(example)
     loaded = config.load(tmp_path / "penstock.toml", environment={})
     assert loaded.config.site.site().bandwidth == 2 * 2**30
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_python_examples_run(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if blocks(text, "python")])
+def test_python_examples_run(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for code in blocks(page, "python"):
+    for code in blocks(PAGES[page], "python"):
         result = subprocess.run(
             [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False
         )
         assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    """In the repository as it is read without the site; made pages are test_site's."""
+    made = pages.from_code()
+    for target in re.findall(r"\]\(([^)#]+)\)", PAGES[page]):
         if "://" not in target:
-            assert (page.parent / target).exists(), target
+            path = ((ROOT / page).parent / target).resolve()
+            assert path.exists() or path.relative_to(ROOT).as_posix() in made, target

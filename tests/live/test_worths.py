@@ -132,6 +132,8 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path: Path, fault: str) -> 
     [
         (("--processes", "0"), "1 or more"),
         (("--processes", "many"), "--processes"),
+        (("--windows", "500 us,2 h"), "--windows"),
+        (("--seconds", "0.5", "--keep", "9"), "play for longer"),
     ],
 )
 def test_wrong_words_are_refused_before_anything_runs(

@@ -44,6 +44,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "slurm": ("penstock.cli.slurm:slurm", "Slurm's hooks, licences and partitions."),
     "key": ("penstock.cli.key:key", "Make a site key, for deployments of several hosts."),
     "config": ("penstock.cli.config:config", "Show the configuration in force."),
+    "man": ("penstock.cli.man:man", "The manual pages of penstock and its verbs."),
 }
 """Where each verb is, and its line in the list of them: listing them imports none."""
 

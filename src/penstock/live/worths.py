@@ -63,8 +63,11 @@ class Try(NamedTuple):
     setting: Setting
 
 
-def tries(grid: Grid, seed: int) -> list[Try]:
-    """Return all that is to be run, most processes first; else the order is random."""
+def tries(grid: Grid, seed: int, windows: Sequence[float] = WINDOWS) -> list[Try]:
+    """Return all that is to be run, most processes first; else the order is random.
+
+    Schedulers without a window are among it where all windows are.
+    """
     chance = random.Random(seed)
     found = []
     for processes in sorted(grid.processes, reverse=True):
@@ -73,8 +76,8 @@ def tries(grid: Grid, seed: int) -> list[Try]:
         ]
         chance.shuffle(cells)
         for cell in cells:
-            settings = [Setting(TWINS, window) for window in WINDOWS]
-            if grid.told(cell)[0] == "shared-strided":
+            settings = [Setting(TWINS, window) for window in windows]
+            if grid.told(cell)[0] == "shared-strided" and set(windows) >= set(WINDOWS):
                 settings += [Setting(name, DEFAULT) for name in BASELINES]
             chance.shuffle(settings)
             found += [Try(cell, setting) for setting in settings]

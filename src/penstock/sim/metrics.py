@@ -48,19 +48,25 @@ class Metrics:
     """The figures of a run."""
 
     utilization: float
-    """Useful computation over time held, mean over jobs; at most `utilization_bound`."""
+    """Useful computation over time held: sum of e_cpu / sum of T, T the time that a job held its
+    nodes. At most `utilization_bound`."""
     max_stretch: float
-    """The worst job's elapsed time over its effective work (compute and isolated I/O)."""
+    """The worst job's elapsed time over its effective work: largest T / (e_cpu + e_io). At least
+    1."""
     io_slowdown: float
-    """Geometric mean over jobs of time waiting for or doing I/O over isolated I/O time."""
+    """Time waiting for or doing I/O over isolated I/O time: geometric mean of (T - e_cpu) /
+    (T_io e_iter). At least 1."""
     min_yield: float
-    """The worst job's effective work over elapsed time: 1 / max_stretch."""
+    """The worst job's effective work over elapsed time: smallest (e_cpu + e_io) / T, which is
+    1 / max_stretch. At most 1."""
     efficiency: float
-    """Effective work over elapsed time, weighted by nodes (Benoit et al. 2024)."""
+    """Effective work over elapsed time, weighted by nodes: sum of nodes (e_cpu + e_io) / sum of
+    nodes T (Benoit et al. 2024). At most 1."""
     makespan: float
-    """When the last job ended."""
+    """When the last job ended, in seconds."""
     utilization_bound: float
-    """1 - omega / N: no job ever waits."""
+    """The utilization if no job ever waits: 1 - omega / N, omega the sum of the N jobs' isolated
+    I/O over their work."""
     window: tuple[float, float]
 
 

@@ -1,0 +1,108 @@
+"""A page a metric of `/metrics`: its text, type and labels are those that a scrape gets."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from prometheus_client.metrics_core import Metric
+
+from made.text import escaped, fenced, table
+from penstock.live import wire
+from penstock.live.http.service import Measures, Turns
+from penstock.live.http.telemetry import Scrape, Telemetry
+
+RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "penstock.rules.yml"
+ENDINGS = {"counter": "_total"}
+NODE = {
+    "number": 0,
+    "state": "serving",
+    "queued": 0,
+    "deaths": 0,
+    "read_bytes": 0,
+    "write_bytes": 0,
+}
+JOB = {"id": "a.1", "state": "running", "user": "ann", "counters": {}}
+TUNING = dict.fromkeys(("rounds", "explored", "guarded", "missed"), 0)
+
+
+def families() -> list[Metric]:
+    """Return every family there can be: those of a site where all there is to tell happens."""
+    status = wire.Status(
+        site="",
+        jobs=[JOB],
+        io_nodes=[NODE],
+        forwarded_bytes=0,
+        direct_bytes=0,
+        fail_open_total=0,
+        tuning=TUNING,
+    )
+    measures = Measures(fail_opens={"gone": 0}, throttled_seconds={"ann": 0.0})
+    telemetry = Telemetry(jobs=1, names=True)
+    scrape = Scrape(status=status, turns=Turns(), measures=measures, answers={200: 0}, seconds=0.0)
+    telemetry._scrape = scrape
+    return list(telemetry.collect())
+
+
+def name(family: Metric) -> str:
+    """Return what a family is called in expressions."""
+    return family.name + ENDINGS.get(family.type, "")
+
+
+def pages() -> dict[str, str]:
+    """Return the list, and a page each."""
+    found = sorted(families(), key=name)
+    rows = [(f"[`{name(f)}`]({name(f)}.md)", f.type, escaped(f.documentation)) for f in found]
+    intro = (
+        "# Metrics of a live site\n\nWhat `GET /metrics` of [the HTTP API](../api.md) gives to "
+        "Prometheus. Beside these are `process_*` of the controller itself."
+    )
+    listed = {
+        "metrics/prometheus.md": f"{intro}\n\n{table(('metric', 'type', 'what it is'), rows)}\n"
+    }
+    return listed | {f"metrics/{name(f)}.md": _page(f) for f in found}
+
+
+def _page(family: Metric) -> str:
+    called = name(family)
+    labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+    lines = [
+        f"# {called}",
+        "*Of a live site, for Prometheus ([all](prometheus.md)).*",
+        escaped(family.documentation),
+        table(
+            ("", ""),
+            [
+                ("type", family.type),
+                ("labels", ", ".join(f"`{label}`" for label in labels) or "none"),
+                ("in the code", "`penstock.live.http.telemetry`"),
+            ],
+        ),
+        "## Ask for it",
+        fenced(expression(family, labels), "promql"),
+    ]
+    alerts = [rule for rule in _rules() if family.name in rule["expr"]]
+    if alerts:
+        rows = [(f"`{a['alert']}`", f"`{a['expr']}`", a["annotations"]["summary"]) for a in alerts]
+        lines += [
+            "## Alerts",
+            "Of `deploy/prometheus/penstock.rules.yml`:",
+            table(("alert", "when", "says"), rows),
+        ]
+    return "\n\n".join(lines) + "\n"
+
+
+def expression(family: Metric, labels: list[str]) -> str:
+    """Return what one would mostly ask Prometheus for."""
+    by = f" by ({', '.join(labels)})" if labels else ""
+    match family.type:
+        case "counter":
+            return f"sum{by} (rate({name(family)}[5m]))"
+        case "histogram":
+            return f"histogram_quantile(0.95, rate({family.name}_bucket[10m]))"
+        case _:
+            return name(family)
+
+
+def _rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]

@@ -1,0 +1,101 @@
+"""The commands on pages that are made from the code: each is run, the same one once."""
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from docs import pages
+from docs.pages import blocks, commands
+from docs.typed import provide, quickly
+
+from penstock import registry
+from penstock.cli import options
+from penstock.cli.up import up
+from penstock.config import Config
+from penstock.errors import InputError
+from penstock.live.governor import Governor
+
+MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
+LIVE = ("penstock up ", "penstock run ", "penstock down ")
+STARTED = {
+    "docs/policies/sharing/fair-finish.md",
+    "docs/policies/allocation/size.md",
+    "docs/policies/placement/exclusive.md",
+    "docs/policies/tuning/thompson.md",
+}
+"""One of each kind is really brought up; the others differ in a name, and a controller takes it."""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("made")
+    provide(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def done() -> set[str]:
+    return set()
+
+
+def is_live(command: str) -> bool:
+    return any(verb in command for verb in LIVE)
+
+
+@pytest.mark.parametrize("page", MADE)
+def test_commands(page: str, directory: Path, done: set[str]) -> None:
+    for command in commands(MADE[page]):
+        if command in done or (is_live(command) and page not in STARTED):
+            continue
+        ended = quickly(command, directory)
+        assert ended.status == 0, f"{command}\n{ended.err}"
+        assert ended.out, f"{command} prints nothing"
+        if not is_live(command):
+            done.add(command)
+
+
+def test_a_policy_has_a_page() -> None:
+    expected = {
+        f"docs/policies/{k}/{n}.md" for k, names in registry.POLICIES.items() for n in names
+    }
+    assert expected <= set(MADE)
+    assert expected >= STARTED
+
+
+def configured(command: str) -> Config:
+    """Return the configuration that the words of a `penstock up` make."""
+    words = shlex.split(command.partition("penstock up ")[2])
+    told = click.Context(up).command.make_context("up", words).params
+    flags = {"sharing.policy": told["policy"], "live.mode": told["mode"]}
+    flags |= {"allocation.policy": told["allocation"]}
+    governed = tuple(text for text in told["settings"] if not text.startswith("io-node."))
+    own = {"allocation.policy": "where-known"}
+    return options.load(None, governed, flags, own=own).config
+
+
+def governor(config: Config) -> Governor:
+    return Governor(
+        config,
+        io_nodes=2,
+        tell=lambda *_: None,
+        weigh=lambda *_: None,
+        is_direct=lambda *_: False,
+        assign=lambda *_: None,
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in MADE if page.startswith("docs/policies/")])
+def test_a_controller_takes_what_the_page_says_it_takes(page: str) -> None:
+    ups = [command for command in commands(MADE[page]) if "penstock up " in command]
+    _, _, kind, file = page.split("/")
+    if ups:
+        config = configured(ups[0])
+        governor(config)
+        assert getattr(config, kind).policy == file.removesuffix(".md")
+    elif kind == "sharing":
+        refused = configured(f"penstock up --io-nodes 2 --policy {file.removesuffix('.md')}")
+        with pytest.raises(InputError, match="cannot know"):
+            governor(refused)
+    else:
+        assert kind == "packing"
