@@ -2,6 +2,7 @@
 # make test   set everything up, run every check and test
 # make rates  bandwidths and shares by the clock, for a machine that keeps time
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
+# make wheel  sdist and wheel, checked, in dist
 # make fuzz   hostile clients of an I/O node, CASES of them
 # make docs   the site in out/site, manual pages in out/man;  make man  those alone
 # make clean  back to a fresh checkout
@@ -13,7 +14,7 @@ CORES ?= $(shell nproc)
 NATIVE := $(shell find native -name '*.c' -o -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name CMakeLists.txt) CMakeLists.txt
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint rates bench soak fuzz docs man clean
+.PHONY: demo test lint rates bench soak wheel fuzz docs man clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/ready
@@ -54,6 +55,11 @@ soak: $(VENV)/ready-bench
 	  penstock reproduce $$study --full --out out/$$study-full || exit 1; done
 	$(MAKE) fuzz CASES=10000000 NODE_CASES=1000000
 
+wheel: $(VENV)/ready
+	pip install --quiet --group package
+	rm -rf dist
+	deploy/build-wheel dist
+
 # Hostile frames: the parser alone, fast, and a whole I/O node driven by hand. Seeds are kept.
 CASES ?= 1000000
 NODE_CASES ?= 20000
@@ -82,7 +88,7 @@ man: $(VENV)/ready-test
 	penstock man --out out/man/man1
 
 clean:
-	rm -rf $(VENV) build out benchmarks/build
+	rm -rf $(VENV) build dist out benchmarks/build
 
 # An editable install: Python changes count at once, native ones when the stamp is older than them.
 $(VENV)/ready: pyproject.toml $(NATIVE) deploy/install-packages

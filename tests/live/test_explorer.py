@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from penstock.errors import InputError
-from penstock.live import explorer, launcher, passing, player
+from penstock.live import explorer, launcher, mpiexec, passing, player
 from penstock.live.deployment import Deployment
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.patterns import Pattern, Phase
@@ -145,8 +145,32 @@ def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
 
 def test_mpi_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="--mpi"):
-        explorer.check_mpi()
+    with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed; .*penstock\[mpi\]"):
+        mpiexec.check()
+
+
+def test_two_ranks_find_each_other() -> None:
+    mpiexec.check()
+
+
+@pytest.mark.parametrize(
+    ("mpiexec_does", "told"),
+    [
+        ('shift 2; "$@"; exec "$@"', "different MPIs"),
+        ("echo no slots >&2; exit 1", "does not start mpi4py: no slots"),
+    ],
+    ids=["alone", "fails"],
+)
+def test_an_mpiexec_of_another_mpi_is_told_at_once(
+    mpiexec_does: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the mpiexec of another MPI every rank is the only one of a world of its own."""
+    program = tmp_path / "mpiexec"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit\n{mpiexec_does}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(InputError, match=told):
+        mpiexec.check()
 
 
 def test_runs_past_the_io_nodes_are_marked(

@@ -2,13 +2,10 @@
 
 import re
 import shutil
-import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from live.api_site import (
     READER,
@@ -22,11 +19,11 @@ from live.api_site import (
     served,
     token_file,
 )
+from live.real_prometheus import configured, scraping
 
 from penstock.live.http.api import Api
 from penstock.live.http.tokens import Tokens
 
-EXAMPLE = Path(__file__).parents[2] / "deploy" / "prometheus"
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 needs_prometheus = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="Debian's package prometheus is not installed"
@@ -142,20 +139,9 @@ def test_promtool_finds_no_fault(service: FakeService, tokens: Tokens) -> None:
     )
 
 
-def configured(folder: Path, target: str) -> Path:
-    """Put the example where it is used, with this controller as its target."""
-    (folder / "penstock.token").write_text(READER)
-    shutil.copy(EXAMPLE / "penstock.rules.yml", folder)
-    text = (EXAMPLE / "prometheus.yml").read_text()
-    assert text.count("127.0.0.1:9617") == 1
-    text = text.replace("127.0.0.1:9617", target).replace("15s", "200ms").replace("10s", "200ms")
-    (folder / "prometheus.yml").write_text(text)
-    return folder / "prometheus.yml"
-
-
 @needs_prometheus
 def test_promtool_accepts_the_example(tmp_path: Path) -> None:
-    config = configured(tmp_path, "127.0.0.1:9617")
+    config = configured(tmp_path, "127.0.0.1:9617", READER)
     subprocess.run(["promtool", "check", "config", config], timeout=WAIT, check=True)
 
 
@@ -163,44 +149,17 @@ def test_promtool_accepts_the_example(tmp_path: Path) -> None:
 def test_prometheus_scrapes_a_real_controller(tmp_path: Path) -> None:
     """The example, with a token, against a controller with a job; then the job ends."""
     told = {"token_file": str(token_file(tmp_path)), "job_metrics": 3}
-    with controlled(tmp_path, **told) as (state, where):
-        config = configured(tmp_path, where.removeprefix("http://"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/db"]
-        listen = f"--web.listen-address=127.0.0.1:{port}"
-        with (tmp_path / "prometheus.log").open("wb") as log:
-            prometheus = subprocess.Popen([*command, listen], stderr=log, stdout=log)
-        try:
-            with running_job(state, write_bytes=123) as job:
-                assert answered(port, 'sum(penstock_io_node_up{job="penstock"})') == "2"
-                assert answered(port, f'penstock_job_write_bytes_total{{job="{job}"}}') == "123"
-            assert answered(port, 'penstock_jobs{state="running"}', until="0") == "0"
-            assert answered(port, "count(penstock_job_write_bytes_total) or vector(0)", "0") == "0"
-        finally:
-            prometheus.terminate()
-            prometheus.wait(WAIT)
-
-
-def answered(port: int, query: str, until: str | None = None) -> str | None:
-    """Return a query's value once there is one, or it is this; Prometheus tells nobody when."""
-    value, deadline = None, time.monotonic() + WAIT
-    while (value is None if until is None else value != until) and time.monotonic() < deadline:
-        try:
-            answer = httpx.get(
-                f"http://127.0.0.1:{port}/api/v1/query",
-                params={"query": query},
-                timeout=WAIT,
-                trust_env=False,
-            )
-            result = answer.json()["data"]["result"]
-        except (httpx.TransportError, ValueError, KeyError):
-            result = []
-        value = result[0]["value"][1] if result else None
-        if value is None or value != until:
-            time.sleep(0.05)
-    return value
+    with (
+        controlled(tmp_path, **told) as (state, where),
+        scraping(tmp_path, where, READER) as prometheus,
+    ):
+        with running_job(state, write_bytes=123) as job:
+            assert prometheus.awaited('sum(penstock_io_node_up{job="penstock"})') == "2"
+            written = f'penstock_job_write_bytes_total{{job="{job}"}}'
+            assert prometheus.awaited(written) == "123"
+        assert prometheus.awaited('penstock_jobs{state="running"}', until="0") == "0"
+        gone = "count(penstock_job_write_bytes_total) or vector(0)"
+        assert prometheus.awaited(gone, until="0") == "0"
 
 
 def test_a_scrape_needs_a_token_where_there_are_tokens(

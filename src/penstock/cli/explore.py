@@ -17,7 +17,7 @@ from penstock.cli.output import as_json as json_option
 from penstock.cli.output import progress
 from penstock.errors import InputError
 from penstock.learn.write_models.convergence import Convergence
-from penstock.live import explorer, passing, patterns, runner, wire
+from penstock.live import explorer, mpiexec, passing, patterns, runner, wire
 from penstock.live.deployment import Deployment, emulated, managed
 from penstock.live.explorer import Cell, Explorer, Run
 from penstock.live.page import MAP_NODES
@@ -80,7 +80,7 @@ a quarter."""
     help="Requests in service at once; else the file's dispatchers, or 16.",
 )
 @click.option("--stripe", metavar="SIZE", help="Spread files over I/O nodes in such pieces.")
-@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (needs mpi4py); else forked.")
+@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (penstock[mpi]); else forked.")
 @json_option
 def explore(
     *,
@@ -123,7 +123,7 @@ def explore(
     if ignored:
         click.echo(f"penstock: {file}: nothing is done with {', '.join(ignored)}", err=True)
     if mpi:
-        explorer.check_mpi()
+        mpiexec.check()
     counts = _counts(io_nodes, told)
     cells = explorer.cells(
         told.phases,

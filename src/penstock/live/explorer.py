@@ -5,10 +5,7 @@ counts only if the job's own counters say that every byte went where it should: 
 or, with none, past them.
 """
 
-import importlib.util
-import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -20,8 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.errors import InputError
-from penstock.live import launcher, player, runner
+from penstock.live import launcher, mpiexec, player, runner
 from penstock.live.deployment import Deployment
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.passing import INTERRUPTS, InterruptedRun
@@ -155,22 +151,7 @@ class Explorer:
         command = [sys.executable, "-P", "-m", "penstock.live.player", str(file)]
         if not self._mpi:
             return command
-        root = ["--allow-run-as-root"] if os.getuid() == 0 and _open_mpi() else []
-        many = ["--oversubscribe"] if _open_mpi() else []
-        return ["mpiexec", *root, *many, "-n", str(plan.ranks), *command]
-
-
-def check_mpi() -> None:
-    """Refuse --mpi where it cannot work."""
-    if shutil.which("mpiexec") is None:
-        raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
-    if importlib.util.find_spec("mpi4py") is None:
-        raise InputError("--mpi: mpi4py is not installed; 'pip install mpi4py', or leave it out")
-
-
-def _open_mpi() -> bool:
-    told = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
-    return "Open" in told.stdout
+        return mpiexec.command(plan.ranks, command)
 
 
 def _collected(plan: Plan, status: int) -> list[Did]:
