@@ -75,7 +75,7 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve dashboard, HTTP API and /metrics there; a PORT alone is on localhost, 0 a free one.",
+    help="Serve dashboard, HTTP API and /metrics there; a PORT alone is on localhost.",
 )
 @click.option(
     "--token-file",

@@ -55,11 +55,8 @@ class Timelines:
         stretches = list(lanes.stretches(since))
         everyone = list(lanes.by_id.values())
         queue = self._queue()
-        changed = [
-            lane
-            for lane in everyone
-            if lane.revision > since or lane.kind in {"wait", "would-wait"}
-        ]
+        # Who is in a phase has another share, or others before it, by what those do.
+        changed = [lane for lane in everyone if lane.revision > since or lane.kind is not None]
         told: list[bytes] = []
         steps = Steps()
         for lane in changed:
