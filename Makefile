@@ -41,6 +41,7 @@ bench: $(VENV)/ready-bench rates
 	python benchmarks/io_resources.py
 	python benchmarks/forwarding.py
 	python benchmarks/controller.py
+	python benchmarks/dashboard.py
 	python benchmarks/store.py
 	python benchmarks/periods.py
 	python benchmarks/shares.py

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 
-from dashboard.watched_site import Site, Visits, keep_both, lane
+from dashboard.watched_site import PATIENCE, Site, Visits, keep_both, lane
 from playwright.sync_api import expect
 
 from penstock.live.state import gone
@@ -18,9 +18,10 @@ def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
     expect(lane(page, "stays.2")).to_be_visible()
     old.finish()
     expect(lane(page, "old.1")).to_contain_text("ended")
-    pid = site.controller
-    os.kill(pid, signal.SIGKILL)
-    gone([pid], 10.0)
+    killed = os.pidfd_open(site.controller)
+    os.kill(site.controller, signal.SIGKILL)
+    assert gone(killed, PATIENCE)
+    os.close(killed)
     answer = page.locator("#answer")
     expect(answer).to_have_attribute("data-state", "lost")
     expect(answer).to_contain_text(re.compile(r"No answer since \d\d:\d\d:\d\d.*Jobs go on"))

@@ -75,7 +75,7 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
 @click.option(
     "--http",
     metavar="HOST:PORT",
-    help="Serve the HTTP API and /metrics there; a PORT alone is on localhost.",
+    help="Serve dashboard, HTTP API and /metrics there; a PORT alone is on localhost.",
 )
 @click.option(
     "--token-file",
@@ -196,6 +196,7 @@ def up(
     click.echo(f"{serving} {', '.join(deployment.roots)}{beneath}")
     if url:
         click.echo(f"HTTP API at {url}")
+        click.echo(f"dashboard: {url}/")
     if where_heard:
         click.echo(f"on other hosts: penstock run --controller {where_heard} --key-file FILE ...")
     where = f"--state {state.folder} " if folder else ""

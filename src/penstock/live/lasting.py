@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 AGAIN_AFTER = 0.5
 """Seconds, doubled with every failure that follows soon."""
 SLOWEST = 30.0
+STEP = 0.002
+"""Seconds of work in the loop after which others go first."""
 log = logging.getLogger("penstock.controller")
 
 
@@ -25,3 +27,17 @@ async def for_ever(work: Callable[[], Awaitable[None]], name: str) -> None:
             delay = AGAIN_AFTER
         await asyncio.sleep(delay)
         delay = min(2 * delay, SLOWEST)
+
+
+class Steps:
+    """Long work in the controller's loop, cut into steps: turns are given between them."""
+
+    def __init__(self, seconds: float = STEP) -> None:
+        self._seconds = seconds
+        self._began = time.perf_counter()
+
+    async def breathe(self) -> None:
+        """Let others go first if this step has taken its time."""
+        if time.perf_counter() - self._began >= self._seconds:
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()

@@ -194,6 +194,7 @@ class History:
     def _open(self, lane: Lane, kind: Kind, start: float, weight: float) -> None:
         self._close(lane, start)
         lane.kind, lane.since, lane.weight = kind, start, weight
+        lane.revision = self.lanes.next()
         lane.mark = self.shares.mark(time.monotonic())
         lane.share = self.shares.share(weight) if weight else 0.0
 

@@ -9,14 +9,13 @@ from penstock.live import wire
 from penstock.live.history.answers import NodeNow, Sample
 from penstock.live.history.history import WINDOW, History
 from penstock.live.history.lanes import Lane
+from penstock.live.lasting import Steps
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
 
 EVERY = 1.0
 ANSWERED_WITHIN = 0.8
-STEP = 200
-"""Jobs that are looked at before others get the controller's loop."""
 JOBS = 100
 """Jobs of an I/O node that are named."""
 
@@ -57,16 +56,15 @@ class Sampler:
         self._history.tick()
         transferring = waiting = 0
         on: dict[int, list[str]] = {}
-        for k, lane in enumerate(list(self._history.lanes.by_id.values()), 1):
+        steps = Steps()
+        for lane in list(self._history.lanes.by_id.values()):
             transferring += lane.kind == "io"
             waiting += lane.kind == "wait"
             if lane.job.state == "running":
                 for number in lane.job.io_nodes:
                     on.setdefault(number, []).append(lane.job.id)
                 self._see_pattern(lane)
-            if k % STEP == 0:
-                await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            await steps.breathe()
         direct = self._direct()
         numbers = range(len(self._controller.fleet.io_nodes))
         answers = [self._measured.get(number) for number in numbers]

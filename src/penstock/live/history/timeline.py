@@ -18,13 +18,12 @@ from penstock.live.history.history import WINDOW, History
 from penstock.live.history.lanes import Lane
 from penstock.live.history.sampling import Sampler
 from penstock.live.jobs import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.lasting import Steps
 from penstock.model import JobId
 
 if TYPE_CHECKING:
     from penstock.live.controller import Controller
 
-STEP = 50
-"""Jobs that are told before others get the controller's loop."""
 BEHIND = 8
 """Jobs that one waits for that are named."""
 USERS = 100
@@ -56,23 +55,19 @@ class Timelines:
         stretches = list(lanes.stretches(since))
         everyone = list(lanes.by_id.values())
         queue = self._queue()
-        changed = [
-            lane
-            for lane in everyone
-            if lane.revision > since or lane.kind in {"wait", "would-wait"}
-        ]
+        # Who is in a phase has another share, or others before it, by what those do.
+        changed = [lane for lane in everyone if lane.revision > since or lane.kind is not None]
         told: list[bytes] = []
+        steps = Steps()
         for lane in changed:
             told.append(msgspec.json.encode(self.job(lane, queue, named=named)))
-            if len(told) % STEP == 0:
-                await asyncio.sleep(0)
-        for k, lane in enumerate(everyone, 1):
+            await steps.breathe()
+        for lane in everyone:
             if lane.kind is not None:
                 share = round(history.mean_share(lane, max(now, history.now())), 4)
                 opened = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
                 stretches.append(msgspec.json.encode(opened))
-            if k % (4 * STEP) == 0:
-                await asyncio.sleep(0)
+            await steps.breathe()
         if named:
             head = msgspec.structs.replace(head, users=await self._users(everyone))
         lists = {"jobs": told, "stretches": stretches}
@@ -165,7 +160,8 @@ class Timelines:
 
     async def _users(self, lanes: Iterable[Lane]) -> list[UserNow]:
         sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
-        for k, lane in enumerate(lanes, 1):
+        steps = Steps()
+        for lane in lanes:
             counters = lane.job.counters
             parts = (
                 lane.job.state == "running",
@@ -176,8 +172,7 @@ class Timelines:
             )
             for i, part in enumerate(parts):
                 sums[lane.job.begin.user][i] += part
-            if k % STEP == 0:
-                await asyncio.sleep(0)
+            await steps.breathe()
         top = nlargest(USERS, sums.items(), key=lambda item: (item[1][3], item[1][1] + item[1][2]))
         return [
             UserNow(

@@ -1,6 +1,6 @@
 // A what-if's result: metrics with the better marked, lanes side by side, who gains and who loses.
 
-import { card, h, table, tell } from "./dom.js";
+import { card, gauge, h, table, tell } from "./dom.js";
 import { Gantt } from "./gantt.js";
 import * as format from "./format.js";
 
@@ -67,7 +67,7 @@ export class Comparison {
         { text: job, title: job },
         { text: `${format.span(recorded)} \u2192 ${format.span(now)}`, class: "num" },
         { text: format.change(change), class: change < 0 ? "num gains" : "num loses" },
-        h("meter", { min: 0, max: most, value: Math.abs(change), class: change < 0 ? "gains" : "loses", "aria-hidden": "true" }),
+        gauge(Math.abs(change) / most, change < 0 ? "gains" : "loses"),
       ];
       const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "nobody")];
       return h("div", { class: "change" }, h("h3", {}, policy), part("gain", gain), part("lose", lose));
@@ -110,6 +110,8 @@ export class Comparison {
         tell(this.readout, text);
       },
     });
+    // As high as its jobs need, and no higher than fits in sight.
+    gantt.rows.element.style.height = `min(50vh, ${2 + 28 * Math.max(lanes.size, 4)}px)`;
     gantt.show([...lanes.keys()], { from: 0, to, now: to });
     const head = h("h3", {}, name, simulated ? chip("simulated", "simulated") : chip("recorded", "plain"));
     return { gantt, element: h("div", { class: "side-lanes" }, head, gantt.element) };

@@ -57,6 +57,13 @@ export function table(caption, heads, rows, attributes = {}) {
   );
 }
 
+/** Return a small bar, a part (0 to 1) long; the number beside it says the same. */
+export function gauge(part, kind = "") {
+  const inner = h("span", {});
+  inner.style.width = `${100 * Math.max(0, Math.min(1, part))}%`;
+  return h("span", { class: `gauge ${kind}`, "aria-hidden": "true" }, inner);
+}
+
 /** Return what says the same as a picture: a table that is made anew while it is open. */
 export class AsTable {
   constructor(what, make) {

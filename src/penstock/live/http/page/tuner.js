@@ -2,11 +2,18 @@
 
 import { ask } from "./ask.js";
 import { steps } from "./charts.js";
-import { card, h, table } from "./dom.js";
+import { card, gauge, h, table } from "./dom.js";
 import * as format from "./format.js";
 
 const ASK_EVERY = 3;
 const CHARTS = 16;
+
+/** Return a value of what is tuned as people write it. */
+function worded(parameter, value) {
+  if (typeof value !== "number") return String(value);
+  if (parameter === "window") return `${format.figure(1000 * value)} ms`;
+  return parameter === "aggregation" ? `${format.figure(value / 1024)} KiB` : format.figure(value);
+}
 
 function nothing() {
   return h(
@@ -49,10 +56,10 @@ export class Tuner {
     for (const [time, node, parameter, value, tried] of told.history ?? []) {
       const key = `${parameter}\u0000${node}`;
       if (!groups.has(key)) groups.set(key, { parameter, node, chosen: [] });
-      groups.get(key).chosen.push([time, String(value), tried]);
+      groups.get(key).chosen.push([time, worded(parameter, value), tried]);
     }
     const charts = [...groups.values()].sort((a, b) => (a.parameter < b.parameter ? -1 : a.parameter > b.parameter ? 1 : a.node - b.node)).slice(0, CHARTS);
-    const key = JSON.stringify([told.rounds, told.history?.length, told.arms]);
+    const key = JSON.stringify([Math.floor(now / 10), told.rounds, told.history?.length, told.arms]);
     if (key === this.key && this.element.querySelector(".facts")) return;
     this.key = key;
     this.element.replaceChildren(
@@ -64,7 +71,7 @@ export class Tuner {
   }
 
   arm({ parameter, node, chosen }, told, now) {
-    const listed = told.parameters?.find(({ name }) => name === parameter)?.values.map(String) ?? [];
+    const listed = told.parameters?.find(({ name }) => name === parameter)?.values.map((value) => worded(parameter, value)) ?? [];
     const values = [...new Set([...listed, ...chosen.map(([, value]) => value)])];
     const label = `${parameter} of I/O node ${node}: ${chosen.at(-1)[1]} now, ${format.some(chosen.length, "choice")}`;
     return h("figure", {}, h("figcaption", {}, `I/O node ${node}, ${parameter}`), steps(chosen, values, { label, to: now }));
@@ -80,9 +87,9 @@ export class Tuner {
     }
     const rows = arms.map(({ context, parameter, value, chosen, reward }) => {
       const top = best.get(`${context}\u0000${parameter}`);
-      const meter = reward === null ? "" : h("meter", { min: 0, max: Math.max(top, 1e-9), value: Math.max(reward, 0), "aria-hidden": "true" });
+      const meter = reward === null ? "" : gauge(reward / Math.max(top, 1e-9));
       const leads = reward !== null && reward === top;
-      return [context, parameter, String(value), { text: format.count(chosen), class: "num" }, { text: format.rate(reward), class: "num" }, meter, leads ? "best so far" : ""];
+      return [context, parameter, worded(parameter, value), { text: format.count(chosen), class: "num" }, { text: format.rate(reward), class: "num" }, meter, leads ? "best so far" : ""];
     });
     const cut = told.left_out > 0 ? h("p", { class: "more" }, `and ${told.left_out} more`) : "";
     const found = table("Arms: what was learnt of each", ["pattern", "parameter", "value", { text: "chosen", class: "num" }, { text: "a busy second moves", class: "num" }, "", ""], rows);

@@ -53,7 +53,7 @@ export class WhatIf {
   }
 
   async show(id) {
-    if (this.records === undefined) await this.load();
+    await this.load(); // there may be newer ones
     if (id && id !== this.id) {
       this.id = id;
       this.look();
@@ -71,20 +71,24 @@ export class WhatIf {
   }
 
   async load() {
-    if (this.model.head === null) return;
+    if (this.model.head === null || this.loading || this.running) return;
     this.loading = true;
+    const before = this.choices?.[Number(this.record.value)];
+    const policies = [this.first.value, this.second.value];
     try {
-      const [records, policies] = await Promise.all([ask("/v1/records"), ask("/v1/policies")]);
+      const [records, known] = await Promise.all([ask("/v1/records"), ask("/v1/policies")]);
       this.records = records;
-      this.policies = policies.filter(({ kind }) => kind === undefined || kind === "sharing");
+      this.policies = known.filter(({ kind }) => kind === undefined || kind === "sharing");
       this.choices = choices(records);
-      const chosen = preferred(this.choices, this.model.now);
+      const chosen = this.choices.find(({ run, day }) => run === before?.run && day === before.day) ?? preferred(this.choices, this.model.now);
       this.record.replaceChildren(...this.choices.map((each, k) => h("option", { value: k, selected: each === chosen }, each.label)));
       for (const select of [this.first, this.second]) {
         select.replaceChildren(...this.policies.map(({ name, summary }) => h("option", { value: name, title: summary }, name)));
       }
-      this.offer();
+      if (before === undefined) this.offer();
+      else [this.first.value, this.second.value] = policies;
       this.run.disabled = records.length === 0;
+      if (this.state.textContent.startsWith("There is no record")) tell(this.state, "");
       if (records.length === 0) tell(this.state, "There is no record yet: the first job of this site begins one.");
     } catch (error) {
       tell(this.state, `${error.message}. ${error.hint ?? ""}`);
