@@ -1,6 +1,7 @@
 """What every study's claims have in common."""
 
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Basis, Claim, Findings
+from penstock.report.papers import OURS
 
 
 def find(findings: Findings, part: str) -> Claim:
@@ -9,13 +10,19 @@ def find(findings: Findings, part: str) -> Claim:
 
 
 def assert_all_is_said(findings: Findings, least: int) -> None:
-    """There are so many claims, no two alike, each with a rule and without gaps."""
+    """There are so many claims, no two alike, each with a rule and without gaps.
+
+    Those that we make are ours, whatever the study; and it says what all of them rest on.
+    """
+    assert findings.basis != Basis()
     assert len(findings.claims) >= least
     for claim in findings.claims:
         assert type(claim.holds) is bool, claim
         assert claim.paper, claim
         assert claim.ours, claim
         assert claim.why.startswith("Rule: "), claim
+        if claim.claim.startswith("Ours:") or claim.paper in {"not asked", "not in the paper", "-"}:
+            assert claim.by == OURS, claim
         assert "nan" not in claim.ours.split(), claim
     names = [claim.claim for claim in findings.claims]
     assert len(set(names)) == len(names)

@@ -1,13 +1,17 @@
 """Where values come from, which wins, and what a wrong one says."""
 
 import math
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import config
 from penstock.config import Setting, load
+from penstock.config.campaign import CampaignSection
 from penstock.config.tuning import PARAMETERS, SCHEDULERS, TuningSection
 from penstock.errors import InputError
 from penstock.live import _ionode
@@ -265,3 +269,34 @@ def test_values_that_io_nodes_would_refuse_are_refused(name: str, value: Any, wh
     section = TuningSection(tune=(name,), values={name: [*TAKEN[name], value]})
     with pytest.raises(InputError, match=f"tuning.values.{name}.*{why}"):
         section.parameters({})
+
+
+def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) -> None:
+    page = Path(__file__).parents[1] / "docs" / "campaigns.md"
+    (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
+    (tmp_path / "penstock.toml").write_text(example)
+    campaign = load(tmp_path / "penstock.toml", environment={}).config.campaign
+    assert (campaign.on, campaign.jobs, campaign.limit(), campaign.bytes()) == (
+        "slurm",
+        20,
+        3600,
+        8 * 2**30,
+    )
+    assert set(tomllib.loads(example)["campaign"]) | {"python"} == {
+        field.encode_name for field in msgspec.structs.fields(CampaignSection)
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("campaign.wait=soon", "campaign.wait"),
+        ("campaign.walltime=1 s", "give more"),
+        ("campaign.memory=1 kB", "give more"),
+        ("campaign.jobs=0", "at least 1"),
+        ("campaign.job=3", "did you mean 'campaign.jobs'"),
+    ],
+)
+def test_a_wrong_campaign_is_refused(setting: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load(None, [Setting.parse(setting)], environment={})

@@ -31,6 +31,11 @@ def test_wrong_input_is_refused_before_any_work(
     assert not (tmp_path / "x").exists()
     assert f"name a study: {', '.join(STUDIES)}" in error_of(capsys)
     assert "--out DIR" in error_of(capsys, "sharing-policies")
+    out = ("--out", str(tmp_path / "x"))
+    assert "choose one" in error_of(capsys, "sharing-policies", "--quick", "--full", *out)
+    assert "--only is for 'all'" in error_of(capsys, "sharing-policies", "--only", "packs", *out)
+    assert "did you mean 'packs'?" in error_of(capsys, "all", "--only", "io-sets,pack", *out)
+    assert "--out DIR" in error_of(capsys, "all")
     file = tmp_path / "file"
     file.write_text("mine")
     assert "cannot be written to" in error_of(capsys, "sharing-policies", "--out", str(file))
@@ -90,7 +95,8 @@ def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     )
     assert (out / "cells.jsonl").read_bytes().startswith(kept)
     claims = json.loads(resumed.stdout)
-    assert [set(claim) for claim in claims] == [{"claim", "paper", "ours", "holds", "why"}] * 3
+    columns = {"claim", "by", "paper", "ours", "holds", "why", "repeats"}
+    assert [set(claim) for claim in claims] == [columns] * 3
     assert all(claim["holds"] is True for claim in claims)
 
     whole = tmp_path / "whole"

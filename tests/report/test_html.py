@@ -1,8 +1,8 @@
 """The page stands alone and shows text as text."""
 
-import re
-from html.parser import HTMLParser
 from pathlib import Path
+
+from pages import assert_stands_alone, read
 
 from penstock.report.findings import Claim, Curves, Figure, Findings, Series
 from penstock.report.html import page
@@ -26,44 +26,16 @@ FINDINGS = Findings(
 )
 
 
-class Checker(HTMLParser):
-    """Collects tags and text, and sees that every opened tag is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.links: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in {"meta", "img", "col"}:
-            self.open.append(tag)
-        self.links += [value or "" for name, value in attrs if name in {"src", "href"}]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def read(text: str) -> Checker:
-    checker = Checker()
-    checker.feed(text)
-    assert checker.open == []
-    return checker
-
-
 def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     pictures = {"one": save(FIGURE, tmp_path)["svg"]}
     text = page(FINDINGS, pictures, made=[("command", "penstock reproduce x --out DIR")])
-    checker = read(text)
-    assert len(checker.links) == 1
-    assert checker.links[0].startswith("data:image/svg+xml;base64,")
-    assert not re.search(r"url\(|@import|<script|<link", text)
+    checker = assert_stands_alone(text)
+    assert len(checker.figures) == 1
     for said in ("A <study>", "2 < 3", "Rule: x & y.", "Simulated & synthetic", "--out DIR"):
         assert said in checker.text
-    assert "1 of 2 claims hold" in checker.text
+    assert "1 of 2 claims hold: 0 of 1 of the paper's, 1 of 1 of ours." in checker.text
+    cautious = page(FINDINGS, pictures, caution="quick: too few")
+    assert "quick: too few" in read(cautious).text
 
 
 def test_a_comparison_shows_its_table_first(tmp_path: Path) -> None:

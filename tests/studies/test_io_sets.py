@@ -9,9 +9,10 @@ from claims import assert_all_is_said, find
 
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.studies import STUDIES, io_sets, load
+from penstock.studies import STUDIES, demo, io_sets, load, sharing_policies
 from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_sets import scenarios
+from penstock.studies.io_sets.gains import METRICS
 from penstock.studies.io_sets.scenarios import SCENARIOS
 from penstock.studies.sample import Table
 
@@ -24,6 +25,20 @@ def small(seed: int = 0) -> Campaign:
 
 def test_every_claim_says_all(findings: Findings) -> None:
     assert_all_is_said(findings, 30)
+
+
+def test_what_other_studies_repeat_in_small_is_claimed_here(findings: Findings) -> None:
+    """A claim that names one which is not there would be counted twice."""
+    rows = [
+        {"scenario": "balanced", "x": 0, "workload": w, "policy": p, **dict.fromkeys(METRICS, 1.0)}
+        for w in range(2)
+        for p in ("set-10", "fair-share", "exclusive-fcfs")
+    ]
+    repeated = [claim.repeats for claim in sharing_policies.claims(Table(rows))]
+    repeated += demo.REPEATED.values()
+    here = [one.claim for one in repeated if one is not None and one.study == STUDY.name]
+    assert len(here) == 4
+    assert set(here) <= {claim.claim for claim in findings.claims}
 
 
 def test_findings_are_a_function_of_the_results(results: Results, findings: Findings) -> None:

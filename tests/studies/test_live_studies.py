@@ -244,6 +244,12 @@ def test_the_demo_shows_every_job_and_claims_what_was_measured() -> None:
     assert not any(claim.holds for claim in demo.STUDY.findings(demo_results(managed=0.4)).claims)
 
 
+def test_what_the_demo_repeats_is_claimed_where_it_is_measured() -> None:
+    repeated = demo.REPEATED[UTILIZATION]
+    assert repeated.study == io_sets.LiveIoSets.name
+    assert repeated.claim in {claim.claim for claim in io_sets.claims(table([0.0]))}
+
+
 def test_the_demo_has_jobs_of_two_sets_below_the_file_systems_limit() -> None:
     jobs = demo.workload()
     policy = registry.sharing("set-10")

@@ -46,10 +46,16 @@ def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
 
 def claims_markdown(claims: Sequence[Claim]) -> str:
     """Return the table in Markdown."""
-    head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    return rows_markdown([cells(claim) for claim in claims], COLUMNS)
+
+
+def rows_markdown(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> str:
+    """Return rows of the same columns, or of those that are named, in Markdown."""
+    names = columns or (list(rows[0]) if rows else [])
+    head = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     body = [
-        "| " + " | ".join(text.replace("|", "\\|") for text in cells(claim).values()) + " |"
-        for claim in claims
+        "| " + " | ".join(str(row[name]).replace("|", "\\|") for name in names) + " |"
+        for row in rows
     ]
     return "\n".join((*head, *body)) + "\n"
 

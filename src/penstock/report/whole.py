@@ -19,7 +19,7 @@ from penstock.report.summary import (
     tallies,
 )
 
-TITLE = "What holds of five papers on HPC I/O"
+TITLE = "The papers' claims, held against our data"
 STYLE = """
 .layout { display: block; }
 nav.contents { font-size: .88rem; padding: 1rem 1.5rem; background: var(--card);
@@ -63,8 +63,9 @@ def page(
         "<main>",
         f'<h1 id="top">{TITLE}</h1>',
         *markup.cautioned(caution),
-        '<p class="summary">Every claim was held against our own data by a rule that its row '
-        "begins with. A claim that several studies tell counts once.</p>",
+        '<p class="summary">Penstock ran the evaluations of five papers again and held each claim '
+        "against its own data by a rule that stands beside it. What the papers claim and what we "
+        "claim is counted apart; a claim that several studies tell counts once.</p>",
         *_unfinished(studies),
         _totals(found),
         '<h2 id="papers">Paper by paper</h2>',
@@ -200,7 +201,7 @@ def _differing(one: Counted) -> str:
     return (
         f"<li>{_link(one.place, claim.claim)} "
         f'<span class="whose">{escape(one.place.study)}</span><br>'
-        f"Paper: {escape(claim.paper)}. Ours: {escape(claim.ours)}."
+        f"<b>Paper:</b> {escape(claim.paper)}. <b>Ours:</b> {escape(claim.ours)}."
         f'<span class="why">{escape(claim.why)}{also}</span></li>'
     )
 

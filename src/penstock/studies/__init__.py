@@ -1,7 +1,7 @@
 """Each paper's evaluation, and ours beyond it: scenarios as data, run as campaigns."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from penstock.errors import unknown
 from penstock.studies.campaign import Study
@@ -19,6 +19,22 @@ STUDIES: Mapping[str, str] = {
     "tuning": "penstock.studies.tuning:STUDY",
     "write-models": "penstock.studies.write_models:STUDY",
 }
+
+IN_ORDER: Sequence[str] = (
+    "sharing-policies",
+    "io-sets",
+    "io-resources",
+    "forwarding-policies",
+    "packs",
+    "write-models",
+    "detection",
+    "tuning",
+    "live-io-sets",
+    "live-packs",
+    "demo",
+)
+"""All of them as they are run together: those that simulate, then those that run real processes,
+which measure time and have the machine to themselves."""
 
 
 def load(name: str) -> Study:

@@ -159,7 +159,7 @@ class SharingPolicies:
             "1000 s, with an I/O stress of 0.8. Synthetic workloads, simulated exactly.",
             table=_table(table, policies),
             figures=[_lanes(example), _dots(table, policies, workloads)],
-            claims=_claims(table),
+            claims=claims(table),
             basis=Basis(simulated="all results; workloads are synthetic"),
             made=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
         )
@@ -227,7 +227,8 @@ def _dots(table: Table, policies: list[str], workloads: int) -> Figure:
     )
 
 
-def _claims(table: Table) -> list[Claim]:
+def claims(table: Table) -> list[Claim]:
+    """Return what of the paper's claims can be seen at a first look."""
     won = {metric: gain(table, WORKLOADS, metric) for metric in (UTILIZATION, SLOWDOWN)}
     lost = gain(table, WORKLOADS, UTILIZATION, ours=FAIR_SHARE, theirs=EXCLUSIVE)
     rule = "Rule: the 95% interval excludes zero. A demonstration; penstock reproduce io-sets "

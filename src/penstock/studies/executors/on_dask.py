@@ -78,6 +78,6 @@ def connected(address: Any, name: str) -> Iterator[Any]:
 
 def quiet() -> None:
     """Keep Dask's log off the terminal: what goes wrong is told once, in one line."""
-    for name in ("distributed", *logging.root.manager.loggerDict):
-        if name.partition(".")[0] == "distributed":
+    for name in ("distributed", "tornado.application", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

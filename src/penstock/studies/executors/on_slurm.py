@@ -9,6 +9,7 @@ import getpass
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config.campaign import CampaignSection
-from penstock.errors import InputError
+from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.studies.executors.away import Away
 from penstock.studies.executors.on_dask import connected, quiet
@@ -43,6 +44,9 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
     for command in ("sbatch", "squeue", "scancel"):
         if shutil.which(command) is None:
             raise InputError(f"slurm: there is no {command} here; start penstock on a login node")
+    known = [name for _, name in socket.if_nameindex()]
+    if section.interface is not None and section.interface not in known:
+        raise unknown("campaign.interface", section.interface, known)
     directory = Path(section.directory).expanduser().absolute()
     if any(character.isspace() for character in str(directory)):
         raise InputError(f"campaign.directory {str(directory)!r} has a blank; choose another")
@@ -166,6 +170,7 @@ def _cluster(
 ) -> Iterator[Any]:
     """Give dask-jobqueue's cluster, with a scheduler and no jobs yet."""
     import dask  # noqa: PLC0415
+    from distributed.core import Status  # noqa: PLC0415
 
     base, made = _jobqueue()
     quiet()
@@ -179,6 +184,7 @@ def _cluster(
             except Exception as error:
                 said = str(error).partition("stderr:")[2].strip()
                 refusals.append(" ".join((said or str(error)).split()))
+                self.status = Status.failed  # Else Dask cannot close its cluster.
                 raise
 
     # We look after the jobs that end; Dask would cancel those that took their place.
@@ -203,9 +209,8 @@ def _cluster(
                 scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 silence_logs=False,
             )
-        except ValueError as error:
-            # A network interface that is not there, above all.
-            raise InputError(f"slurm: {error}") from error
+        except (RuntimeError, ValueError) as error:
+            raise ExecutorError(f"no scheduler can be started here: {error}") from error
         try:
             yield cluster
         finally:

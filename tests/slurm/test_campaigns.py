@@ -1,0 +1,157 @@
+"""Cells on workers that a real Slurm starts: the same results, and an empty queue afterwards."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cells
+import pytest
+from slurm.cluster import Cluster
+
+from penstock.cli import main
+from penstock.config.campaign import CampaignSection
+from penstock.studies import executors
+from penstock.studies.campaign import RESULTS, Campaign, every, run
+from penstock.studies.executors import ExecutorError, on_slurm
+
+TESTS = Path(__file__).parents[1]
+PENSTOCK = (sys.executable, "-m", "penstock.cli")
+STUDY = ("reproduce", "sharing-policies", "--quick")
+PATIENCE = 120.0
+
+
+@pytest.fixture
+def settings(
+    slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    """What [campaign] says; whatever a test does, nothing may be left in the queue."""
+    slurm.await_idle()
+    for name, value in slurm.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    yield {
+        "on": "slurm",
+        "jobs": 1,
+        "memory": "400 MiB",
+        "interface": "lo",
+        "directory": str(tmp_path / "campaigns"),
+    }
+    assert names(slurm) == []
+
+
+def words(settings: dict[str, Any]) -> list[str]:
+    return [
+        word for key, value in settings.items() for word in ("--set", f"campaign.{key}={value}")
+    ]
+
+
+def names(slurm: Cluster) -> list[str]:
+    """Return the names of all jobs that Slurm has, but for those that are just ending."""
+    told = slurm.command("squeue", "-h", "-o", "%j %T").stdout
+    return [line.split()[0] for line in told.splitlines() if not line.endswith("COMPLETING")]
+
+
+def campaign(work: Any) -> Campaign:
+    found = list(every("one", (0.5,), 4))
+    return Campaign(study="test", version=1, size="fast", seed=0, cells=found, work=work)
+
+
+def kept(directory: Path) -> list[Any]:
+    _, *lines = (directory / RESULTS).read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    return sorted((entry["cell"], entry["rows"]) for entry in entries)
+
+
+def test_the_results_are_those_of_local_cores(
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["generate", "io-sets", "--jobs", "6", "--horizon", "200", "--out", "a.json"]) == 0
+    capsys.readouterr()
+    settings |= {"jobs": 2, "partition": "old", "sbatch": ["--nice=5"]}
+    told = {}
+    for name, more in (("here", []), ("there", words(settings))):
+        assert main(["compare", "a.json", "--json", "--out", name, *more]) == 0
+        told[name] = capsys.readouterr().out
+    assert told["here"] == told["there"]
+    for name in ("results.csv", "comparison.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    assert kept(tmp_path / "here") == kept(tmp_path / "there")
+    assert list((tmp_path / "campaigns").iterdir()) == [], "neither keys nor logs are left"
+
+
+def test_jobs_that_end_too_early_are_submitted_again(
+    slurm: Cluster, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """As at a time limit: somebody cancels the job while its worker is in the middle of a cell."""
+    told: list[str] = []
+
+    def harm(steps: int) -> None:
+        if steps and not (tmp_path / "go").exists():
+            slurm.command("scancel", *(f"--name={name}" for name in names(slurm)))
+            (tmp_path / "go").touch()
+
+    work = partial(cells.waits, directory=tmp_path, free=1)
+    with executors.named(CampaignSection(**settings), tell=told.append) as place:
+        results = run(campaign(work), tmp_path, executor=place.executor(), advance=harm)
+    assert len(results.rows) == 4
+    assert any("1 of 1 Slurm jobs ended and are submitted again" in line for line in told)
+
+
+def test_an_interrupt_cancels_the_jobs(
+    slurm: Cluster, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Those that wait as well: here they are held, so that no worker ever starts."""
+    settings |= {"sbatch": ["--hold"]}
+    process = subprocess.Popen(
+        [*PENSTOCK, *STUDY, "--out", str(tmp_path / "out"), *words(settings)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        slurm.wait(lambda: names(slurm) != [] or process.poll() is not None, "job in the queue")
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 130, said
+    assert "0 of" in said
+    assert "the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert names(slurm) == []
+
+
+def test_what_slurm_refuses_is_told_in_its_words(
+    settings: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ("--out", str(tmp_path / "out"))
+    assert main([*STUDY, *out, *words(settings | {"partition": "nowhere"})]) == 1
+    assert "Slurm took no job: sbatch: error: invalid partition" in capsys.readouterr().err
+    assert main([*STUDY, *out, *words(settings | {"interface": "none7"})]) == 2
+    assert "none7" in capsys.readouterr().err
+
+
+def test_workers_that_never_come_are_not_waited_for(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The jobs end at once: their logs say why, and stay."""
+    monkeypatch.setattr(on_slurm, "AGAIN", 0)
+    monkeypatch.setattr(on_slurm, "SEEN_IDLE", 1.0)
+    settings |= {"setup": ["echo no such module >&2; exit 1"]}
+    (tmp_path / "out").mkdir()
+    with (
+        executors.named(CampaignSection(**settings)) as place,
+        pytest.raises(ExecutorError, match=r"jobs end before any work is done.*no such module"),
+    ):
+        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+    assert list((tmp_path / "campaigns").glob("*/*.err"))
