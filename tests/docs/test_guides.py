@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock import config
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -63,3 +64,10 @@ def test_the_first_screen_is_one_claim_one_figure_and_five_lines() -> None:
     typed = re.findall(r"^(?:\$ )?(?:pip|penstock|make) .+$", first, re.M)
     assert (first.count("!["), len(typed)) == (1, 5)
     assert len(first.splitlines()) <= 32
+
+
+def test_the_site_of_the_guide_is_a_configuration(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    (tmp_path / "penstock.toml").write_text(text)
+    loaded = config.load(tmp_path / "penstock.toml", environment={}).config
+    assert (loaded.live.mode, loaded.site.site().bandwidth) == ("observe", 20 * 2**30)
