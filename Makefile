@@ -45,6 +45,7 @@ bench: $(VENV)/ready-bench rates
 	python benchmarks/store.py
 	python benchmarks/periods.py
 	python benchmarks/shares.py
+	python benchmarks/bandits.py
 	python benchmarks/tuning.py
 	python benchmarks/detection.py
 

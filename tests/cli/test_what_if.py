@@ -179,3 +179,18 @@ def test_a_directory_stands_for_its_last_run(
     (tmp_path / "empty").mkdir()
     assert cli.main(["what-if", str(tmp_path / "empty")]) == 2
     assert "has no records" in capsys.readouterr().err
+
+
+def test_a_policy_file_is_trusted_by_the_name_that_is_typed(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records have the file's path from the root on; people name it from where they are."""
+    (directory / "mine.py").write_text(
+        "from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs\n"
+        "class Mine(ExclusiveFcfs): ...\n"
+    )
+    path = str(recorded(directory, f"{directory / 'mine.py'}:Mine"))
+    monkeypatch.chdir(directory)
+    assert penstock("what-if", path, "--check").status == 2
+    assert penstock("what-if", path, "--check", "--trust", "./other.py:Mine").status == 2
+    assert penstock("what-if", path, "--check", "--trust", "./mine.py:Mine").status == 0

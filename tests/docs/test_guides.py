@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock import config
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -38,11 +39,16 @@ def test_tests_that_are_named_are_there(page: Path) -> None:
         assert name in functions(TESTS / file), f"{file}::{name}"
 
 
-def test_every_death_in_the_table_has_its_test() -> None:
-    deaths = rows(section(GUIDE.read_text(), "When something dies"))
-    assert len(deaths) > 25
-    for row in deaths:
-        assert NAMED.search(row), row
+@pytest.mark.parametrize(("heading", "least"), [("When something dies", 30), ("Security", 6)])
+def test_every_row_of_the_table_has_its_test(heading: str, least: int) -> None:
+    text = section(GUIDE.read_text(), heading)
+    numbers = [row.split("|")[1].strip() for row in rows(text) if re.match(r"\| \d+ \|", row)]
+    tests = re.findall(r"^(\d+)\. (.+)$", text, re.M)
+    assert numbers == [str(k) for k in range(1, len(numbers) + 1)]
+    assert [number for number, _ in tests] == numbers
+    assert len(numbers) >= least
+    for number, named in tests:
+        assert NAMED.search(named), number
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/guides/researchers.md"])
@@ -63,3 +69,10 @@ def test_the_first_screen_is_one_claim_one_figure_and_five_lines() -> None:
     typed = re.findall(r"^(?:\$ )?(?:pip|penstock|make) .+$", first, re.M)
     assert (first.count("!["), len(typed)) == (1, 5)
     assert len(first.splitlines()) <= 32
+
+
+def test_the_site_of_the_guide_is_a_configuration(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", GUIDE.read_text(), re.M | re.S)
+    (tmp_path / "penstock.toml").write_text(text)
+    loaded = config.load(tmp_path / "penstock.toml", environment={}).config
+    assert (loaded.live.mode, loaded.site.site().bandwidth) == ("observe", 20 * 2**30)

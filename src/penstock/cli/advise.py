@@ -97,7 +97,7 @@ def advise(
     Examples:
       penstock advise --machine titan --nodes 256 --cores 16 --burst "100 MB" --shared
       penstock advise --machine titan --log run.darshan --interval-budget 10% --compute-time "6 h"
-      penstock advise --model mine.json --nodes 64 --cores 24 --burst "1 GB" --measured "48 s"
+      penstock advise --model mine.json --nodes 64 --cores 16 --burst "1 GB" --measured "48 s"
 
     Candidates are numbers of aggregators (processes that write for others) where MPI-IO or ADIOS2
     would put them, and stripes where users may choose; docs/predict.md lists them.

@@ -18,7 +18,7 @@ def predict(*, told: writes.Told, as_json: bool) -> None:
     Examples:
       penstock predict --machine titan --nodes 256 --cores 16 --burst "100 MB"
       penstock predict --machine titan --log run.darshan
-      penstock predict --model mine.json --nodes 512 --cores 24 --burst "1 GB" --shared
+      penstock predict --model mine.json --nodes 512 --cores 16 --burst "1 GB" --shared
 
     Without --model the answer is from the machine's description alone, a guess with a wide
     interval; a model is of measured runs and knows how far it may be wrong. What is outside of what

@@ -73,6 +73,13 @@ _SETTINGS = {field.replace("_", "-"): field for field in wire.Settings.__struct_
     help="The configuration; else penstock.toml as 'penstock config show' finds it.",
 )
 @click.option(
+    "--store",
+    metavar="URL",
+    envvar="PENSTOCK_STORE",
+    help="Keep what is learnt in postgresql+psycopg://USER@HOST/NAME; else $PENSTOCK_STORE, "
+    "or a file of the state directory.",
+)
+@click.option(
     "--http",
     metavar="HOST:PORT",
     help="Serve dashboard, HTTP API and /metrics there; a PORT alone is on localhost.",
@@ -120,6 +127,7 @@ def up(
     allocation: str | None,
     tune: str | None,
     config_file: Path | None,
+    store: str | None,
     http: str | None,
     token_file: Path | None,
     job_metrics: int,
@@ -170,6 +178,7 @@ def up(
         stripe=deployed.volume(stripe, "--stripe"),
         config=located(loaded.config),
         io_node=(*IO_NODE, "--all-users") if all_users else IO_NODE,
+        store=store,
         http=http,
         token_file=None if token_file is None else str(token_file.resolve()),
         job_metrics=job_metrics,

@@ -56,7 +56,7 @@ def measure(
     Examples:
       penstock tuner measure --out windows.csv                         about half an hour
       penstock tuner measure --out few.csv --processes 16 --io-nodes 4    six minutes
-      penstock tuner measure --out two.csv --processes 4 --io-nodes 1 --sizes 64KiB \
+      penstock tuner measure --out two.csv --processes 4 --io-nodes 1 --sizes 64KiB \\
         --windows '500 us,4 ms' --seconds 0.9 --keep 3                    a look
 
     The grid is pattern x operation x request size x ranks x I/O nodes x window, on an emulated file

@@ -1,0 +1,123 @@
+"""Every block of code on every page is of a kind that something checks: no command goes untested.
+
+`console` and `python` are run (test_commands, test_made_commands), `bash` are the examples of
+`--help` (test_help_examples), data must be readable, expressions must be Prometheus's. What can
+only be typed on a cluster, or as root, is `sh`, and a table says what does the like of it.
+"""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from docs import pages
+from docs.pages import ROOT, blocks
+from docs.typed import provide, typed
+
+from penstock.cli import VERBS
+
+PAGES = pages.written() | pages.from_code()
+RUN = {"console", "python", "bash"}
+DATA = {"json", "toml", "ini", "log", "promql", "text", ""}
+ELSEWHERE = {
+    "pip install": ("Makefile", "pip install"),
+    "/opt/penstock/bin/pip install": ("Makefile", "pip install"),
+    "python3 -m venv": ("Makefile", "-m venv"),
+    "make test": (".ci/run", "make test"),
+    "make demo": ("Makefile", "reproduce demo"),
+    ". .venv/bin/activate": ("Makefile", "PATH"),
+    "ruff check": ("Makefile", "ruff check"),
+    "useradd": ("tests/slurm/test_units.py", "deploy"),
+    "cp deploy/systemd": ("tests/slurm/test_units.py", "systemd"),
+    "systemctl enable": ("tests/slurm/test_units.py", "systemd"),
+    "penstock slurm licences": ("tests/slurm/test_licences.py", "keep-back"),
+    "penstock slurm watch": ("tests/slurm/test_licences.py", "watch"),
+    "login1$": ("tests/hosts/site.py", "remote-io-nodes"),
+    "io1$": ("tests/hosts/site.py", "ionode"),
+    "io2$": ("tests/hosts/site.py", "ionode"),
+    "node7$": ("tests/hosts/site.py", "run"),
+}
+"""What a line of `sh` begins with: the file that does it, and what stands there."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_are_of_a_kind_that_is_checked(page: str) -> None:
+    found = set(re.findall(r"^```(\w*)\n(?:.*?)^```", PAGES[page], re.M | re.S))
+    assert found <= RUN | DATA | {"sh"}
+    if "bash" in found:
+        assert page.startswith("docs/reference/"), "examples of --help are there alone"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_that_looks_like_a_command_is_mere_text(page: str) -> None:
+    verbs = "|".join(VERBS)
+    for block in blocks(PAGES[page], *(DATA - {"promql"})):
+        if page.startswith("docs/reference/"):
+            continue  # a synopsis
+        assert not re.search(rf"^(\$ )?penstock ({verbs})\b", block, re.M), block
+
+
+def lines(block: str) -> list[str]:
+    return [line for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def test_what_is_not_run_here_is_run_elsewhere() -> None:
+    used = set()
+    for page, text in PAGES.items():
+        for line in [line for block in blocks(text, "sh") for line in lines(block)]:
+            begins = [words for words in ELSEWHERE if line.startswith(words)]
+            assert begins, f"{page}: {line!r} is run nowhere; make it console, or say where it is"
+            used |= set(begins)
+    assert used == set(ELSEWHERE), f"no page has {set(ELSEWHERE) - used} any more"
+
+
+@pytest.mark.parametrize("words", ELSEWHERE)
+def test_elsewhere_is_somewhere(words: str) -> None:
+    file, said = ELSEWHERE[words]
+    assert said in (ROOT / file).read_text()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_data_can_be_read(page: str) -> None:
+    for block in blocks(PAGES[page], "json"):
+        json.loads(block)
+    for block in blocks(PAGES[page], "toml"):
+        tomllib.loads(block)
+
+
+def test_settings_of_slurm_are_those_of_the_cluster_that_tests_run() -> None:
+    """And the hooks that they name are shipped."""
+    cluster = "".join(file.read_text() for file in (ROOT / "tests/slurm").glob("*.py"))
+    (settings,) = blocks(PAGES["docs/slurm.md"], "ini")
+    for key, _, value in (line.partition("=") for line in lines(settings)):
+        assert key in cluster
+        if value.startswith("/etc/slurm/penstock/"):
+            assert (ROOT / "deploy/slurm" / Path(value).name).is_file()
+
+
+def test_expressions_are_those_of_prometheus(tmp_path: Path) -> None:
+    """`promtool` reads each as the expression of a rule."""
+    found = [b.strip() for text in PAGES.values() for b in blocks(text, "promql")]
+    assert found
+    rules = [{"record": f"one:{k}", "expr": expression} for k, expression in enumerate(found)]
+    # JSON is YAML.
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "docs", "rules": rules}]}))
+    command = ["promtool", "check", "rules", str(tmp_path / "rules.yml")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"{len(found)} rules found" in ended.stdout
+
+
+def test_a_damaged_log_is_told_as_the_page_says(tmp_path: Path) -> None:
+    (shown,) = blocks(PAGES["docs/profile.md"], "log")
+    provide(tmp_path)
+    (tmp_path / "logs").mkdir()
+    whole = (tmp_path / "run.darshan").read_bytes()
+    for k in range(6):
+        (tmp_path / f"logs/{k}.darshan").write_bytes(whole)
+    (tmp_path / "logs/cut.darshan").write_bytes(whole[: len(whole) // 2])
+    ended = typed("penstock profile logs", tmp_path)
+    assert ended.status == 1
+    assert set(lines(shown)) <= set(lines(ended.err))

@@ -1,0 +1,101 @@
+"""Each file format has a page, and the fields that it lists are those that the code reads."""
+
+import inspect
+import re
+
+import msgspec
+import pytest
+from docs import pages
+
+from penstock.config import Config, sections
+from penstock.learn.detection import samples as observations
+from penstock.learn.detection.model import Model as PatternModel
+from penstock.learn.write_models import samples
+from penstock.learn.write_models.model import Model as WriteModel
+from penstock.live.http import tokens
+from penstock.live.http.telemetry import Telemetry
+from penstock.live.state import State
+from penstock.logbook.header import Header
+from penstock.report import tables
+from penstock.sim.metrics import Metrics
+from penstock.sim.traces import as_npz, as_tables, jobs_file
+from penstock.studies.journal import Entry
+
+PAGES = pages.written() | pages.from_code()
+
+
+def listed(page: str) -> set[str]:
+    """Return the names in the first columns of a page's tables."""
+    rows = re.findall(r"^\| (`[^|]*?) \|", PAGES[f"docs/{page}.md"], re.M)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        ("jobs-files", jobs_file._Job.__struct_fields__),
+        ("csv-workloads", as_tables.COLUMNS),
+        ("npz-workloads", as_npz.ARRAYS),
+        ("observation-files", observations.RUN),
+        ("samples", samples.COLUMNS),
+        ("pattern-model-files", PatternModel.__struct_fields__),
+        ("write-model-files", WriteModel.__struct_fields__),
+        ("record-files", Header.__struct_fields__),
+        ("study-results", (*Entry.__struct_fields__, *tables.COLUMNS)),
+    ],
+)
+def test_a_page_lists_the_fields_that_are_read(page: str, fields: object) -> None:
+    assert isinstance(fields, tuple | dict)
+    known = set(fields) - {"format", "version"}
+    missing = known - listed(page)
+    assert not missing
+
+
+def test_the_state_directory_is_told_file_by_file() -> None:
+    told = " ".join(listed("state-directory"))
+    places = {path.name for path in vars(State()).values() if hasattr(path, "name")}
+    places -= {State().folder.name}
+    for place in places:
+        assert place.partition(".db")[0] in told, place
+
+
+def test_roles_and_lengths_of_tokens_are_the_code_s() -> None:
+    page = PAGES["docs/token-file.md"]
+    assert all(f"`{role}`" in page for role in tokens.ROLES)
+    assert f"{tokens.SHORTEST_TOKEN} characters or more" in page
+    assert f"{tokens.LONGEST_FILE >> 10} KiB" in page
+
+
+def test_every_key_of_the_configuration_is_in_the_reference() -> None:
+    page = PAGES["docs/reference/configuration.md"]
+    assert {"site", "live", "tuning"} <= set(sections())
+    for section, kind in sections().items():
+        part = page.partition(f"## [{section}]")[2].partition("\n## ")[0]
+        for field in msgspec.structs.fields(kind):
+            assert f"| `{field.encode_name}` |" in part
+            value = msgspec.to_builtins(getattr(getattr(Config(), section), field.name))
+            assert value is None or msgspec.json.encode(value).decode() in part
+
+
+def test_metrics_are_defined_by_the_code_alone() -> None:
+    """The table that people read says what stands with the field in the code."""
+    fields = [f for f in Metrics.__dataclass_fields__ if f != "window"]
+    source = " ".join(inspect.getsource(Metrics).split())
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGES["docs/metrics.md"], re.M))
+    assert set(rows) | {"utilization_bound"} == set(fields)
+    for name, definition in rows.items():
+        formula = definition.partition(", T_io")[0].strip()
+        assert formula.lower() in source.lower(), name
+        page = PAGES[f"docs/metrics/{name.replace('_', '-')}.md"]
+        assert formula.lower() in page.lower()
+
+
+def test_every_metric_of_a_scrape_has_a_page() -> None:
+    """Names in the code of the telemetry, by its text: none is left out of what is described."""
+    source = inspect.getsource(inspect.getmodule(Telemetry) or Telemetry)
+    named = set(re.findall(r'(?:_total|_gauge|_counted)\(\s*"(\w+)"', source))
+    named |= {n.removeprefix("penstock_") for n in re.findall(r'"(penstock_\w+)"', source)}
+    assert len(named) > 15
+    pages_there = {page for page in PAGES if page.startswith("docs/metrics/penstock_")}
+    for name in named:
+        assert any(f"/penstock_{name}" in page for page in pages_there), name
