@@ -1,13 +1,14 @@
 """A deployment and its node's agent, for the jobs of a Slurm whose hooks are deploy/slurm's."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import one_host
+from one_host import HOOKS
 from slurm.cluster import Cluster
 
 from penstock.live import launcher, wire
@@ -15,27 +16,14 @@ from penstock.live.adoption import Folder
 from penstock.live.slurm import kept
 from penstock.live.state import State
 
-HOOKS = Path(__file__).parents[2] / "deploy/slurm"
+__all__ = ["HOOKS", "PENSTOCK", "WAIT", "Site", "install_hooks"]
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
 WAIT = 20.0
 
 
 def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:
-    """Put the hooks where a site would, with a penstock.conf of their own; return the settings."""
-    folder.mkdir()
-    folder.chmod(0o755)
-    for hook in HOOKS.glob("*.sh"):
-        shutil.copyfile(hook, folder / hook.name)
-        (folder / hook.name).chmod(0o755)
-    program = folder / "penstock"
-    program.write_text(f'#!/bin/sh\nexec {" ".join(PENSTOCK)} "$@"\n')
-    program.chmod(0o755)
-    lines = [f"PENSTOCK={program}", f"PENSTOCK_RUN={run}", *more]
-    conf = folder / "penstock.conf"
-    conf.write_text("".join(f"{line}\n" for line in lines))
-    conf.chmod(0o644)
-    names = {"Prolog": "prolog.sh", "Epilog": "epilog.sh", "TaskProlog": "task-prolog.sh"}
-    return {setting: folder / name for setting, name in names.items()}
+    """Put the hooks where a site would, for the penstock that is tested; return the settings."""
+    return one_host.install_hooks(folder, run, *more, penstock=PENSTOCK)
 
 
 class Site:

@@ -1,0 +1,36 @@
+"""Lets the runs of a workload meet: copies of each begin at times drawn from a span.
+
+    python3 meet.py jobs.json --copies 8 --within 3600 --draws 5
+
+Writes meet-1.json, meet-2.json, ... beside the workload, and their names to standard output. The
+same command draws the same times.
+"""
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("workload", type=Path)
+    parser.add_argument("--copies", type=int, default=8, help="of each run")
+    parser.add_argument("--within", type=float, default=3600.0, help="seconds")
+    parser.add_argument("--draws", type=int, default=5)
+    told = parser.parse_args()
+    runs = json.loads(told.workload.read_text())["jobs"]
+    for draw in range(1, told.draws + 1):
+        chance = random.Random(draw)
+        jobs = [
+            run | {"id": f"{run['id']}-{copy}", "release": chance.uniform(0, told.within)}
+            for run in runs
+            for copy in range(told.copies)
+        ]
+        file = told.workload.with_name(f"meet-{draw}.json")
+        file.write_text(json.dumps({"jobs": jobs}))
+        print(file)
+
+
+if __name__ == "__main__":
+    main()

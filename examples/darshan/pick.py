@@ -1,0 +1,34 @@
+"""Picks a policy from what `penstock compare --json` says of several workloads.
+
+    penstock compare meet-*.json --json | python3 pick.py
+
+The highest mean utilization, among policies whose worst-treated job (the largest stretch) does no
+worse than with fair-share; and in how many of the workloads it is so.
+"""
+
+import json
+import sys
+from typing import Any
+
+USUAL = "fair-share"
+
+
+def best(policies: dict[str, Any]) -> str:
+    worst = policies[USUAL]["max_stretch"]
+    fair = {name: told for name, told in policies.items() if told["max_stretch"] <= worst}
+    return max(fair, key=lambda name: fair[name]["utilization"])
+
+
+def main() -> None:
+    told = json.load(sys.stdin)
+    choice = best(told["policies"])
+    ours, usual = told["policies"][choice], told["policies"][USUAL]
+    times = sum(best(file["policies"]) == choice for file in told["files"])
+    print(f"choice: {choice}")
+    for metric in ("utilization", "max_stretch", "io_slowdown"):
+        print(f"  {metric}: {ours[metric]:.3f}, with {USUAL} {usual[metric]:.3f} (simulated)")
+    print(f"  the choice in {times} of {len(told['files'])} workloads")
+
+
+if __name__ == "__main__":
+    main()
