@@ -15,19 +15,19 @@ from playwright.sync_api import expect
 from penstock.live import launcher
 
 JOBS = {
-    "short-a": (0.8, 12, 30),
-    "short-b": (0.7, 10, 32),
-    "short-c": (1.0, 16, 26),
-    "middle-a": (2.0, 24, 14),
-    "middle-b": (2.4, 30, 12),
-    "long-a": (6.0, 90, 5),
-    "long-b": (7.0, 120, 4),
-    "long-c": (5.0, 70, 6),
-    "huge": (11.0, 180, 3),
-    "tiny": (0.5, 4, 40),
+    "short-a": (0.8, 12, 45),
+    "short-b": (0.7, 10, 50),
+    "short-c": (1.0, 16, 40),
+    "middle-a": (2.0, 24, 24),
+    "middle-b": (2.4, 30, 20),
+    "long-a": (6.0, 90, 9),
+    "long-b": (7.0, 120, 8),
+    "long-c": (5.0, 70, 10),
+    "huge": (11.0, 180, 5),
+    "tiny": (0.5, 4, 60),
 }
 """Seconds of computing, MiB of a phase, phases."""
-SECONDS = 40
+SECONDS = 55
 
 
 def main() -> None:

@@ -51,8 +51,8 @@ class Traced:
         self._session.send("Tracing.start", {"traceConfig": config})
         self._page = page
 
-    def tasks(self) -> list[float]:
-        """Return the processor's milliseconds of each task of the main thread of the page."""
+    def tasks(self) -> list[dict[str, float]]:
+        """Return the milliseconds of each task of the page's main thread: cpu, and by the clock."""
         self._session.send("Tracing.end")
         for _ in range(600):
             if self._over:
@@ -65,17 +65,16 @@ class Traced:
             if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
         }
         return [
-            event.get("tdur", event["dur"]) / 1000
+            {"cpu": event["tdur"] / 1000, "clock": event["dur"] / 1000}
             for event in self._events
-            if event["name"] in {"RunTask", "ThreadControllerImpl::RunTask"}
-            and event.get("ph") == "X"
+            if event["name"] == "RunTask"
+            and "tdur" in event
             and (event["pid"], event["tid"]) in mains
         ]
 
 
-@pytest.mark.timed
-def test_no_task_is_long_with_a_thousand_jobs(site: Site, visit: Visits) -> None:
-    """Scrolled, filtered, ordered, opened and looked at in every view, while all of it changes."""
+def watched(site: Site, visit: Visits) -> list[dict[str, float]]:
+    """Look at a thousand jobs in every view; return the tasks that it took."""
     site.serve(policy="set-10", io_nodes=4)
     with jobs(site, 80.0):
         page = visit("about:blank", wait=False)
@@ -90,13 +89,26 @@ def test_no_task_is_long_with_a_thousand_jobs(site: Site, visit: Visits) -> None
         tasks = traced.tasks()
         observed: list[float] = page.evaluate("window.tasks")
         in_sight = page.locator(".row-label").count()
-    longest = sorted(tasks, reverse=True)[:5]
-    told = {"tasks": len(tasks), "longest_ms": longest, "observed_over_50_ms": observed}
-    print(json.dumps(told))
+        assert not page.evaluate("window.pwned")
+    longest = {
+        by: sorted((task[by] for task in tasks), reverse=True)[:5] for by in ("cpu", "clock")
+    }
+    print(json.dumps({"tasks": len(tasks), "longest_ms": longest, "observed_over_50_ms": observed}))
     assert len(tasks) > 1000  # it was the page that was traced
     assert in_sight < 150  # and not a thousand rows
-    assert longest[0] <= LONGEST_MS
-    assert not page.evaluate("window.pwned")
+    return tasks
+
+
+@pytest.mark.timed
+def test_no_task_takes_long_with_a_thousand_jobs(site: Site, visit: Visits) -> None:
+    """Of the processor's time: what the page does, whoever else is on the machine."""
+    assert max(task["cpu"] for task in watched(site, visit)) <= LONGEST_MS
+
+
+@pytest.mark.rates
+def test_no_task_takes_long_by_the_clock(site: Site, visit: Visits) -> None:
+    """What people feel; only a machine with a core to spare can tell."""
+    assert max(task["clock"] for task in watched(site, visit)) <= LONGEST_MS
 
 
 def walk(page: Page) -> None:

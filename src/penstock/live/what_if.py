@@ -91,6 +91,12 @@ class _Asked:
     result: bytes | None = None
     task: "asyncio.Task[None] | None" = None
 
+    def over(self) -> None:
+        """Say how long it took; one that was ended before it began has not said anything."""
+        self.lasted = time.monotonic() - self.since
+        if self.state == "running":
+            self.state = "cancelled"
+
 
 class WhatIfs:
     """Runs what is asked, one at a time, and keeps the last results."""
@@ -134,6 +140,7 @@ class WhatIfs:
             id, asked = secrets.token_hex(8), _Asked(wanted)
             self._asked[id] = asked
             asked.task = asyncio.create_task(self._work(asked, files))
+            asked.task.add_done_callback(lambda _: asked.over())
         while len(self._asked) > KEPT:
             del self._asked[next(iter(self._asked))]
         return id
@@ -185,14 +192,12 @@ class WhatIfs:
             asked.result = await self._result(asked.wanted, files)
             asked.state = "done"
         except asyncio.CancelledError:
-            asked.state, asked.error = "cancelled", None
+            asked.state = "cancelled"
         except FailedError as error:
             asked.state, asked.error = "failed", str(error)
         except Exception:
             log.exception("a what-if failed")
             asked.state, asked.error = "failed", "this is a fault of ours; the log has it"
-        finally:
-            asked.lasted = time.monotonic() - asked.since
 
     async def _result(self, wanted: AskWhatIf, files: list[str]) -> bytes:
         asked = [f"--policies={','.join(wanted.policies)}"]

@@ -157,7 +157,7 @@ class History:
 
     def mean_share(self, lane: Lane, now: float) -> float:
         """Return the mean share of what a lane does, since it does it."""
-        elapsed = now - lane.since
+        elapsed = now - self.epoch - lane.opened
         if elapsed <= 0 or not lane.weight:
             return lane.share
         marked = self.shares.mark(now - self.epoch) - lane.mark
@@ -195,7 +195,8 @@ class History:
         self._close(lane, start)
         lane.kind, lane.since, lane.weight = kind, start, weight
         lane.revision = self.lanes.next()
-        lane.mark = self.shares.mark(time.monotonic())
+        lane.opened = time.monotonic()
+        lane.mark = self.shares.mark(lane.opened)
         lane.share = self.shares.share(weight) if weight else 0.0
 
     def _close(self, lane: Lane, end: float) -> None:

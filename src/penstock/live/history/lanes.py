@@ -54,6 +54,7 @@ class Lane:
         "kind",
         "mark",
         "moved",
+        "opened",
         "patterns",
         "phase",
         "phases",
@@ -73,7 +74,7 @@ class Lane:
         self.kind: Kind | None = None  # None: it computes
         self.since = since  # when it began to do what it does
         self.weight = 0.0
-        self.mark = 0.0  # of the clock of shares, then
+        self.opened, self.mark = 0.0, 0.0  # when that was heard, and the clock of shares then
         self.share = 0.0  # then
         self.stretches: deque[tuple[int, float, bytes]] = deque()  # revision, end, as it is told
         self.phase: Phase | None = None

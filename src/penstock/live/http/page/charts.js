@@ -100,14 +100,15 @@ export function steps(chosen, values, { label, to }) {
   const y = (value) => high - EDGE.bottom - 11 - values.indexOf(value) * 22;
   axes(svg, { ...time, y, yTicks: values, yText: (value) => String(value), xName: "", yName: "", wide, high });
   let path = "";
+  const marks = [];
   chosen.forEach(([when, value, tried], k) => {
     const next = chosen[k + 1]?.[0] ?? Math.max(to, from + 1);
     path += `${k === 0 ? "M" : "L"}${time.x(when)},${y(value)}L${time.x(next)},${y(value)}`;
     const tip = s("title", {}, `${format.at(when)}: ${value}, ${tried ? "tried out" : "best known"}`);
-    svg.append(tried
+    marks.push(tried
       ? s("circle", { class: "tried", cx: time.x(when), cy: y(value), r: 4 }, tip)
       : s("rect", { class: "known", x: time.x(when) - 3, y: y(value) - 3, width: 6, height: 6 }, tip));
   });
-  svg.prepend(s("path", { class: "path", d: path }));
+  svg.append(s("path", { class: "path", d: path }), ...marks);
   return svg;
 }
