@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.report.findings import Findings
-from penstock.studies.campaign import Results, local_workers, run
+from penstock.studies.campaign import Results, run
+from penstock.studies.executors.local import local_workers
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cells import dies, fails
+from cells import dies, dies_once, fails
 
 from penstock.errors import InputError
 from penstock.report.tables import rows_csv
@@ -22,9 +22,9 @@ from penstock.studies.campaign import (
     Campaign,
     WorkerDiedError,
     every,
-    local_workers,
     run,
 )
+from penstock.studies.executors.local import Local, local_workers
 
 PATIENCE = 30.0
 
@@ -215,15 +215,28 @@ def test_a_failing_cell_is_named_and_the_others_are_kept(tmp_path: Path) -> None
     assert finished(tmp_path) == 3
 
 
-def test_a_worker_that_dies_is_reported_and_not_waited_for(tmp_path: Path) -> None:
-    campaign = Campaign(
+def deadly(work: Callable[..., Any]) -> Campaign:
+    return Campaign(
         study="test",
         version=1,
         size="fast",
         seed=0,
         cells=list(every("one", (0.5,), 3)),
-        work=dies,
+        work=work,
     )
+
+
+def test_cells_of_a_worker_that_dies_are_run_again(tmp_path: Path) -> None:
+    told: list[str] = []
+    work = deadly(partial(dies_once, mark=tmp_path / "mark"))
+    with Local(2, told.append) as place:
+        results = run(work, tmp_path, executor=place.executor())
+    assert (tmp_path / "mark").exists()
+    assert len(results.rows) == 3
+    assert told == ["a worker process died; its cells are run again, 1 at a time"]
+
+
+def test_a_cell_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WorkerDiedError, match="finished cells are kept"):
-        run(campaign, tmp_path, cores=1)
+        run(deadly(dies), tmp_path, cores=1)
     assert finished(tmp_path) == 0

@@ -16,7 +16,7 @@ from typing import Protocol
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.report.findings import Findings
-from penstock.studies.executors.local import local_workers
+from penstock.studies.executors.local import Local, Processes
 from penstock.studies.executors.pieces import Piece, complete, result
 from penstock.studies.executors.place import ExecutorError, WorkerDiedError
 from penstock.studies.journal import CellId, Entry, Journal, Row, Value, rows_of
@@ -108,8 +108,8 @@ def run(
     finished, waits a little for what is running, and goes on as KeyboardInterrupt.
     """
     if executor is None and not campaign.alone:
-        with local_workers(cores) as workers:
-            return run(campaign, directory, executor=workers, advance=advance)
+        with Local(cores) as place:
+            return run(campaign, directory, executor=place.executor(), advance=advance)
     with Journal(directory / RESULTS, campaign.header) as journal:
         wanted = {cell.id for cell in campaign.cells}
         advance(len(wanted & journal.entries.keys()))
@@ -151,10 +151,20 @@ def _run_pending(
             journal.add(finished(future, cells[key]))  # type: ignore[index]
             advance(1)
 
-    pieces = (
-        Piece(key=cell.id, submit=partial(executor.submit, timed, work, cell)) for cell in pending
-    )
-    complete(pieces, keep)
+    while True:
+        pieces = (
+            Piece(key=cell.id, submit=partial(executor.submit, timed, work, cell))
+            for cell in pending
+            if cell.id not in journal.entries
+        )
+        try:
+            complete(pieces, keep)
+        except WorkerDiedError:
+            # A cluster's scheduler has others run such cells by itself.
+            if not isinstance(executor, Processes) or not executor.renew():
+                raise
+        else:
+            return
 
 
 def finished(future: "Future[Entry]", cell: Cell) -> Entry:

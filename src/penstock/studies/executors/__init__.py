@@ -32,7 +32,7 @@ def named(
     machine. `tell` hears, in a line each, what takes long.
     """
     if section.on == LOCAL:
-        return Local(cores)
+        return Local(cores, tell)
     if cores is not None:
         raise InputError(
             f"--jobs are cores of this machine, but the work goes to {section.on!r}; leave it out"

@@ -4,8 +4,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -14,6 +14,43 @@ from typing import Any
 
 from penstock.config.campaign import LOCAL
 
+RENEWALS = 2
+"""How often processes are started anew after one died."""
+
+
+class Processes(Executor):
+    """Processes of this machine, which can be started anew when one has died."""
+
+    def __init__(self, cores: int, tell: Callable[[str], None]) -> None:
+        self._cores = cores
+        self._tell = tell
+        self._renewed = 0
+        self._started = ExitStack()
+        self._pool = self._started.enter_context(local_workers(cores))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._started.__exit__(kind, error, trace)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Have a function called by some process."""
+        return self._pool.submit(fn, *args, **kwargs)
+
+    def renew(self) -> bool:
+        """Start again, with half as many: what most die of is want of memory; False: no more."""
+        if self._renewed == RENEWALS:
+            return False
+        self._renewed += 1
+        self._cores = max(1, self._cores // 2)
+        self._tell(f"a worker process died; its cells are run again, {self._cores} at a time")
+        self._started.close()
+        self._pool = self._started.enter_context(local_workers(self._cores))
+        return True
+
 
 class Local:
     """Processes and threads of this machine, as many as cores, started when there is work."""
@@ -21,8 +58,11 @@ class Local:
     name = LOCAL
     away = False
 
-    def __init__(self, cores: int | None = None) -> None:
+    def __init__(
+        self, cores: int | None = None, tell: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._cores = cores or available_cores()
+        self._tell = tell
         self._started = ExitStack()
         self._processes: Executor | None = None
         self._threads: Executor | None = None
@@ -46,7 +86,7 @@ class Local:
             self._threads = self._threads or ThreadPoolExecutor(self._cores)
             return self._threads
         if self._processes is None:
-            self._processes = self._started.enter_context(local_workers(self._cores))
+            self._processes = self._started.enter_context(Processes(self._cores, self._tell))
         return self._processes
 
     def share(self, value: Any) -> Any:
