@@ -35,7 +35,7 @@ penstock down --state state
 trap - EXIT
 
 echo "== Was it this policy? The record, put through it again, must give the same decisions"
-penstock what-if state/records --check --trust "$mine"
+penstock what-if state/records --check --trust "$PWD/$(basename "$mine")"
 
 echo "== What would others have done with these jobs? Simulated"
 penstock what-if state/records --policies fair-share,set-10
