@@ -86,8 +86,8 @@ def watched(site: Site, visit: Visits) -> list[dict[str, float]]:
         expect(page.locator(".queue").first).to_be_visible()
         walk(page)
         keep_both(page, "overview-thousand")
-        tasks = traced.tasks()
         observed: list[float] = page.evaluate("window.tasks")
+        tasks = traced.tasks()
         in_sight = page.locator(".row-label").count()
         assert not page.evaluate("window.pwned")
     longest = {

@@ -58,7 +58,7 @@ def test_who_has_a_file_is_not_sent_it_again(site: httpx.Client) -> None:
     assert site.get("/", headers={"if-none-match": '"other"'}).status_code == 200
 
 
-@pytest.mark.parametrize("name", ["..%2Fapi.py", "%2Fetc%2Fpasswd", "api.py", "%2e%2e", ".hidden.js"])
+@pytest.mark.parametrize("name", ["..%2Fapi.py", "%2Fetc%2Fpasswd", "api.py", "%2e%2e", ".a.js"])
 def test_nothing_else_is_served(site: httpx.Client, name: str) -> None:
     assert site.get(f"/assets/{name}").status_code == 404
     assert site.get("/assets/").status_code == 404

@@ -43,7 +43,7 @@ class Page {
     find("token-form").addEventListener("submit", () => this.signIn(find("token").value.trim()));
     find("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
     find("forget").addEventListener("click", () => this.signIn(null));
-    this.route();
+    setTimeout(() => this.route()); // the view is built in a task of its own
     this.feed = new Worker("/assets/feed.js", { type: "module" });
     this.feed.onmessage = ({ data }) => this.hear(data);
     this.feed.postMessage({ token: theToken() });
@@ -157,7 +157,7 @@ class Page {
     find("forget").hidden = theToken() === null;
     this.tellAnswer();
     this.above();
-    this.views[this.shown].update();
+    this.views[this.shown]?.update();
   }
 
   tellAnswer() {
