@@ -168,6 +168,11 @@ def _write(out: Path, told: "Sequence[Studied]", *, size: "Size", seed: int, beg
         ("python", platform.python_version()),
         *((name, metadata.version(name)) for name in PACKAGES),
         ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
+        (
+            "load",
+            f"{os.getloadavg()[2]:.1f}, mean of the last 15 minutes; what is measured by the clock "
+            "depends on it",
+        ),
         ("size", size),
         ("seed", str(seed)),
         ("cells", str(sum(study.cells for study in told))),
