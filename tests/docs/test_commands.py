@@ -4,6 +4,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,9 +24,7 @@ QUICK = next((flag for p in reproduce.params for flag in p.opts if flag == "--qu
 STUDY = re.compile(r"^penstock reproduce (?!--list)(\S+)(?: .*?)?--out (\S+)")
 EVERY_STUDY = "all"
 """All studies in one command: each is run by its own name here, all of them by tests/studies."""
-_SHOWN = re.compile(
-    r"^```console\n(?P<typed>(?:(?!^```).*\n)*)```\n\n```text\n(?P<out>.*?)^```", re.M | re.S
-)
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,16 @@ def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
         assert ended.status == 0, f"{command}\n{ended.err}"
         assert ended.out, f"{command} prints nothing"
         said[command] = ended.out
-    for shown in _SHOWN.finditer(PAGES[page]):
-        last = commands(f"```console\n{shown['typed']}```")[-1]
-        assert matches(said[last], shown["out"]), f"{last} prints\n{said[last]}"
+    for last, shown in outputs(PAGES[page]):
+        assert matches(said[last], shown), f"{last} prints\n{said[last]}"
+
+
+def outputs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each `text` right below a `console`, with the command that it is the output of."""
+    for before, after in pairwise(_FENCED.finditer(text)):
+        beside = not text[before.end() : after.start()].strip()
+        if beside and (before[1], after[1]) == ("console", "text"):
+            yield commands(before[0])[-1], after[2]
 
 
 def reproduced(study: str, out: Path, studies: Path) -> None:
@@ -78,6 +85,8 @@ def test_there_are_commands_to_test() -> None:
 def test_what_is_shown_is_compared() -> None:
     assert matches("a\nb \nc\n", "a\n...\nc\n")
     assert not matches("a\nb\n", "a\nc\n")
+    page = "```console\n$ a\n$ b\n```\n\n```text\nsaid\n```\n\nand\n\n```text\nfree\n```\n"
+    assert list(outputs(page)) == [("b", "said\n")]
 
 
 def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
