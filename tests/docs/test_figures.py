@@ -24,8 +24,6 @@ MADE_BY = re.compile(
 )
 SIGNED = {"client", "controller", "data"}
 """What follows `penstock` in the texts that hosts sign for each other, which are no commands."""
-COMING = {"--quick", "--on"}
-"""Options of studies and campaigns that pages may name before they are there."""
 _CODE = re.compile(r"```.*?^```", re.S | re.M)
 _INLINE = re.compile(r"`(penstock [^`]+)`")
 _PLACE = re.compile(r"\b((?:tests|benchmarks|examples|deploy|src)/[\w./-]+\.\w+)")
@@ -88,11 +86,7 @@ def test_verbs_and_options_named_in_sentences_are_there(page: str) -> None:
         if isinstance(verb, click.Group) and words[1:]:
             verb = verb.get_command(root, words[1].strip("'\""))
             assert verb is not None, f"there is no verb {' '.join(words[:2])!r}"
-        known = (
-            {flag for p in verb.params for flag in (*p.opts, *p.secondary_opts)}
-            | {"--help"}
-            | COMING
-        )
+        known = {flag for p in verb.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
         assert options <= known, f"penstock {' '.join(words)}: {options - known}"
 
 
