@@ -48,8 +48,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         "decisions": [f"decisions/{f.name}" for f in sorted(decisions.FOLDER.glob("[0-9]*.md"))],
         "files": sorted(files),
     }
-    expected = set(config.extra["expected"]) - set(written)
-    config.nav = _filled(config.nav or [], rooms, expected)
+    config.nav = _filled(config.nav or [], rooms)
     return config
 
 
@@ -67,19 +66,18 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return outside_code(led, lambda part: _LIST_AFTER_TEXT.sub(r"\1\n", part))
 
 
-def _filled(nav: list[Any], rooms: dict[str, list[Any]], expected: set[str]) -> list[Any]:
-    """Return the nav with made pages in their places, without pages that are still to come."""
+def _filled(nav: list[Any], rooms: dict[str, list[Any]]) -> list[Any]:
+    """Return the nav with made pages in their places."""
     found: list[Any] = []
     for entry in nav:
         if not isinstance(entry, dict):
-            found += [entry] if entry not in expected else []
+            found.append(entry)
             continue
         ((title, value),) = entry.items()
         if title == _EMPTY:
             found += rooms[value]
         elif isinstance(value, list):
-            inside = _filled(value, rooms, expected)
-            found += [{title: inside}] if inside else []
-        elif value not in expected:
+            found.append({title: _filled(value, rooms)})
+        else:
             found.append(entry)
     return found

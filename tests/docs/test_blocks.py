@@ -102,7 +102,8 @@ def test_data_can_be_read(page: str) -> None:
 
 def test_settings_of_slurm_are_those_of_the_cluster_that_tests_run() -> None:
     """And the hooks that they name are shipped."""
-    cluster = "".join(file.read_text() for file in (ROOT / "tests/slurm").glob("*.py"))
+    files = [*(ROOT / "tests/slurm").glob("*.py"), ROOT / "examples/slurm/one_host.py"]
+    cluster = "".join(file.read_text() for file in files)
     (settings,) = blocks(PAGES["docs/slurm.md"], "ini")
     for key, _, value in (line.partition("=") for line in lines(settings)):
         assert key in cluster

@@ -79,7 +79,7 @@ def test_every_page_is_there(site: Path) -> None:
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:
-    there = {str(file) for file in site.rglob("*")}
+    there = {str(site), *(str(file) for file in site.rglob("*"))}
     dead = []
     # Links of the page that is shown where none is are absolute: nobody knows where that will be.
     for page in [page for page in html(site) if page.name != "404.html"]:
