@@ -38,6 +38,7 @@ def page(found: wire.Status, name: str = "x.9") -> str:
         ({"state": "lost", "doing": "ended"}, ["It is lost", "within the lease"]),
         ({"group": None}, ["it takes turns with nobody"]),
         ({}, ["it is in set 1", "its weight is 0.1", "(w_iter) is not known"]),
+        ({"group": "5", "weight": 1e-05}, ["1e-05. How long", "this is the set of strangers"]),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
         ({"w_iter": 12.0}, ["from earlier runs of its family"]),
         ({"io_nodes": []}, ["It has no I/O nodes"]),
@@ -49,12 +50,37 @@ def page(found: wire.Status, name: str = "x.9") -> str:
             ["It waited for turns for 5 s"],
         ),
         ({"turn_waited_seconds": 5.0, "mode": "advise"}, ["Enforced, it would have waited"]),
+        (
+            {"phases": 1, "mode": "observe", "state": "ended", "status": 0, "doing": "ended"},
+            ["It was not made to wait, as nobody is (mode observe); enforced, it would not have"],
+        ),
+        ({"phases": 1, "mode": "advise"}, ["(mode advise); enforced, it would not have waited"]),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
     ],
 )
 def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) -> None:
     told = page(status(job("x.9", **record)))
     assert [text for text in there if text not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("record", "unsaid"),
+    [
+        ({"phases": 1, "mode": "observe", "turn_waited_seconds": 5.0}, "not have waited"),
+        (WAITS | {"phases": 1, "mode": "observe"}, "not have waited"),  # it would right now
+        ({"phases": 0, "mode": "observe"}, "not have waited"),
+        ({"phases": 1, "mode": "off"}, "not have waited"),  # nobody looks then
+        ({"phases": 1}, "not have waited"),
+        ({"w_iter": 12.0}, "strangers"),
+    ],
+)
+def test_what_is_not_so_is_not_said(record: dict[str, Any], unsaid: str) -> None:
+    assert unsaid not in page(status(job("x.9", **record)))
+
+
+def test_strangers_have_a_set_only_where_there_are_sets() -> None:
+    assert "strangers" in page(status(job("x.9")))
+    assert "strangers" not in page(status(job("x.9"), policy="fair-share"))
 
 
 @pytest.mark.parametrize(

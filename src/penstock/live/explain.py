@@ -41,6 +41,8 @@ AFTER_FAIL_OPENS = {
     "interrupted": "Nothing is wrong: a process that somebody interrupts does not wait on.",
     "gave_up": "Look at 'penstock run': its calls waited for longer than it should have let them.",
 }
+LETTING = ("observe", "advise")
+"""Modes in which nobody waits, and the controller says who would."""
 MUCH = 0.2
 """Part of a job's time that is worth advice."""
 WORTH_TELLING = 0.05
@@ -151,6 +153,8 @@ def _place(job: Record, found: wire.Status) -> Iterator[str]:
     yield f"Under {found.policy} {turns}; its weight is {job['weight']:.3g}."
     if job["w_iter"] is None:
         yield "How long its iterations are (w_iter) is not known: that takes two phases."
+        if found.policy.startswith("set-"):
+            yield "Until then this is the set of strangers, with their weight."
     elif job.get("iterations"):
         count = job["iterations"]
         seen = f"{count} iteration{'s' if count > 1 else ''} of this run"
@@ -179,6 +183,11 @@ def _did(job: Record) -> Iterator[str]:
         really = job.get("mode") == "enforce" or not said
         would = "It waited" if really else "Enforced, it would have waited"
         yield f"{would} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."
+    elif phases and job.get("mode") in LETTING and job.get("doing") != "waiting":
+        yield (
+            f"It was not made to wait, as nobody is (mode {job['mode']}); enforced, it would not "
+            "have waited either."
+        )
     if job["waits"]:
         at_gate = show_seconds(job["waited_seconds"])
         yield f"Its calls waited at the gate {job['waits']:,} times, {at_gate} in all threads."
