@@ -49,7 +49,10 @@ def test_without_dask_its_extra_is_named(
     monkeypatch.setattr(executors, "find_spec", lambda name: None)
     result = penstock("compare", jobs, "--on", "tcp://head:8786")
     assert result.status == 2
-    assert "needs distributed: pip install penstock[dask]" in result.err
+    assert (
+        "needs distributed: install the extra 'dask', in a checkout pip install '.[dask]'"
+        in result.err
+    )
 
 
 def test_slurm_is_looked_for_before_anything_is_done(

@@ -145,7 +145,7 @@ def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
 
 def test_mpi_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed; .*penstock\[mpi\]"):
+    with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed: .*'\.\[mpi\]'"):
         mpiexec.check()
 
 

@@ -80,7 +80,7 @@ a quarter."""
     help="Requests in service at once; else the file's dispatchers, or 16.",
 )
 @click.option("--stripe", metavar="SIZE", help="Spread files over I/O nodes in such pieces.")
-@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (penstock[mpi]); else forked.")
+@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (extra mpi); else forked.")
 @json_option
 def explore(
     *,

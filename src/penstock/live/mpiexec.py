@@ -27,7 +27,8 @@ def check() -> None:
         raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
     if importlib.util.find_spec("mpi4py") is None:
         raise InputError(
-            "--mpi: mpi4py is not installed; 'pip install penstock[mpi]', or leave --mpi out"
+            "--mpi: mpi4py is not installed: install the extra 'mpi', in a checkout "
+            "pip install '.[mpi]' (docs/install.md), or leave --mpi out"
         )
     try:
         told = subprocess.run(

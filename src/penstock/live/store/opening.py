@@ -229,7 +229,10 @@ def _locked(connection: Any) -> bool:
 
 def _server(url: URL) -> Opened:
     if importlib.util.find_spec("psycopg") is None:
-        raise InputError("a store in PostgreSQL needs psycopg; 'pip install penstock[postgres]'")
+        raise InputError(
+            "a store in PostgreSQL needs psycopg: install the extra 'postgres', in a checkout "
+            "pip install '.[postgres]' (docs/install.md)"
+        )
     url = url.set(drivername="postgresql+psycopg")
     timeouts = {"connect_timeout": PATIENCE // 2, "keepalives_idle": 5, "keepalives_interval": 2}
     url = url.update_query_dict({k: str(v) for k, v in timeouts.items() if k not in url.query})

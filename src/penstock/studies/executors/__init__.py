@@ -17,7 +17,7 @@ from penstock.studies.executors.place import ExecutorError, Place, WorkerDiedErr
 __all__ = ["ExecutorError", "Place", "WorkerDiedError", "named"]
 
 SCHEMES = ("tcp", "tls", "ws", "wss", "ucx")
-EXTRA = "pip install penstock[dask]"
+EXTRA = "install the extra 'dask', in a checkout pip install '.[dask]' (docs/install.md)"
 
 
 def named(

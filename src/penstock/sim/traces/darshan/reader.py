@@ -37,7 +37,10 @@ FEWEST = 64
 def check_available() -> None:
     """Refuse where PyDarshan is missing."""
     if importlib.util.find_spec("darshan") is None:
-        raise InputError("PyDarshan is not installed; 'pip install penstock[darshan]'")
+        raise InputError(
+            "PyDarshan is not installed: install the extra 'darshan', in a checkout "
+            "pip install '.[darshan]' (docs/install.md)"
+        )
 
 
 def read(path: Path) -> Profile:
