@@ -15,6 +15,8 @@ from docs import pages
 from docs.pages import DOCS, ROOT
 
 WITHIN = 280
+UNREAD = {"script", "style", "pre"}
+"""What is in these is no prose: scripts, and blocks of code as they were written."""
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +45,19 @@ class Parsed(HTMLParser):
         self.loaded: list[str] = []
         self.anchors: set[str] = set()
         self.pictures: list[dict[str, str | None]] = []
+        self.text = ""
+        self._unread = 0
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._unread else data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unread -= tag in UNREAD
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = dict(attrs)
+        self._unread += tag in UNREAD
         self.anchors |= {value for key in ("id", "name") if (value := found.get(key))}
         if tag == "a" and (link := found.get("href")):
             self.links.append(link)
@@ -133,6 +144,26 @@ def test_no_page_speaks_of_a_machine(site: Path) -> None:
     """What a page says holds anywhere: the paths of whoever built it are not in it."""
     for page in html(site):
         assert str(ROOT) not in page.read_text(), page
+
+
+def test_no_page_shows_the_signs_that_markdown_was_told_to_keep(site: Path) -> None:
+    """A backslash before a bar or a bracket is for Markdown, not for readers."""
+    shown = [
+        f"{page.relative_to(site)}: ...{parsed(page).text[found.start() - 30 : found.end() + 30]}"
+        for page in html(site)
+        for found in re.finditer(r"\\[<|\[\]*]", parsed(page).text)
+    ]
+    assert not shown, "\n".join(shown)
+    up = parsed(site / "reference" / "up.html").text
+    assert "--mode [observe|advise|enforce]" in up
+    assert "0<=x<=64" in up
+
+
+def test_pages_that_help_names_are_links(site: Path) -> None:
+    assert "../turns.html" in parsed(site / "reference" / "mode.html").links
+    assert (
+        'href="../turns.html">docs/turns.md</a>' in (site / "reference" / "mode.html").read_text()
+    )
 
 
 def test_lists_are_lists(site: Path) -> None:

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 _OWN_PARAGRAPH = re.compile(r"\n(?=Options? `)")
@@ -19,16 +19,23 @@ def paragraphs(docstring: str) -> str:
 
 def escaped(text: str) -> str:
     """Return plain text that Markdown prints as it is; what is in backquotes stays code."""
+    return outside_spans(text, lambda p: re.sub(r"([*\[\]])", r"\\\1", p).replace("<", "&lt;"))
+
+
+def outside_spans(text: str, change: Callable[[str], str]) -> str:
+    """Return a text with a change made to all of it but what is in backquotes."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(p if p.startswith("`") else re.sub(r"([*<\[\]])", r"\\\1", p) for p in parts)
+    return "".join(part if part.startswith("`") else change(part) for part in parts)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; bars inside cells do not end them."""
+    """Return a table; bars inside cells do not end them, as they do not in code anyway."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        f"| {' | '.join(c.replace('|', chr(92) + '|') for c in row)} |" for row in lines
-    )
+
+    def cell(text: str) -> str:
+        return outside_spans(text, lambda part: part.replace("|", "&#124;"))
+
+    return "\n".join(f"| {' | '.join(map(cell, row))} |" for row in lines)
 
 
 def fenced(text: str, language: str) -> str:
