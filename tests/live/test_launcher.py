@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live.other_users import AS_ROOT, NOBODY
 
 from penstock.errors import InputError
 from penstock.live import launcher, wire
@@ -420,3 +421,26 @@ def test_a_state_directory_must_be_ours_and_closed(tmp_path: Path, root: Path) -
         assert (result.returncode, "another user's" in result.stderr) == (2, True)
     result = penstock(*up, tmp_path / ("x" * 100))
     assert (result.returncode, "too long" in result.stderr) == (2, True)
+
+
+@AS_ROOT
+def test_root_rules_a_site_that_has_a_user_of_its_own(tmp_path: Path, root: Path) -> None:
+    """But does not bring up there, nor trust what lies where anybody can put it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    state = site / "state"
+    assert penstock("up", "--root", root, "--io-nodes", "0", "--state", state).returncode == 0
+    try:
+        os.chown(state, NOBODY, -1)
+        assert penstock("status", "--state", state).returncode == 0
+        assert penstock("mode", "off", "--state", state).returncode == 0
+        refused = penstock("up", "--root", root, "--io-nodes", "0", "--state", state)
+        assert (refused.returncode, "another user's" in refused.stderr) == (2, True)
+        plain = penstock("run", "--state", state, "--", "true")
+        assert (plain.returncode, "another user's" in plain.stderr) == (0, True)
+        site.chmod(0o1777)
+        refused = penstock("status", "--state", state)
+        assert (refused.returncode, "another user's" in refused.stderr) == (2, True)
+    finally:
+        os.chown(state, 0, -1)
+        assert penstock("down", "--state", state).returncode == 0

@@ -11,8 +11,8 @@ from penstock.manager import Manager
 from penstock.model import Event, Job, JobEnded, PhaseEnded, Site
 
 
-def turns(policy: str = "exclusive-fcfs") -> Turns:
-    ledger = Ledger(site=Site())
+def turns(policy: str = "exclusive-fcfs", *, bandwidth: float | None = None) -> Turns:
+    ledger = Ledger(site=Site(bandwidth=bandwidth))
     manager = Manager(sharing=registry.sharing(policy), view=ledger)
     made = Turns(manager, ledger)
     for serial, name in enumerate("abc"):
@@ -89,6 +89,30 @@ def test_who_waited_for_too_long_goes_out_of_turn_once() -> None:
     assert list(made.waiting()) == []
     assert made.phase_ended(21.0, "b", ended(1)) == []
     assert made.phase_ended(22.0, "a", ended(1)) == []
+
+
+def test_who_was_never_seen_alone_has_the_sites_bandwidth() -> None:
+    """Where turns are observed, three at once have a third each: that is not what one has alone."""
+    made = turns(bandwidth=300.0)
+    events: list[Event] = []
+    made.record = lambda event, *_: events.append(event)
+    for name in "abc":
+        made.phase_began(1.0, name, 1)
+    for name in "abc":
+        made.phase_ended(4.0, name, ended(1, moved=300, seconds=3.0))
+    made.phase_began(5.0, "a", 2)
+    made.phase_ended(7.0, "a", ended(2, moved=300, seconds=2.0))  # alone: it can do no more
+    made.phase_began(8.0, "a", 3)
+    made.phase_began(9.0, "b", 2)
+    made.phase_ended(13.0, "a", ended(3, moved=300, seconds=5.0))
+    made.phase_ended(13.0, "b", ended(2, moved=300, seconds=4.0))
+    found = {}
+    for event in events:
+        if isinstance(event, PhaseEnded):
+            found.setdefault(event.job, []).append(event.io)
+    assert found["b"] == [1.0, 1.0]
+    assert found["c"] == [1.0]
+    assert found["a"] == pytest.approx([1.0, 2.0, 300 / (150 * 0.95)])
 
 
 def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() -> None:

@@ -148,7 +148,7 @@ def _log(state: State) -> str:
 
 def ask(state: State, message: wire.Message, answer: type[channel.M]) -> channel.M:
     """Return the controller's answer; InputError: none is up, or it says what is wrong."""
-    if not state.is_up():
+    if not state.is_up(to_ask=True):
         raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
     try:
         with Channel(state.controller) as controller:

@@ -48,6 +48,7 @@ class Phase:
     waited: float = 0.0  # seconds until it was last admitted, or let go
     weight: float = 1.0
     overdue: bool = False  # it waited for too long, and transfers out of turn
+    alone: bool = True  # no other phase was under way meanwhile
 
     def waited_until(self, now: float) -> float:
         """Return how long it has waited in all, the wait under way included."""
@@ -69,16 +70,25 @@ class Standing:
     bytes: int = 0
     waited: float = 0.0
     transferred: float = 0.0
-    bandwidth: float = 0.0  # uncontended, bytes a second: the best of its phases
+    bandwidth: float = 0.0  # bytes a second: the best of its phases
+    alone: bool = False  # in one of them nobody else did I/O: that is its own bandwidth
     volume: float | None = None  # bytes of a phase, as its user or its family says
     heard: float = 0.0
 
-    def isolated(self, moved: int, seconds: float) -> float:
-        """Return how long a phase would have taken alone, and learn from it."""
+    def isolated(
+        self, moved: int, seconds: float, *, alone: bool = True, site: float | None = None
+    ) -> float:
+        """Return how long a phase would have taken alone, and learn from it.
+
+        Beside others a job shows less than it can: until it was seen alone, the `site`'s bandwidth
+        counts where that is more.
+        """
         if moved <= 0 or seconds <= 0:
             return max(seconds, 0.0)
         self.bandwidth = max(moved / seconds, self.bandwidth * (1 - FADES))
-        return moved / self.bandwidth
+        self.alone = self.alone or alone
+        usual = 0.0 if self.alone or site is None else site
+        return moved / max(self.bandwidth, usual)
 
     def expected_bytes(self) -> float | None:
         """Return what a phase moves: as those before it, else by its user's or family's word."""
@@ -134,6 +144,7 @@ class Turns:
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes a second, of all phases so far
     watch: Watch = field(default_factory=Unwatched)
+    _under_way: set[JobId] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.ledger.attend(self.manager)
@@ -175,7 +186,7 @@ class Turns:
             orders = self._cut(now, job)  # what it did not tell the end of
         finally:  # it asked, whatever a policy raises: who lets all go on finds it here
             standing.heard = now
-            standing.phase = Phase(number=number, began=now, since=now)
+            standing.phase = Phase(number=number, began=now, since=now, alone=self._joined(job))
         untold, standing.untold = standing.untold, None
         if resumes and untold is not None:
             standing.phase.waited = untold.waited
@@ -216,7 +227,9 @@ class Turns:
         # It knows best how long it waited, with and without a controller; who is observed did not.
         standing.waited += told.waited or phase.waited
         standing.transferred += told.seconds
-        io = standing.isolated(told.bytes, told.seconds)
+        io = standing.isolated(
+            told.bytes, told.seconds, alone=phase.alone, site=self.ledger.site.bandwidth
+        )
         self.fastest = max(self.fastest, standing.bandwidth)
         return self._end(now, job, io, told)
 
@@ -291,6 +304,18 @@ class Turns:
         bandwidth = self.ledger.site.bandwidth or standing.bandwidth or self.fastest
         return volume / bandwidth if volume is not None and bandwidth else None
 
+    def _joined(self, job: JobId) -> bool:
+        """Take a phase in, and return whether no other is under way.
+
+        One that waits counts too: where turns are only observed, it transfers.
+        """
+        for other in self._under_way if len(self._under_way) == 1 else ():
+            if (phase := self.standings[other].phase) is not None:
+                phase.alone = False
+        alone = not self._under_way
+        self._under_way.add(job)
+        return alone
+
     def _let_go(self, now: float, job: JobId) -> Iterator[Order]:
         phase = self.standings[job].phase
         if phase is not None:
@@ -306,6 +331,7 @@ class Turns:
         self, now: float, job: JobId, io: float, told: wire.PhaseEnded | None = None
     ) -> list[Order]:
         self.standings[job].phase = None
+        self._under_way.discard(job)
         idle = 0.0 if told is None else max(told.idle, 0.0)
         self.watch.over(job, now - idle, told)
         if not self.manager.in_phase(job):
