@@ -22,7 +22,9 @@ from penstock.studies.tuning.measured import (
 
 EMULATED = "Measured: real processes and I/O nodes, emulated disks."
 AS_GOOD, BETTER = 1.0, 0.15
-OVERHEAD_BAR, DECISION_BAR = 0.01, 0.050
+THESIS_OVERHEAD, OUR_OVERHEAD = 0.018, 0.01
+THESIS_NODES, THESIS_DECISION = 240, 0.250
+OUR_NODES, OUR_DECISION = 768, 0.050
 
 
 def claims(seen: Measured) -> list[Claim]:
@@ -32,8 +34,8 @@ def claims(seen: Measured) -> list[Claim]:
         *(_policy(seen, policy) for policy in POLICIES[1:]),
         _estimates(seen),
         _madbench(seen),
-        _overhead(seen),
-        _decisions(seen),
+        *_overhead(seen),
+        *_decisions(seen),
     ]
 
 
@@ -144,18 +146,36 @@ def overheads(seen: Measured) -> list[float]:
     return [times["dry-run"][k] / times["none"][k] - 1 for k in sorted(times["none"])]
 
 
-def _overhead(seen: Measured) -> Claim:
+def _overhead(seen: Measured) -> list[Claim]:
+    """The thesis' median is its bar; ours is lower, and a claim of our own."""
     found = overheads(seen)
-    return Claim(
-        claim="Table 4.6: choices that are announced and ignored cost next to nothing",
-        by="forwarding",
-        paper="median 1.8% of the 65 scenarios of 144 with any; bar here 1%",
-        ours=f"median {median(found):+.2%} of {len(found)} pairs, from {min(found):+.2%} to "
-        f"{max(found):+.2%}",
-        holds=median(found) <= OVERHEAD_BAR,
-        why=f"Rule: 1% or less. A choice every 0.25 s, tuning.dry-run=true. {EMULATED} The disks "
-        "are the limit; benchmarks/tuning.py has I/O nodes that are.",
+    paper = "median 1.8% of the 65 scenarios of 144 with any"
+    ours = (
+        f"median {median(found):+.2%} of {len(found)} pairs, from {min(found):+.2%} to "
+        f"{max(found):+.2%}"
     )
+    how = (
+        f"A choice every 0.25 s, tuning.dry-run=true. {EMULATED} The disks are the limit; "
+        "benchmarks/tuning.py has I/O nodes that are."
+    )
+    return [
+        Claim(
+            claim="Table 4.6: choices that are announced and ignored cost next to nothing",
+            by="forwarding",
+            paper=paper,
+            ours=ours,
+            holds=median(found) <= THESIS_OVERHEAD,
+            why=f"Rule: the median is 1.8% or less, of all pairs. {how}",
+        ),
+        Claim(
+            claim="Ours: choices that are announced and ignored cost 1% at most",
+            by="penstock",
+            paper=paper,
+            ours=ours,
+            holds=median(found) <= OUR_OVERHEAD,
+            why=f"Rule: the median is 1% or less, of all pairs. {how}",
+        ),
+    ]
 
 
 def decisions(seen: Measured) -> dict[int, np.ndarray]:
@@ -166,14 +186,30 @@ def decisions(seen: Measured) -> dict[int, np.ndarray]:
     return {n: np.array(each) for n, each in found.items()}
 
 
-def _decisions(seen: Measured) -> Claim:
+def _decisions(seen: Measured) -> list[Claim]:
+    """The thesis has 240 I/O nodes; more of them in less time is a claim of our own."""
     found = {n: float(np.quantile(each, 0.99)) for n, each in decisions(seen).items()}
-    return Claim(
-        claim="Fig. 4.12: a choice for many I/O nodes takes milliseconds",
-        by="forwarding",
-        paper="less than 250 ms at 240 I/O nodes",
-        ours=", ".join(f"{n}: {1e3 * taken:.2f} ms" for n, taken in found.items()),
-        holds=max(found.values()) <= DECISION_BAR,
-        why="Rule: 99% within 50 ms, from the last report to the choice, 768 I/O nodes included. "
-        "The Council alone, in one process: benchmarks/tuning.py has the network too.",
+    paper = "less than 250 ms at 240 I/O nodes"
+    ours = ", ".join(f"{n}: {1e3 * taken:.2f} ms" for n, taken in found.items())
+    how = (
+        "From the last report to the choice, by the clock. The Council alone, in one process: "
+        "benchmarks/tuning.py has the network too."
     )
+    return [
+        Claim(
+            claim="Fig. 4.12: a choice for many I/O nodes takes milliseconds",
+            by="forwarding",
+            paper=paper,
+            ours=ours,
+            holds=found[THESIS_NODES] < THESIS_DECISION,
+            why=f"Rule: 99% in less than 250 ms at 240 I/O nodes. {how}",
+        ),
+        Claim(
+            claim="Ours: a choice for 768 I/O nodes takes 50 ms at most",
+            by="penstock",
+            paper=paper,
+            ours=ours,
+            holds=found[OUR_NODES] <= OUR_DECISION,
+            why=f"Rule: 99% within 50 ms at 768 I/O nodes. {how}",
+        ),
+    ]
