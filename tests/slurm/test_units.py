@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-UNITS = sorted((Path(__file__).parents[2] / "deploy/systemd").glob("*.service"))
+SHIPPED = Path(__file__).parents[2] / "deploy/systemd"
+UNITS = sorted(SHIPPED.glob("*.service"))
 OWN_USER = {"penstock-controller.service", "penstock-ionode@.service"}
 
 
@@ -21,14 +22,40 @@ def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
     copy = tmp_path / unit.name.replace("@", "@0")
     shutil.copy(unit, copy)
     copy.write_text(copy.read_text().replace("/opt/penstock/bin/penstock", "/bin/true"))
+    if (more := SHIPPED / f"{unit.name}.d").exists():
+        shutil.copytree(more, tmp_path / more.name)
+    assert verified(copy) == ""
+
+
+def verified(unit: Path) -> str:
     told = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", copy],
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    return told.stderr or ("" if told.returncode == 0 else f"exit status {told.returncode}")
+
+
+def test_a_drop_in_is_looked_at_too(tmp_path: Path) -> None:
+    """Else the test above would say nothing of it."""
+    unit = tmp_path / "some.service"
+    unit.write_text("[Service]\nExecStart=/bin/true\n")
+    assert verified(unit) == ""
+    (tmp_path / "some.service.d").mkdir()
+    (tmp_path / "some.service.d" / "all-users.conf").write_text("[Service]\nUsr=root\n")
+    assert "Usr" in verified(unit)
+
+
+def test_a_site_begins_with_what_serves_every_user() -> None:
+    """I/O nodes of the unit's own user would leave all others' data direct, as fail-opens."""
+    assert "User=penstock" in (SHIPPED / "penstock-controller.service").read_text()
+    settings = (SHIPPED / "controller.env").read_text()
+    (told,) = re.findall(r"^PENSTOCK_UP=(.*)$", settings, re.M)
+    assert "--io-nodes 0" in told
+    (drop_in,) = (SHIPPED / "penstock-controller.service.d").glob("*.conf")
+    assert "\nUser=root\n" in drop_in.read_text()
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
