@@ -110,6 +110,18 @@ def test_the_applications_of_table_1_have_equal_work() -> None:
     assert packs.workload(part=0.1).work == pytest.approx([10.5] * 5)
 
 
+def test_started_at_once_lowest_id_is_a_matter_of_luck_and_apart_it_is_not() -> None:
+    """What docs/live-validation.md says of why jobs start apart."""
+
+    def stretch(apart: float) -> packs.Spread:
+        jobs = packs.workload(part=0.1, apart=apart)
+        return packs.spread("lowest-id", jobs, jitter=0.001)["application-5"]
+
+    at_once, default = stretch(0.0), stretch(packs.APART)
+    assert at_once == pytest.approx((1.11, 1.11, 1.53), abs=0.005)
+    assert default == pytest.approx((1.10, 1.10, 1.10), abs=0.005)
+
+
 def test_cells_that_run_alone_run_in_order_and_are_kept(tmp_path: Path) -> None:
     order: list[float] = []
 
