@@ -88,6 +88,7 @@ class FakeDashboard:
             whole=since != "here-1",
             now=1e9,
             window=900.0,
+            known_since=1e9 - 60,
             site="lab",
             policy="set-10",
             mode="observe",

@@ -22,7 +22,8 @@ def stretch(lane: Lane, end: float) -> tuple[str, str, float, float, float]:
 
 
 def told(kept: Lanes, since: int = -1) -> list[tuple[str, float]]:
-    found = (msgspec.json.decode(text) for text in kept.stretches(since))
+    texts = (text for lane in kept.by_id.values() for text in lane.stretches_since(since))
+    found = (msgspec.json.decode(text) for text in texts)
     return [(name, end) for name, _, _, end, _ in found]
 
 
@@ -73,12 +74,14 @@ def test_stretches_are_bounded_and_who_missed_one_must_begin_anew(
     # One that is busy drops its own, and not those of others.
     assert ("job.2", 0.5) in told(kept)
     assert len(busy.stretches) == 6
+    assert kept.known_since == 44.0  # the last that is missing ended then
     # Who has seen all but the last six may go on; who has seen less may not.
     assert kept.dropped == busy.stretches[0][0] - 1
     for k in range(50):
         more = kept.began(job(10 + k), 0.0)
         kept.add_stretch(more, stretch(more, 100.0 + k))
     assert len(told(kept)) == 10
+    assert kept.known_since == 139.0
 
 
 def test_jobs_that_ended_are_bounded_and_their_names_are_told_as_gone(
@@ -107,7 +110,8 @@ def test_what_is_older_than_the_window_goes() -> None:
     ended.job.ended = 12.0
     kept.ended(ended)
     kept.prune(before=15.0)
-    assert told(kept) == [("job.1", 30.0), ("job.1", 20.0)]
+    assert told(kept) == [("job.1", 20.0), ("job.1", 30.0)]
+    assert kept.known_since == 0.0  # the window says that they are gone
     assert list(kept.by_id) == ["job.1"]
 
 

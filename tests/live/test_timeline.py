@@ -256,7 +256,11 @@ def test_after_another_controller_the_page_begins_anew(tmp_path: Path) -> None:
         port = where.rpartition(":")[2]
         with client(where) as asked:
             page = Page(asked).ask()
+            known_since = page.last["known_since"]
+            assert known_since < page.last["now"]
             assert not page.ask().last["whole"]
+            assert page.last["known_since"] == known_since
+            killed = time.time()
             pid = holder(state.lock)
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
@@ -269,6 +273,8 @@ def test_after_another_controller_the_page_begins_anew(tmp_path: Path) -> None:
         with client(where) as asked:
             page._asked = asked
             assert page.ask().last["whole"]
+            # What was before is not known to this one, and it does not say that all computed.
+            assert page.last["known_since"] >= killed - 0.1
 
 
 def test_phases_predicted_and_observed(state: State, page: Page) -> None:

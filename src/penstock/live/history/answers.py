@@ -92,6 +92,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
     now: float
     window: float
+    known_since: float  # what was before is not known: no stretch there does not mean it computed
     site: str
     policy: str
     mode: str

@@ -51,7 +51,7 @@ class History:
         self.turns = controller.governor.turns
         self.epoch = controller.governor.header.epoch
         """When the monotonic clock was 0, in seconds since 1970: fixed, so that times agree."""
-        self.lanes = Lanes()
+        self.lanes = Lanes(known_since=self.now())
         self.shares = ShareClock()
         self.faults = 0
         for job in controller.jobs.running.values():

@@ -5,7 +5,6 @@ dropped leaves a mark, so that who has not seen it in time can be told to begin 
 """
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -14,7 +13,7 @@ from penstock.live.jobs import Job, direct_bytes, forwarded_bytes
 from penstock.model import JobId
 
 Kind = Literal["io", "wait", "would-wait"]
-STRETCHES, LANE_STRETCHES = 30_000, 3_000
+STRETCHES, LANE_STRETCHES = 60_000, 5_000
 """Stretches that are over and kept, of all jobs and of one."""
 PHASES, LANE_PHASES = 50_000, 500
 """Phases that are over and kept, of all jobs and of one."""
@@ -85,6 +84,15 @@ class Lane:
         self.moved = forwarded_bytes(job.counters) + direct_bytes(job.counters)
         self.counted = 0.0
 
+    def stretches_since(self, revision: int) -> list[bytes]:
+        """Return the stretches that were over after a revision, as they are told, in order."""
+        newer: list[bytes] = []
+        for number, _, told in reversed(self.stretches):
+            if number <= revision:
+                break
+            newer.append(told)
+        return newer[::-1]
+
     def counts(self, now: float) -> bool:
         """Take in new counters; say whether the rate or what was moved is another."""
         moved = forwarded_bytes(self.job.counters) + direct_bytes(self.job.counters)
@@ -137,11 +145,13 @@ class ShareClock:
 class Lanes:
     """All lanes, by the jobs' ids."""
 
-    def __init__(self) -> None:
+    def __init__(self, known_since: float = 0.0) -> None:
         self.by_id: dict[JobId, Lane] = {}
         self.revision = 0
         self.dropped = 0
         """The last revision that is not kept."""
+        self.known_since = known_since
+        """The end of the last stretch that a bound dropped, or when all began."""
         self.gone: deque[tuple[int, JobId]] = deque()
         self._ended: deque[Lane] = deque()
         self._stretches: deque[Lane] = deque()  # a lane as often as it has stretches
@@ -173,11 +183,11 @@ class Lanes:
         """Keep a stretch that is over: job, kind, start, end and share."""
         lane.stretches.append((self.next(), told[3], msgspec.json.encode(told)))
         if len(lane.stretches) > LANE_STRETCHES:
-            self._drop(lane)
+            self._drop(lane, bounded=True)
             return
         self._stretches.append(lane)
         if len(self._stretches) > STRETCHES:
-            self._drop(self._stretches.popleft())
+            self._drop(self._stretches.popleft(), bounded=True)
 
     def add_phase(self, lane: Lane, phase: Phase) -> None:
         """Keep a phase that is over."""
@@ -201,17 +211,13 @@ class Lanes:
                 break
             self._drop(self._stretches.popleft())
 
-    def stretches(self, since: int) -> Iterator[bytes]:
-        """Yield the stretches that were over after a revision, as they are told."""
-        for lane in self.by_id.values():
-            for revision, _, told in reversed(lane.stretches):
-                if revision <= since:
-                    break
-                yield told
-
-    def _drop(self, lane: Lane) -> None:
-        if lane.stretches:  # it may be one that is gone
-            self.dropped = max(self.dropped, lane.stretches.popleft()[0])
+    def _drop(self, lane: Lane, *, bounded: bool = False) -> None:
+        if not lane.stretches:  # it may be one that is gone
+            return
+        revision, end, _ = lane.stretches.popleft()
+        self.dropped = max(self.dropped, revision)
+        if bounded:
+            self.known_since = max(self.known_since, end)
 
     def _forget(self, lane: Lane) -> None:
         if self.by_id.get(lane.job.id) is lane:

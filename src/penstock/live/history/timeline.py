@@ -49,16 +49,20 @@ class Timelines:
     async def _answer(self, cursor: str | None, *, named: bool) -> bytes:
         history, lanes = self._history, self._history.lanes
         since = self._since(cursor)
-        # Without a pause up to here: all of it is of one moment.
+        # What changes from here on is of a later revision: the next answer tells it, again maybe.
         head = self._head(since)
         now = head.now
-        stretches = list(lanes.stretches(since))
         everyone = list(lanes.by_id.values())
         queue = self._queue()
         # Who is in a phase has another share, or others before it, by what those do.
         changed = [lane for lane in everyone if lane.revision > since or lane.kind is not None]
         told: list[bytes] = []
+        stretches: list[bytes] = []
         steps = Steps()
+        for lane in everyone:
+            if newer := lane.stretches_since(since):
+                stretches.append(b",".join(newer))  # by lanes: to join all at once would take long
+            await steps.breathe()
         for lane in changed:
             told.append(msgspec.json.encode(self.job(lane, queue, named=named)))
             await steps.breathe()
@@ -68,6 +72,7 @@ class Timelines:
                 opened = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
                 stretches.append(msgspec.json.encode(opened))
             await steps.breathe()
+        head = msgspec.structs.replace(head, known_since=lanes.known_since)  # some may be dropped
         if named:
             head = msgspec.structs.replace(head, users=await self._users(everyone))
         lists = {"jobs": told, "stretches": stretches}
@@ -92,6 +97,7 @@ class Timelines:
             whole=since < 0,
             now=self._history.now(),
             window=WINDOW,
+            known_since=lanes.known_since,
             site=self._site,
             policy=governor.policy,
             mode=governor.modes.site,
