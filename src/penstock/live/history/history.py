@@ -176,7 +176,9 @@ class History:
         if phase.admitted is not None:
             self.shares.set(time.monotonic(), id, phase.weight)
             if (lane.kind, lane.weight) != ("io", phase.weight):
-                self._open(lane, "io", self.epoch + phase.admitted, phase.weight)
+                start = self.epoch + phase.admitted
+                again = lane.kind == "io" and start <= lane.since  # another weight: from now on
+                self._open(lane, "io", self.now() if again else start, phase.weight)
         elif phase.overdue:
             self._open(lane, "io", self.now(), 0.0)
         else:
@@ -209,10 +211,12 @@ class History:
             spent = max(end - start, 0.0)
             lane.shared, lane.spent = lane.shared + share * spent, lane.spent + spent
             lane.phase.share = lane.shared / lane.spent if lane.spent else share
-        if end > start:
-            told = (lane.job.id, kind, round(start, 4), round(end, 4), round(share, 4))
-            self.lanes.add_stretch(lane, told)
-        lane.kind, lane.since, lane.weight = None, max(end, start), 0.0
+        over = round(max(end, start), 4)
+        if end < start and kind == "io":  # a share changed after it was over, before that was told
+            end = self.lanes.cut(lane, round(start, 4), round(end, 4))
+        # It is kept even if nothing is left of it: who was told that it goes on must hear its end.
+        self.lanes.add_stretch(lane, (lane.job.id, kind, round(start, 4), over, round(share, 4)))
+        lane.kind, lane.since, lane.weight = None, end, 0.0
         lane.revision = self.lanes.next()
 
     def _finish(self, lane: Lane, phase: Phase, ended: float) -> None:

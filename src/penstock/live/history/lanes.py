@@ -189,6 +189,22 @@ class Lanes:
         if len(self._stretches) > STRETCHES:
             self._drop(self._stretches.popleft(), bounded=True)
 
+    def cut(self, lane: Lane, since: float, end: float) -> float:
+        """Let the transfer that went on at a time end before; return when: not before it began.
+
+        What was told of it is told again.
+        """
+        for k in reversed(range(len(lane.stretches))):
+            id, kind, start, over, share = msgspec.json.decode(lane.stretches[k][2])
+            if kind != "io" or over != since:  # that was another
+                break
+            since = max(start, end)
+            told = msgspec.json.encode((id, kind, start, since, share))
+            lane.stretches[k] = (self.next(), since, told)
+            if since > start:
+                break
+        return since
+
     def add_phase(self, lane: Lane, phase: Phase) -> None:
         """Keep a phase that is over."""
         lane.phases.append(phase)
