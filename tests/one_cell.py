@@ -19,8 +19,9 @@ def work(cell: Cell, *, name: str) -> list[dict[str, float | str | None]]:
 
 
 class OneCell:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, alone: bool = True) -> None:
         self.name = name
+        self.alone = alone
         self.title = f"The study {name}"
 
     def campaign(self, *, size: Size, seed: int) -> Campaign:
@@ -32,7 +33,7 @@ class OneCell:
             seed=seed,
             cells=cells,
             work=partial(work, name=self.name),
-            alone=True,
+            alone=self.alone,
         )
 
     def findings(self, results: Results) -> Findings:
@@ -54,3 +55,4 @@ class OneCell:
 
 
 WHOLE, BROKEN, LAST = (OneCell(name) for name in ("whole", "broken", "last"))
+AWAY, FAR = (OneCell(name, alone=False) for name in ("away", "far"))

@@ -15,6 +15,7 @@ from pages import assert_stands_alone
 
 from penstock import studies
 from penstock.cli import main
+from penstock.studies.executors import on_dask
 
 RUN = [sys.executable, "-m", "penstock.cli", "reproduce", "all", "--quick"]
 TWO = ["sharing-policies", "forwarding-policies"]
@@ -101,11 +102,17 @@ def assert_says_what_was_found(out: Path, told: dict[str, list[dict[str, object]
             claim
             for claim in claims
             if claim["counted"] == "yes"
-            and (claim["by"] == by or (by == "all papers" and claim["by"] != "penstock"))
+            and (claim["by"] == by or (by == "these papers" and claim["by"] != "penstock"))
         ]
         assert (len(own), sum(claim["holds"] == "yes" for claim in own)) == (number, hold), by
-    papers, ours = summary["all papers"], summary["penstock"]
-    assert f"{papers[1]} of {papers[0]}of the papers' claims hold" in page.text
+    papers, ours = summary["these papers"], summary["penstock"]
+    assert f"{papers[1]} of {papers[0]}of these papers' claims hold" in page.text
+    assert "ran evaluations of one paper again (forwarding), not all" in page.text
+    assert "neither judged nor counted here: 3 of sharing-policies (io-sets judges)" in page.text
+    assert f"penstock reproduce all --quick --only {','.join(TWO)} --seed 0" in page.text
+    others = [name for name in studies.IN_ORDER if name not in TWO]
+    assert f"Not asked for: {', '.join(others)}." in page.text
+    assert told["not_asked_for"] == others
     assert f"{ours[1]} of {ours[0]}of our own claims hold" in page.text
     differ = [claim for claim in claims if claim["counted"] == "yes" and claim["holds"] == "no"]
     assert differ
@@ -147,13 +154,15 @@ def test_a_study_that_fails_is_said_so_and_the_others_go_on(
     assert "ZeroDivisionError" in (out / "broken" / "error.txt").read_text()
     page = assert_stands_alone((out / "report.html").read_text(encoding="utf-8"))
     assert "broken (failed: ZeroDivisionError: by <nothing>)" in page.text
-    assert "2 of 2of the papers' claims hold" in page.text
+    assert "2 of 2of these papers' claims hold" in page.text
+    assert (out / "summary.csv").read_text().splitlines()[-1] == "these papers,2,2"
     before = (out / "last" / "cells.jsonl").read_bytes()
 
     three.unlink()
     assert main(["reproduce", "all", "--out", str(out)]) == 0
     page = assert_stands_alone((out / "report.html").read_text(encoding="utf-8"))
     assert "3 of 3of the papers' claims hold" in page.text
+    assert (out / "summary.csv").read_text().splitlines()[-1] == "all papers,3,3"
     assert "failed" not in page.text
     assert not (out / "broken" / "error.txt").exists()
     assert (out / "last" / "cells.jsonl").read_bytes() == before, "what was there is kept"
@@ -168,3 +177,102 @@ def test_results_of_another_run_are_refused_before_any_work(
     assert main(["reproduce", "all", "--out", str(out), "--seed", "5"]) == 2
     assert "it has seed 0, this run seed 5" in capsys.readouterr().err
     assert not (out / "whole").exists()
+
+
+def page_of(out: Path) -> str:
+    return assert_stands_alone((out / "report.html").read_text(encoding="utf-8")).text
+
+
+def test_only_takes_in_what_else_is_finished_there(
+    three: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One study anew does not take the others off the page of all."""
+    three.unlink()
+    out = tmp_path / "all"
+    only = ["reproduce", "all", "--out", str(out), "--only"]
+    assert main([*only, "last"]) == 0
+    assert "not asked for: whole, broken" in capsys.readouterr().out
+    page = page_of(out)
+    assert "Not asked for: whole, broken." in page
+    assert "penstock reproduce all --only last --seed 0 --out DIR" in page
+    assert main([*only, "whole"]) == 0
+    assert "last: finished there before, and taken in" in capsys.readouterr().err
+    page = page_of(out)
+    assert "2 of 2of these papers' claims hold" in page
+    assert "Not asked for: broken." in page
+    assert "penstock reproduce all --only whole,last --seed 0 --out DIR" in page
+    assert main([*only, "broken", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["taken_in"], told["not_asked_for"]) == (["whole", "last"], [])
+    page = page_of(out)
+    assert "3 of 3of the papers' claims hold" in page
+    assert "penstock reproduce all --seed 0 --out DIR" in page
+
+
+def test_only_says_what_it_cannot_take_in(
+    three: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    three.unlink()
+    out = tmp_path / "all"
+    assert main(["reproduce", "all", "--out", str(out), "--only", "whole,last"]) == 0
+    cells = out / "last" / "cells.jsonl"
+    cells.write_bytes(cells.read_bytes().splitlines(keepends=True)[0])
+    another = out / "whole" / "cells.jsonl"
+    another.write_bytes(another.read_bytes().replace(b'"seed":0', b'"seed":5'))
+    kept = another.read_bytes()
+    capsys.readouterr()
+    assert main(["reproduce", "all", "--out", str(out), "--only", "broken"]) == 0
+    told = capsys.readouterr().err
+    assert "it has seed 5, this run seed 0" in told
+    assert f"last is left out: {cells} has 0 of 1 cells" in told
+    page = page_of(out)
+    assert "Not asked for: whole (left out: " in page
+    assert "1 of 1of these papers' claims hold" in page
+    assert another.read_bytes() == kept
+
+
+def test_a_directory_of_one_study_is_none_for_all_and_the_other_way_round(
+    three: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    three.unlink()
+    one, every = tmp_path / "one", tmp_path / "all"
+    assert main(["reproduce", "whole", "--out", str(one)]) == 0
+    assert main(["reproduce", "all", "--only", "whole", "--out", str(every)]) == 0
+    assert not (every / "figures").exists()
+    pages = [(out / "report.html").read_bytes() for out in (one, every)]
+    capsys.readouterr()
+    assert main(["reproduce", "all", "--out", str(one)]) == 2
+    assert f"{one} has results of one study; choose another --out" in capsys.readouterr().err
+    assert main(["reproduce", "whole", "--out", str(every)]) == 2
+    assert f"{every} has the page of all studies; choose another" in capsys.readouterr().err
+    assert [(out / "report.html").read_bytes() for out in (one, every)] == pages
+
+
+def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Studies that run here do; the last that needs the place does not promise others."""
+    monkeypatch.setattr(on_dask, "CONNECT", 0.5)
+    names = {name: f"one_cell:{name.upper()}" for name in ("away", "far", "last")}
+    monkeypatch.setattr(studies, "STUDIES", names)
+    monkeypatch.setattr(studies, "IN_ORDER", list(names))
+    out, where = tmp_path / "all", "tcp://127.0.0.1:9"
+    assert main(["reproduce", "all", "--on", where, "--out", str(out)]) == 1
+    told = capsys.readouterr().err
+    first, second = (
+        line for line in told.splitlines() if " failed: " in line and "of 3" not in line
+    )
+    assert first.startswith("away failed: ")
+    assert first.endswith(f"; the next asks {where} again")
+    assert second.startswith("far failed: ")
+    assert second.endswith("; the others run here")
+    assert "did not answer within 0.5 s" in first
+    assert "did not answer within 0.5 s" in second
+    assert "2 of 3 studies failed: away, far" in told
+    assert "Error" not in told.replace("Error: 2 of 3", "")
+    assert not list(out.rglob("error.txt"))
+    assert "1 of 1of these papers' claims hold" in page_of(out)
+    assert main(["reproduce", "all", "--on", where, "--only", "far", "--out", str(out)]) == 1
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "far failed: " in line)
+    assert "again" not in line
+    assert "the others" not in line

@@ -17,7 +17,7 @@ from penstock.report.findings import (
 )
 from penstock.report.papers import Claimant
 from penstock.report.plots import save
-from penstock.report.summary import Studied, counted, of_ours, of_papers, tallies
+from penstock.report.summary import Studied, counted, first_looks, of_ours, of_papers, tallies
 from penstock.report.tables import rows_csv, rows_markdown
 from penstock.report.whole import page
 
@@ -66,9 +66,40 @@ def test_a_claim_repeated_in_small_counts_where_it_is_judged() -> None:
     (one,) = counted([small, judged])
     assert (one.place.study, one.claim.holds) == ("large", False)
     assert [place.study for place, _ in one.also] == ["small"]
-    # Without the study that judges it, it is not lost.
-    (alone,) = counted([small])
-    assert alone.place.study == "small"
+
+
+def test_a_first_look_alone_is_told_but_neither_judged_nor_counted() -> None:
+    first = claim("a", holds=True, repeats=Elsewhere(study="large", claim="A"))
+    small = studied("small", first)
+    assert counted([small]) == []
+    assert [(place.study, judge.study) for place, judge in first_looks([small])] == [
+        ("small", "large")
+    ]
+    assert first_looks([small, studied("large", claim("A", holds=False))]) == []
+    read = assert_stands_alone(page([small], absent={"large": ""}))
+    for said in (
+        "No paper's claim is judged here.",
+        "noneof these papers' claims was judged",
+        "neither judged nor counted here: 1 of small (large judges)",
+        "first look; large judges",
+        "1 of 1 claims are seen to hold at a first look, which judges none of them: large does.",
+    ):
+        assert said in read.text, said
+    assert "1 / 1" not in read.text
+
+
+def test_a_page_of_some_studies_does_not_claim_to_be_of_all() -> None:
+    some = [studied("x", claim("A", holds=True), claim("B", holds=True, by="io-sets"))]
+    whole = assert_stands_alone(page(some)).text
+    assert "ran the evaluations of two papers again and" in whole
+    assert "2 of 2of the papers' claims hold" in whole
+    assert "Not asked for" not in whole
+    part = assert_stands_alone(page(some, absent={"y": "", "z": "left out: <old>"})).text
+    assert "ran evaluations of two papers again (io-sets, packs), not all, and" in part
+    assert "2 of 2of these papers' claims hold" in part
+    assert "Not asked for: y, z (left out: <old>)." in part
+    one = [studied("x", claim("A", holds=True))]
+    assert "evaluations of one paper again" in assert_stands_alone(page(one)).text
 
 
 def test_the_same_words_count_once_and_hold_only_if_they_hold_everywhere() -> None:
@@ -115,7 +146,8 @@ def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path
     assert "#x-claim-1" not in read.links
     assert "#y-claim-1" in read.links
     for said in (
-        "1 of 2of the papers' claims hold",
+        "1 of 2of these papers' claims hold",
+        "ran evaluations of one paper again (packs), not all",
         "0 of 1of our own claims hold",
         "Because of B|",
         "z (failed: no <memory>)",

@@ -9,6 +9,7 @@ import click
 from penstock import __version__
 from penstock.cli.output import progress
 from penstock.errors import InputError
+from penstock.files import make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,14 +31,32 @@ class Written:
 
 def prepare(out: Path) -> None:
     """Make the directory, and see that it can be written to before any work is done."""
-    try:
-        (out / "figures").mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"--out {out} cannot be written to ({reason}); choose another") from error
+    make_directory(out)
+    make_directory(out / "figures")
+
+
+def finished(study: "Study", out: Path, *, size: "Size", seed: int) -> "Results | None":
+    """Return the results there if the study has all, or None if there are none.
+
+    InputError: there are some, but of another run, or not all.
+    """
+    from penstock.studies.campaign import RESULTS, Results  # noqa: PLC0415
+    from penstock.studies.journal import Journal, rows_of  # noqa: PLC0415
+
+    file = out / RESULTS
+    if not file.exists():
+        return None
+    work = study.campaign(size=size, seed=seed)
+    with Journal(file, work.header) as journal:
+        wanted = {cell.id for cell in work.cells}
+        entries = [journal.entries[cell] for cell in wanted & journal.entries.keys()]
+    if len(entries) < len(wanted):
+        raise InputError(f"{file} has {len(entries)} of {len(wanted)} cells")
+    return Results(
+        campaign=work,
+        rows=rows_of(entries),
+        seconds={entry.cell: entry.seconds for entry in entries},
+    )
 
 
 def run(
@@ -69,10 +88,10 @@ def run(
             raise
 
 
-def command(study: str, size: "Size", seed: int) -> str:
-    """Return the command that makes a study of that size and seed."""
-    flag = "" if size == "fast" else f" --{size}"
-    return f"penstock reproduce {study}{flag} --seed {seed} --out DIR"
+def command(study: str, size: "Size", seed: int, *, only: str = "") -> str:
+    """Return the command that makes a study, or of all `only` some, of that size and seed."""
+    flags = ("" if size == "fast" else f" --{size}") + (f" --only {only}" if only else "")
+    return f"penstock reproduce {study}{flags} --seed {seed} --out DIR"
 
 
 def write(study: "Study", results: "Results", out: Path) -> Written:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli import one_study, places, reproduce_all, told
+from penstock.cli import one_study, places, reproduce_all, told, whole_report
 from penstock.cli.output import console, emit_json, emit_table
 from penstock.errors import InputError
 
@@ -37,7 +37,9 @@ ALL = "all"
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
 @click.option(
-    "--only", metavar="STUDIES", help="With all: only these, as 'io-sets,packs'. Else every study."
+    "--only",
+    metavar="STUDIES",
+    help="With all: run only these, as 'io-sets,packs'. Else every one.",
 )
 @click.option("--list", "show_list", is_flag=True, help="Show the studies there are.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
@@ -76,7 +78,8 @@ def reproduce(
 
     With 'all' each study has a directory of its own in DIR; DIR/report.html has all their figures
     and claims, and how many of the papers' claims hold, which do not and why. One that fails is
-    said so, and the others go on. docs/report.md tells more.
+    said so, and the others go on. With --only the page has those, and others that are finished in
+    DIR; it says what it has not. docs/report.md tells more.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
     from penstock.studies import sizes  # noqa: PLC0415
@@ -102,6 +105,8 @@ def reproduce(
         raise InputError(f"--only is for 'all'; to run {study} alone, leave it out")
     chosen = studies.load(study)
     out = _given(out, study)
+    if (out / whole_report.SUMMARY).exists():
+        raise InputError(f"{out} has the page of all studies; choose another --out")
     loaded = places.load(config_file, settings, on)
     with places.opened(loaded, jobs) as place:
         one_study.prepare(out)

@@ -1,30 +1,25 @@
 """Every study, one after the other, each in a directory of its own, and one page of all."""
 
-import os
-import platform
 import time
 import traceback
-from collections.abc import Sequence
-from contextlib import ExitStack
-from importlib import metadata
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from penstock import __version__
-from penstock.cli import one_study, places
-from penstock.cli.output import emit_json, emit_table
+from penstock.cli import one_study, places, whole_report
 from penstock.errors import InputError
+from penstock.files import make_directory
 
 if TYPE_CHECKING:
     from penstock.config import Loaded
     from penstock.report.summary import Studied
-    from penstock.studies.campaign import Study
+    from penstock.studies.campaign import Results, Study
     from penstock.studies.executors import Place
     from penstock.studies.sizes import Size
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "matplotlib")
 ERROR = "error.txt"
 
 
@@ -47,40 +42,52 @@ def reproduce_all(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """Run studies, keep what each has, and write one page, whatever becomes of any of them."""
-    one_study.prepare(out)
-    (out / "figures").rmdir()
+    """Run studies, keep what each has, and write one page, whatever becomes of any of them.
+
+    Studies that were not asked for are on it too where they are finished there.
+    """
+    from penstock import studies  # noqa: PLC0415
+
+    _prepare(out)
     for study in chosen:
         _check(study, out / study.name, size=size, seed=seed)
     began = time.time()
-    told: list[Studied] = []
     interrupted = False
-    with ExitStack() as whole:
-        kept = whole.enter_context(places.opened(loaded, jobs)) if _away(loaded) else None
+    with _Workers(loaded, jobs) as workers:
+        told, absent = _taken_in(chosen, out, size=size, seed=seed)
         for number, study in enumerate(chosen, start=1):
             label = f"[{number}/{len(chosen)}] {study.name}"
             try:
-                # A place of this machine for each: one that breaks takes no other with it.
-                with ExitStack() as own:
-                    place = kept or own.enter_context(places.opened(loaded, jobs))
-                    told.append(
-                        _done(study, out / study.name, place, size=size, seed=seed, label=label)
+                with workers.lent() as place:
+                    told[study.name] = _done(
+                        study, out / study.name, place, size=size, seed=seed, label=label
                     )
             except KeyboardInterrupt:
                 interrupted = True
-                told.append(_unfinished(study, size, seed, "interrupted"))
-                told += [_unfinished(one, size, seed, "not run") for one in chosen[number:]]
+                told[study.name] = _unfinished(study, size, seed, "interrupted")
+                told |= {
+                    one.name: _unfinished(one, size, seed, "not run") for one in chosen[number:]
+                }
                 break
             except Exception as error:
-                told.append(_failed(study, out / study.name, size, seed, error))
-    _write(out, told, size=size, seed=seed, began=began)
-    if as_json:
-        emit_json(_as_data(told))
-    else:
-        _show(told, out)
+                rest = [one.campaign(size=size, seed=seed).alone for one in chosen[number:]]
+                then = workers.after(error, rest)
+                told[study.name] = _failed(
+                    study, out / study.name, error, size=size, seed=seed, then=then
+                )
+    whole = whole_report.Whole(
+        studies=[told[name] for name in studies.IN_ORDER if name in told],
+        absent=absent,
+        ran=[study.name for study in chosen],
+        size=size,
+        seed=seed,
+        began=began,
+    )
+    whole_report.write(out, whole)
+    whole_report.show(out, whole, as_json=as_json)
     if interrupted:
         raise KeyboardInterrupt
-    failed = [study.name for study in told if study.state == "failed"]
+    failed = [study.name for study in whole.studies if study.state == "failed"]
     if failed:
         raise click.ClickException(
             f"{len(failed)} of {len(chosen)} studies failed: {', '.join(failed)}; the same "
@@ -88,10 +95,72 @@ def reproduce_all(
         )
 
 
-def _away(loaded: "Loaded") -> bool:
-    from penstock.config.campaign import LOCAL  # noqa: PLC0415
+class _Workers:
+    """Who works for the studies, one after the other; a context manager.
 
-    return loaded.config.campaign.on != LOCAL
+    A place of this machine is opened for each: one that breaks takes no other study with it. One
+    elsewhere stays for all, for workers wait in queues there, until it fails.
+    """
+
+    def __init__(self, loaded: "Loaded", jobs: int | None) -> None:
+        from penstock.config.campaign import LOCAL  # noqa: PLC0415
+
+        self._loaded = loaded
+        self._jobs = jobs
+        self._where = loaded.config.campaign.on
+        self._away = self._where != LOCAL
+        self._stack = ExitStack()
+        self._kept: Place | None = None
+
+    def __enter__(self) -> "_Workers":
+        """Refuse, before any work, a place that cannot be."""
+        if self._away:
+            self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _open(self) -> "Place":
+        self._kept = self._stack.enter_context(places.opened(self._loaded, self._jobs))
+        return self._kept
+
+    def _close(self) -> None:
+        self._kept = None
+        self._stack.close()
+
+    @contextmanager
+    def lent(self) -> Iterator["Place"]:
+        """Give a place to work at, a new one if the last has failed."""
+        from penstock.studies.executors import ExecutorError  # noqa: PLC0415
+
+        if not self._away:
+            with places.opened(self._loaded, self._jobs) as place:
+                yield place
+            return
+        try:
+            yield self._kept or self._open()
+        except ExecutorError:
+            self._close()
+            raise
+
+    def after(self, error: Exception, alone: Sequence[bool]) -> str:
+        """Return what becomes of the studies after one that failed, given which run alone, here."""
+        from penstock.studies.executors import ExecutorError  # noqa: PLC0415
+
+        if not alone:
+            return ""
+        if not self._away or not isinstance(error, ExecutorError):
+            return "; the others go on"
+        return "; the others run here" if all(alone) else f"; the next asks {self._where} again"
+
+
+def _prepare(out: Path) -> None:
+    from penstock.studies.campaign import RESULTS  # noqa: PLC0415
+
+    if (out / RESULTS).exists():
+        raise InputError(f"{out} has results of one study; choose another --out")
+    make_directory(out)
 
 
 def _check(study: "Study", out: Path, *, size: "Size", seed: int) -> None:
@@ -104,20 +173,52 @@ def _check(study: "Study", out: Path, *, size: "Size", seed: int) -> None:
             pass
 
 
+def _taken_in(
+    chosen: "Sequence[Study]", out: Path, *, size: "Size", seed: int
+) -> "tuple[dict[str, Studied], dict[str, str]]":
+    """Return what studies that were not asked for found there, and why others are left out."""
+    from penstock import studies  # noqa: PLC0415
+
+    told: dict[str, Studied] = {}
+    absent: dict[str, str] = {}
+    names = {study.name for study in chosen}
+    for name in studies.IN_ORDER:
+        if name in names:
+            continue
+        study = studies.load(name)
+        try:
+            results = one_study.finished(study, out / name, size=size, seed=seed)
+            if results is None:
+                absent[name] = ""
+                continue
+            click.echo(f"{name}: finished there before, and taken in", err=True)
+            one_study.prepare(out / name)
+            told[name] = _written(study, results, out / name)
+        except Exception as error:
+            said = str(error) if isinstance(error, InputError) else repr(error)
+            absent[name] = f"left out: {said}"
+            click.echo(f"{name} is left out: {said}", err=True)
+    return told, absent
+
+
 def _done(
     study: "Study", out: Path, place: "Place", *, size: "Size", seed: int, label: str
 ) -> "Studied":
-    from penstock.report.summary import Studied  # noqa: PLC0415
-
     click.echo(label, err=True)
     one_study.prepare(out)
     results = one_study.run(study, out, size=size, seed=seed, place=place, label=label)
+    return _written(study, results, out)
+
+
+def _written(study: "Study", results: "Results", out: Path) -> "Studied":
+    from penstock.report.summary import Studied  # noqa: PLC0415
+
     written = one_study.write(study, results, out)
     (out / ERROR).unlink(missing_ok=True)
     return Studied(
         name=study.name,
         title=study.title,
-        command=one_study.command(study.name, size, seed),
+        command=one_study.command(study.name, results.campaign.size, results.campaign.seed),
         findings=written.findings,
         pictures=written.pictures,
         made=written.made,
@@ -126,28 +227,33 @@ def _done(
     )
 
 
-def _unfinished(study: "Study", size: "Size", seed: int, state: str) -> "Studied":
+def _unfinished(
+    study: "Study", size: "Size", seed: int, state: Literal["interrupted", "not run"]
+) -> "Studied":
     from penstock.report.summary import Studied  # noqa: PLC0415
 
     return Studied(
         name=study.name,
         title=study.title,
         command=one_study.command(study.name, size, seed),
-        state="interrupted" if state == "interrupted" else "not run",
+        state=state,
         problem="the same command goes on from what is kept" if state == "interrupted" else "",
     )
 
 
-def _failed(study: "Study", out: Path, size: "Size", seed: int, error: Exception) -> "Studied":
+def _failed(
+    study: "Study", out: Path, error: Exception, *, size: "Size", seed: int, then: str
+) -> "Studied":
     """Return that a study failed; all that is known of an error of ours is kept in a file."""
     from penstock.report.summary import Studied  # noqa: PLC0415
+    from penstock.studies.executors import ExecutorError  # noqa: PLC0415
 
     said = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    if not isinstance(error, InputError | click.ClickException):
+    if not isinstance(error, InputError | click.ClickException | ExecutorError):
         said = f"{type(error).__name__}: {said}"
         out.mkdir(parents=True, exist_ok=True)
         one_study.write_text(out / ERROR, "".join(traceback.format_exception(error)))
-    click.echo(f"{study.name} failed: {said}; the others go on", err=True)
+    click.echo(f"{study.name} failed: {said}{then}", err=True)
     return Studied(
         name=study.name,
         title=study.title,
@@ -155,100 +261,3 @@ def _failed(study: "Study", out: Path, size: "Size", seed: int, error: Exception
         state="failed",
         problem=said,
     )
-
-
-def _write(out: Path, told: "Sequence[Studied]", *, size: "Size", seed: int, began: float) -> None:
-    from penstock.report import tables, whole  # noqa: PLC0415
-    from penstock.studies.sizes import CAUTION  # noqa: PLC0415
-
-    now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
-    made = (
-        ("command", one_study.command("all", size, seed)),
-        ("penstock", __version__),
-        ("python", platform.python_version()),
-        *((name, metadata.version(name)) for name in PACKAGES),
-        ("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
-        (
-            "load",
-            f"{os.getloadavg()[2]:.1f}, mean of the last 15 minutes; what is measured by the clock "
-            "depends on it",
-        ),
-        ("size", size),
-        ("seed", str(seed)),
-        ("cells", str(sum(study.cells for study in told))),
-        ("computing time", f"{sum(study.seconds for study in told):.0f} s over all cores"),
-        (
-            "this run",
-            f"{time.time() - began:.0f} s, ended {now} UTC; what was there already is kept",
-        ),
-    )
-    texts = {
-        "report.html": whole.page(told, made=made, caution=CAUTION[size]),
-        "summary.csv": tables.rows_csv(_summary(told)),
-        "claims.csv": tables.rows_csv(_claims(told)),
-        "claims.md": tables.rows_markdown(_claims(told)),
-    }
-    for name, text in texts.items():
-        one_study.write_text(out / name, text)
-
-
-def _summary(told: "Sequence[Studied]") -> list[dict[str, object]]:
-    """Return how many claims hold: of each paper, of all papers, of ours."""
-    from penstock.report.summary import counted, of_papers, tallies  # noqa: PLC0415
-
-    found = counted(told)
-    rows: list[dict[str, object]] = [
-        {"by": one.by, "claims": one.claims, "hold": one.hold} for one in tallies(found)
-    ]
-    papers = of_papers(found)
-    hold = sum(one.claim.holds for one in papers)
-    return [*rows, {"by": "all papers", "claims": len(papers), "hold": hold}]
-
-
-def _claims(told: "Sequence[Studied]") -> list[dict[str, object]]:
-    """Return all claims of all studies; those that another study counts say so."""
-    from penstock.report import tables  # noqa: PLC0415
-    from penstock.report.summary import counted  # noqa: PLC0415
-
-    counts = {(one.place.study, one.place.number) for one in counted(told)}
-    return [
-        {
-            "study": study.name,
-            **tables.cells(claim),
-            "counted": tables.YES if (study.name, number) in counts else tables.NO,
-        }
-        for study in told
-        if study.findings is not None
-        for number, claim in enumerate(study.findings.claims, start=1)
-    ]
-
-
-def _as_data(told: "Sequence[Studied]") -> dict[str, object]:
-    return {
-        "summary": _summary(told),
-        "studies": [
-            {
-                "study": study.name,
-                "title": study.title,
-                "state": study.state,
-                "problem": study.problem,
-                "command": study.command,
-                "cells": study.cells,
-                "seconds": study.seconds,
-            }
-            for study in told
-        ],
-        "claims": [
-            claim | {"holds": claim["holds"] == "yes", "counted": claim["counted"] == "yes"}
-            for claim in _claims(told)
-        ],
-    }
-
-
-def _show(told: "Sequence[Studied]", out: Path) -> None:
-    rows = [(str(row["by"]), str(row["claims"]), str(row["hold"])) for row in _summary(told)]
-    emit_table(("whose", "claims", "hold"), rows)
-    for study in told:
-        if study.findings is None:
-            click.echo(f"{study.name}: {study.state}. {study.problem}")
-    click.echo(f"report: {out / 'report.html'}")

@@ -94,7 +94,9 @@ def claims(claims: Sequence[Claim], *, study: str = "study") -> str:
     rows = []
     for number, claim in enumerate(claims, start=1):
         text, paper, ours, why = map(escape, (claim.claim, claim.paper, claim.ours, claim.why))
-        whose = ' <span class="whose">ours</span>' if claim.by == OURS else ""
+        tags = ["ours"] if claim.by == OURS else []
+        tags += [f"first look; {claim.repeats.study} judges"] if claim.repeats else []
+        whose = "".join(f' <span class="whose">{escape(tag)}</span>' for tag in tags)
         rows.append(
             f'<tr id="{anchor(study, number)}"><td>{text}{whose}</td><td>{paper}</td>'
             f'<td class="ours">{ours}</td><td>{mark(holds=claim.holds)}</td>'
@@ -116,8 +118,9 @@ def claims(claims: Sequence[Claim], *, study: str = "study") -> str:
 
 
 def _apart(claims: Sequence[Claim]) -> str:
-    ours = [claim for claim in claims if claim.by == OURS]
-    theirs = [claim for claim in claims if claim.by != OURS]
+    ours, theirs = (
+        [c for c in claims if c.repeats is None and (c.by == OURS) is own] for own in (True, False)
+    )
     if not ours or not theirs:
         return ""
     return (
@@ -145,11 +148,18 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     """Return a table of a head and rows of text."""
     head, *body = rows
     lines = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
+    return scrolling("", "".join(f"<th>{escape(cell)}</th>" for cell in head), lines)
+
+
+def scrolling(kind: str, head: str, rows: Sequence[str]) -> str:
+    """Return a table that scrolls where it is wider than the page, of cells and rows that are made.
+
+    `kind` is the class that its looks go by.
+    """
+    named = f' class="{kind}"' if kind else ""
     return (
-        '<div class="scroll"><table><thead><tr>'
-        + "".join(f"<th>{escape(cell)}</th>" for cell in head)
-        + "</tr></thead><tbody>\n"
-        + "\n".join(lines)
+        f'<div class="scroll"><table{named}><thead><tr>{head}</tr></thead><tbody>\n'
+        + "\n".join(rows)
         + "\n</tbody></table></div>"
     )
 

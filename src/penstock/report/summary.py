@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from penstock.report.findings import Claim, Findings
+from penstock.report.findings import Claim, Elsewhere, Findings
 from penstock.report.papers import OURS, PAPERS, Claimant
 
 State = Literal["done", "failed", "interrupted", "not run"]
@@ -58,7 +58,8 @@ class Tally:
 def counted(studies: Sequence[Studied]) -> list[Counted]:
     """Return every claim once.
 
-    One that repeats a claim of another study that is here counts there. One that studies make in
+    One that repeats a claim of another study counts there, or, where that one is not here, nowhere:
+    a first look judges nothing. One that studies make in
     the same words counts where it first does not hold, or else where it is first made.
     """
     told = list(_told(studies))
@@ -74,7 +75,7 @@ def counted(studies: Sequence[Studied]) -> list[Counted]:
         target = first.get((other.study, other.claim)) if other is not None else None
         if target is not None:
             repeating.append((target, (place, claim)))
-        else:
+        elif other is None:
             main = in_words.setdefault((claim.by, claim.claim), place)
             groups.setdefault(main, []).append((place, claim))
     heads = {place: head for head, group in groups.items() for place, _ in group}
@@ -85,6 +86,21 @@ def counted(studies: Sequence[Studied]) -> list[Counted]:
             place=found[head].place, claim=found[head].claim, also=(*found[head].also, repeated)
         )
     return list(found.values())
+
+
+def first_looks(studies: Sequence[Studied]) -> list[tuple[Place, Elsewhere]]:
+    """Return the claims that are seen in small alone, each with where it would be judged."""
+    here = {(place.study, claim.claim) for place, claim in _told(studies) if claim.repeats is None}
+    return [
+        (place, claim.repeats)
+        for place, claim in _told(studies)
+        if claim.repeats is not None and (claim.repeats.study, claim.repeats.claim) not in here
+    ]
+
+
+def partial(studies: Sequence[Studied], absent: Mapping[str, str]) -> bool:
+    """Say whether there is less than all studies: some failed, or some were not asked for."""
+    return bool(absent) or any(study.findings is None for study in studies)
 
 
 def _told(studies: Sequence[Studied]) -> Iterator[tuple[Place, Claim]]:

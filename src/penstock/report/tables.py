@@ -22,8 +22,19 @@ def cells(claim: Claim) -> dict[str, str]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """Return how many claims hold."""
-    return f"{sum(claim.holds for claim in claims)} of {len(claims)} claims hold"
+    """Return how many claims hold; those that are seen in small, and judged elsewhere, apart."""
+    judged = [claim for claim in claims if claim.repeats is None]
+    small = [claim for claim in claims if claim.repeats is not None]
+    parts = []
+    if judged or not small:
+        parts.append(f"{sum(claim.holds for claim in judged)} of {len(judged)} claims hold")
+    if small:
+        where = " and ".join(dict.fromkeys(c.repeats.study for c in small if c.repeats))
+        parts.append(
+            f"{sum(claim.holds for claim in small)} of {len(small)} claims are seen to hold at a "
+            f"first look, which judges none of them: {where} does"
+        )
+    return "; ".join(parts)
 
 
 def claims_text(claims: Sequence[Claim], width: int = 160) -> str:

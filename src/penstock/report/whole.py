@@ -3,7 +3,7 @@
 The page needs no other file and no script, is light or dark as the reader's screen is, and prints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from penstock.report import html, markup
@@ -14,12 +14,15 @@ from penstock.report.summary import (
     Studied,
     Tally,
     counted,
+    first_looks,
     of_ours,
     of_papers,
+    partial,
     tallies,
 )
 
 TITLE = "The papers' claims, held against our data"
+NUMBERS = ("no", "one", "two", "three", "four", "five")
 STYLE = """
 .layout { display: block; }
 nav.contents { font-size: .88rem; padding: 1rem 1.5rem; background: var(--card);
@@ -53,21 +56,30 @@ section.study h2 { margin-top: 1rem; font-size: 1.6rem; }
 
 
 def page(
-    studies: Sequence[Studied], *, made: Sequence[tuple[str, str]] = (), caution: str = ""
+    studies: Sequence[Studied],
+    *,
+    absent: Mapping[str, str] | None = None,
+    made: Sequence[tuple[str, str]] = (),
+    caution: str = "",
 ) -> str:
-    """Return the page of all studies that were asked for, those that failed too."""
+    """Return the page of all studies that were asked for, those that failed too.
+
+    `absent` are those that are not on it, each with what there is to say of it, or nothing.
+    """
+    absent = absent or {}
     found = counted(studies)
+    part = partial(studies, absent)
     body = [
         '<div class="layout">',
         _contents(studies),
         "<main>",
         f'<h1 id="top">{TITLE}</h1>',
         *markup.cautioned(caution),
-        '<p class="summary">Penstock ran the evaluations of five papers again and held each claim '
-        "against its own data by a rule that stands beside it. What the papers claim and what we "
-        "claim is counted apart; a claim that several studies tell counts once.</p>",
+        _summary(found, part=part),
         *_unfinished(studies),
-        _totals(found),
+        *_not_asked(absent),
+        *_not_judged(studies),
+        _totals(found, part=part),
         '<h2 id="papers">Paper by paper</h2>',
         _papers(tallies(found)),
         '<h2 id="differs">What does not hold, and why</h2>',
@@ -98,7 +110,10 @@ def _place(name: str) -> str:
 
 def _holding(study: Studied) -> str:
     claims = study.findings.claims if study.findings is not None else ()
-    return f"{sum(claim.holds for claim in claims)} / {len(claims)}" if claims else study.state
+    judged = [claim for claim in claims if claim.repeats is None]
+    if claims and not judged:
+        return "first look"
+    return f"{sum(claim.holds for claim in judged)} / {len(judged)}" if judged else study.state
 
 
 def _contents(studies: Sequence[Studied]) -> str:
@@ -120,6 +135,43 @@ def _contents(studies: Sequence[Studied]) -> str:
     return '<nav class="contents" aria-label="Contents"><ol>' + "".join(items) + "</ol></nav>"
 
 
+def _summary(found: Sequence[Counted], *, part: bool) -> str:
+    papers = [one.by for one in tallies(found) if one.by != OURS]
+    number = NUMBERS[len(papers)] if len(papers) < len(NUMBERS) else str(len(papers))
+    of = f"{number} paper{'' if len(papers) == 1 else 's'}"
+    if not papers:
+        ran = "No paper's claim is judged here. Penstock held each claim of its own"
+    elif part:
+        names = ", ".join(papers)
+        ran = f"Penstock ran evaluations of {of} again ({names}), not all, and held each claim"
+    else:
+        ran = f"Penstock ran the evaluations of {of} again and held each claim"
+    return (
+        f'<p class="summary">{ran} against its own data by a rule that stands beside it. What the '
+        "papers claim and what we claim is counted apart; a claim that several studies tell counts "
+        "once.</p>"
+    )
+
+
+def _not_asked(absent: Mapping[str, str]) -> list[str]:
+    names = ", ".join(f"{name} ({said})" if said else name for name, said in absent.items())
+    return markup.cautioned(f"Not asked for: {names}." if names else "")
+
+
+def _not_judged(studies: Sequence[Studied]) -> list[str]:
+    """Tell of claims that were seen in small while the study that judges them is not here."""
+    looks: dict[tuple[str, str], int] = {}
+    for place, judge in first_looks(studies):
+        key = (place.study, judge.study)
+        looks[key] = looks.get(key, 0) + 1
+    told = ", ".join(f"{n} of {study} ({judge} judges)" for (study, judge), n in looks.items())
+    return markup.cautioned(
+        f"Claims seen at a first look only, neither judged nor counted here: {told}."
+        if told
+        else ""
+    )
+
+
 def _unfinished(studies: Sequence[Studied]) -> list[str]:
     missing = [study for study in studies if study.findings is None]
     if not missing:
@@ -132,8 +184,10 @@ def _unfinished(studies: Sequence[Studied]) -> list[str]:
     return [f'<p class="caution">Not in these figures: {names}.</p>']
 
 
-def _totals(found: Sequence[Counted]) -> str:
+def _totals(found: Sequence[Counted], *, part: bool) -> str:
     def total(some: Sequence[Counted], whose: str) -> str:
+        if not some:
+            return f'<div class="total"><strong>none</strong><span>{whose} was judged</span></div>'
         hold = sum(one.claim.holds for one in some)
         return (
             f'<div class="total"><strong>{hold} of {len(some)}</strong>'
@@ -142,7 +196,7 @@ def _totals(found: Sequence[Counted]) -> str:
 
     return (
         '<div class="totals">'
-        + total(of_papers(found), "of the papers' claims")
+        + total(of_papers(found), f"of {'these' if part else 'the'} papers' claims")
         + total(of_ours(found), "of our own claims")
         + "</div>"
     )
@@ -164,11 +218,7 @@ def _papers(found: Sequence[Tally]) -> str:
     head = "<th>Whose</th>" + "".join(
         f'<th class="number">{name}</th>' for name in ("Claims", "Hold", "Do not")
     )
-    return (
-        f'<div class="scroll"><table class="papers"><thead><tr>{head}<th></th></tr></thead><tbody>'
-        + "\n".join(rows)
-        + "</tbody></table></div>"
-    )
+    return markup.scrolling("papers", f"{head}<th></th>", rows)
 
 
 def _differs(found: Sequence[Counted]) -> list[str]:
@@ -216,11 +266,7 @@ def _basis(studies: Sequence[Studied]) -> str:
         for basis in (study.findings.basis,)
     ]
     head = "".join(f"<th>{name}</th>" for name in ("Study", "Simulated", "Emulated", "Measured"))
-    return (
-        f'<div class="scroll"><table class="basis"><thead><tr>{head}</tr></thead><tbody>'
-        + "\n".join(rows)
-        + "</tbody></table></div>"
-    )
+    return markup.scrolling("basis", head, rows)
 
 
 def _studies(studies: Sequence[Studied]) -> str:
@@ -234,11 +280,7 @@ def _studies(studies: Sequence[Studied]) -> str:
     head = "<th>Study</th><th>What it is</th><th>State</th>" + "".join(
         f'<th class="number">{name}</th>' for name in ("Claims hold", "Cells", "Computing")
     )
-    return (
-        f'<div class="scroll"><table class="studies"><thead><tr>{head}</tr></thead><tbody>'
-        + "\n".join(rows)
-        + "</tbody></table></div>"
-    )
+    return markup.scrolling("studies", head, rows)
 
 
 def _study(study: Studied, caution: str) -> list[str]:
