@@ -53,6 +53,8 @@ class History:
         """When the monotonic clock was 0, in seconds since 1970: fixed, so that times agree."""
         self.lanes = Lanes(known_since=self.now())
         self.shares = ShareClock()
+        self.passed = 0
+        """Bytes that went past the I/O nodes since this began."""
         self.faults = 0
         for job in controller.jobs.running.values():
             self.began(job)
@@ -96,9 +98,12 @@ class History:
     def counted(self, job: Job) -> None:
         """A job told its counters."""
         lane = self.lanes.by_id.get(job.id)
-        if lane is not None and lane.counts(self.now()):
+        if lane is None:
+            return
+        self.passed += lane.passes()
+        if lane.counts(self.now()):
             lane.revision = self.lanes.next()
-        if lane is not None and job.state != "running":
+        if job.state != "running":
             lane.rate = 0.0
 
     @_minor

@@ -49,6 +49,7 @@ class Lane:
 
     __slots__ = (
         "counted",
+        "direct",
         "job",
         "kind",
         "mark",
@@ -83,6 +84,8 @@ class Lane:
         self.rate = 0.0
         self.moved = forwarded_bytes(job.counters) + direct_bytes(job.counters)
         self.counted = 0.0
+        # What one that comes back did before is unknown until it counts: that is not of now.
+        self.direct = None if job.begin.resumes else direct_bytes(job.counters)
 
     def stretches_since(self, revision: int) -> list[bytes]:
         """Return the stretches that were over after a revision, as they are told, in order."""
@@ -102,6 +105,11 @@ class Lane:
             self.rate = max(moved - before, 0) / max(elapsed, 0.2)
         self.moved, self.counted = moved, now
         return moved != before or self.rate != had
+
+    def passes(self) -> int:
+        """Return the bytes that went past the I/O nodes since the job last counted."""
+        before, self.direct = self.direct, direct_bytes(self.job.counters)
+        return 0 if before is None else max(self.direct - before, 0)
 
 
 class ShareClock:

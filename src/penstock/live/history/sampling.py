@@ -26,9 +26,9 @@ class Sampler:
     def __init__(self, controller: "Controller", history: History) -> None:
         self._controller, self._history = controller, history
         self._samples: deque[tuple[int, Sample]] = deque(maxlen=int(WINDOW / EVERY))
-        self._measured: dict[int, wire.Measured] = {}
+        self._measured: dict[int, tuple[float, wire.Measured]] = {}  # by number: when, what
         self._before: dict[int, tuple[float, int, int]] = {}  # by number: when, node, bytes
-        self._sampled = 0.0
+        self._sampled, self._passed = 0.0, 0
         self.totals = controller.jobs.totals()
         """Bytes forwarded and direct, and fail-opens, of all jobs ever, as of the last sample."""
         self.io_nodes: list[NodeNow] = []
@@ -47,7 +47,7 @@ class Sampler:
         due = time.monotonic()
         while True:
             await self.sample()
-            due = max(due + EVERY, time.monotonic())
+            due = max(due + EVERY, time.monotonic() + EVERY / 2)
             await asyncio.sleep(due - time.monotonic())
 
     async def sample(self) -> None:
@@ -57,21 +57,23 @@ class Sampler:
         transferring = waiting = 0
         on: dict[int, list[str]] = {}
         steps = Steps()
-        for lane in list(self._history.lanes.by_id.values()):
+        everyone = list(self._history.lanes.by_id.values())
+        for lane in everyone:
             transferring += lane.kind == "io"
             waiting += lane.kind == "wait"
             if lane.job.state == "running":
                 for number in lane.job.io_nodes:
                     on.setdefault(number, []).append(lane.job.id)
-                self._see_pattern(lane)
             await steps.breathe()
-        direct = self._direct()
+        await self._see_patterns(everyone, on)
+        direct, self.totals = self._direct(), self._controller.jobs.totals()
         numbers = range(len(self._controller.fleet.io_nodes))
         answers = [self._measured.get(number) for number in numbers]
+        queued = [None if found is None else found[1].queued for found in answers]
         sample = Sample(
             time=self._history.now(),
             io_nodes=[self._rate(number, found) for number, found in enumerate(answers)],
-            queued=[None if found is None else found.queued for found in answers],
+            queued=queued,
             direct=direct,
             transferring=transferring,
             waiting=waiting,
@@ -89,31 +91,33 @@ class Sampler:
 
         def heard(number: int, told: Any) -> None:
             if isinstance(told, wire.Measured):
-                self._measured[number] = told
+                self._measured[number] = (time.monotonic(), told)
 
         asked = {n.number: wire.Measure() for n in serving}
         await fleet.ask_each(asked, wire.Measured, heard, ANSWERED_WITHIN)
 
-    def _rate(self, number: int, found: wire.Measured | None) -> float | None:
-        """Return the bytes a second that an I/O node moved since it was last asked."""
-        if found is None:
+    def _rate(self, number: int, answer: tuple[float, wire.Measured] | None) -> float | None:
+        """Return the bytes a second that an I/O node moved between its last two answers."""
+        if answer is None:
             return None
-        now, moved = time.monotonic(), found.read_bytes + found.write_bytes
-        when, node, before = self._before.get(number, (now, found.node, moved))
-        self._before[number] = (now, found.node, moved)
+        heard, found = answer
+        moved = found.read_bytes + found.write_bytes
+        when, node, before = self._before.get(number, (heard, found.node, moved))
+        self._before[number] = (heard, found.node, moved)
         if node != found.node:  # another process, which began to count anew
             before = 0
-        return max(moved - before, 0) / (now - when) if now > when else 0.0
+        return max(moved - before, 0) / (heard - when) if heard > when else 0.0
 
     def _direct(self) -> float:
         """Return the bytes a second that went past the I/O nodes."""
-        now, before = time.monotonic(), self.totals[1]
-        self.totals = self._controller.jobs.totals()
-        elapsed, self._sampled = now - self._sampled, now
-        return max(self.totals[1] - before, 0) / elapsed if elapsed < 10 * EVERY else 0.0
+        now, passed = time.monotonic(), self._history.passed
+        elapsed, moved = now - self._sampled, passed - self._passed
+        self._sampled, self._passed = now, passed
+        return moved / elapsed if 0 < elapsed < 10 * EVERY else 0.0
 
     def _node(self, number: int, jobs: list[str]) -> NodeNow:
-        io_node, found = self._controller.fleet.io_nodes[number], self._measured.get(number)
+        io_node = self._controller.fleet.io_nodes[number]
+        _, found = self._measured.get(number, (0.0, None))
         serves = io_node.node is not None
         told: dict[str, Any] = {}
         if serves and self._controller.tuning is not None:
@@ -133,15 +137,18 @@ class Sampler:
             tuned=told.get("tuned", {}),
         )
 
-    def _see_pattern(self, lane: Lane) -> None:
-        """Take note of a job's access pattern, where its I/O node serves no other."""
-        tuning, numbers = self._controller.tuning, lane.job.io_nodes
-        if tuning is None or lane.kind != "io" or len(numbers) != 1:
+    async def _see_patterns(self, lanes: list[Lane], on: dict[int, list[str]]) -> None:
+        """Take note of jobs' access patterns, where their I/O node serves no other job."""
+        tuning, steps = self._controller.tuning, Steps()
+        if tuning is None:
             return
-        pattern = tuning.node(numbers[0]).get("pattern")
-        if pattern in {None, "unknown"} or (lane.patterns and lane.patterns[-1][1] == pattern):
-            return
-        busy = {n for n in self._history.lanes.by_id.values() if n.kind == "io"}
-        if sum(numbers[0] in other.job.io_nodes for other in busy) == 1:
-            lane.patterns.append((self._history.now(), str(pattern)))
-            lane.revision = self._history.lanes.next()
+        for lane in lanes:
+            await steps.breathe()
+            numbers = lane.job.io_nodes
+            if lane.kind != "io" or len(numbers) != 1 or on.get(numbers[0]) != [lane.job.id]:
+                continue
+            pattern = tuning.node(numbers[0]).get("pattern")
+            had = lane.patterns[-1][1] if lane.patterns else None
+            if pattern not in {None, "unknown", had}:
+                lane.patterns.append((self._history.now(), str(pattern)))
+                lane.revision = self._history.lanes.next()
