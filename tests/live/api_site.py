@@ -117,7 +117,6 @@ class FakeDashboard:
             nodes=1,
             processes=None,
             io_nodes=[0],
-            mode="observe",
             doing="transferring",
             since=1e9,
             share=0.5,
@@ -132,6 +131,7 @@ class FakeDashboard:
             waits=0,
             waited_seconds=0.0,
             fail_opens=0,
+            mode="observe" if named else msgspec.UNSET,
             user="ada" if named else msgspec.UNSET,
             command="./solve --key=hidden" if named else msgspec.UNSET,
         )

@@ -358,6 +358,7 @@ def test_what_is_a_users_own_needs_a_token(tmp_path: Path) -> None:
             page = Page(asked).until(lambda p: job.id in p.jobs, "it is not there")
             told = page.jobs[job.id]
             assert (told["user"], told["command"]) == ("ada", "./solve --key=hidden")
+            assert told["mode"] == page.last["mode"]
             assert [user["user"] for user in page.last["users"]] == ["ada"]
             job.over(status=3)
             page.until(lambda p: p.jobs[job.id]["state"] == "failed", "it did not fail")
@@ -375,6 +376,7 @@ def test_anonymous_clients_are_told_of_no_user(state: State, page: Page) -> None
         page.until(lambda p: p.jobs[job.id]["state"] != "running", "it does not end")
         texts.append(page._asked.get("/v1/timeline").text)
         assert page.jobs[job.id]["state"] == "ended"  # how it ended is its user's to know
+        assert "mode" not in page.jobs[job.id]  # a mode of a user's own would show whose it is
     for text in texts:
         assert [word for word in ("ada", "solve", "hidden", "failed") if word in text] == []
 

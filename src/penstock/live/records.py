@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +65,14 @@ class Records:
         self.directory = directory
         self._running = running
         self._headers: dict[str, _Header] = {}  # by file: they do not change
+        self._one = threading.Lock()
 
     def listed(self) -> list[RecordedRun]:
         """Return the runs, the newest first; reads files, so it is for a thread."""
+        with self._one:  # who asks at the same time finds the headers read
+            return self._listed()
+
+    def _listed(self) -> list[RecordedRun]:
         runs: dict[str, list[Part]] = {}
         for part in self._parts():
             runs.setdefault(part.run, []).append(part)

@@ -27,7 +27,6 @@ class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Count
     processes: Count | None
     io_nodes: list[int]
-    mode: str
     doing: str  # computing, transferring, waiting, would wait; or the state of one that is over
     since: float
     share: Share
@@ -42,6 +41,7 @@ class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
     waits: Count
     waited_seconds: float
     fail_opens: Count
+    mode: str | UnsetType = UNSET  # it would show which jobs are of a user who has a mode
     user: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     command: str | UnsetType = UNSET
