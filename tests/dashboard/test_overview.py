@@ -50,6 +50,8 @@ def test_an_empty_site_teaches_and_its_first_job_appears(site: Site, visit: Visi
     expect(page.locator(".chips")).to_contain_text("anonymous")
     expect(page.locator(".chips")).to_contain_text("observe")
     expect(page.locator(".area-waits")).to_contain_text("The mode is observe")
+    title = "Phases and shares, as exclusive-fcfs would grant"
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
     keep_both(page, "overview-empty")
     first = site.obedient("first")
     expect(lane(page, "first.1")).to_be_visible()
@@ -130,6 +132,13 @@ def test_lanes_can_be_filtered_ordered_and_held_still(site: Site, visit: Visits)
     expect(page.get_by_role("button", name="Go on")).to_have_attribute("aria-pressed", "true")
     for job in jobs[1:]:
         job.finish()
+    expect(page.locator(".figures")).to_contain_text("running0")  # that goes on
+    expect(names).to_have_text(["beta.2", "gamma.3"])
+    assert "ended" not in lane(page, "beta.2").inner_text()
+    expect(lane(page, "beta.2", ".area-allocation")).to_be_visible()
+    page.get_by_role("button", name="Go on").click()
+    expect(names).to_have_count(0)
+    expect(lane(page, "beta.2", ".area-allocation")).to_have_count(0)
 
 
 def test_an_io_node_that_does_not_answer_says_so(site: Site, visit: Visits) -> None:

@@ -31,7 +31,7 @@ export class Allocation {
   }
 
   update(ids) {
-    this.rows.show(ids.filter((id) => this.model.runs(this.model.jobs.get(id))));
+    this.rows.show(ids.filter((id) => this.model.jobs.has(id) && this.model.runs(this.model.jobs.get(id))));
     this.header.request();
     this.alternative.refresh();
   }
@@ -78,6 +78,7 @@ export class Allocation {
 
   inWords(id) {
     const job = this.model.jobs.get(id);
+    if (job === undefined) return `${id}: not known any more`;
     const where = job.io_nodes.length > 0 ? `has I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "goes past all I/O nodes";
     return `${id} ${where}; ${job.doing}`;
   }

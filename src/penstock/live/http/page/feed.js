@@ -8,6 +8,7 @@ const JOBS_A_PIECE = 100;
 const STRETCHES_A_PIECE = 1500;
 
 let token = null;
+let asker = 0; // whose answers these are: the page drops those of who asked before
 let cursor = null;
 let hidden = false;
 let asking = false;
@@ -17,6 +18,7 @@ let lastAnswer = null;
 onmessage = ({ data }) => {
   if ("token" in data) {
     token = data.token;
+    asker = data.asker;
     cursor = null;
   }
   if ("hidden" in data) hidden = data.hidden;
@@ -25,9 +27,13 @@ onmessage = ({ data }) => {
   if (!asking) ask();
 };
 
+function tell(piece) {
+  postMessage({ ...piece, asker });
+}
+
 function pieces(kind, rows, length) {
   for (let k = 0; k < rows.length; k += length) {
-    postMessage({ kind, rows: rows.slice(k, k + length) });
+    tell({ kind, rows: rows.slice(k, k + length) });
   }
 }
 
@@ -36,16 +42,16 @@ function handOn(answer) {
   const heard = Date.now() / 1000;
   lastAnswer = heard;
   cursor = head.cursor;
-  postMessage({ kind: "begin", head, heard });
+  tell({ kind: "begin", head, heard });
   pieces("jobs", jobs, JOBS_A_PIECE);
   pieces("stretches", stretches, STRETCHES_A_PIECE);
   pieces("samples", samples, JOBS_A_PIECE);
-  postMessage({ kind: "end" });
+  tell({ kind: "end" });
 }
 
 async function ask() {
   asking = true;
-  const asked = token;
+  const asked = asker;
   try {
     const since = cursor === null ? "" : `?since=${encodeURIComponent(cursor)}`;
     const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
@@ -53,14 +59,17 @@ async function ask() {
       headers, cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN),
     });
     const answer = await response.json();
-    if (asked !== token) cursor = null; // of whoever asked before
+    if (asked !== asker) cursor = null; // of whoever asked before
     else if (response.ok) handOn(answer);
-    else if (response.status === 401) postMessage({ kind: "denied", had: token !== null });
-    else postMessage({ kind: "lost", since: lastAnswer, why: answer.error ?? `status ${response.status}` });
+    else if (response.status === 401) {
+      cursor = null; // the page forgets what it knew
+      tell({ kind: "denied", had: token !== null });
+    } else tell({ kind: "lost", since: lastAnswer, why: answer.error ?? `status ${response.status}` });
   } catch (error) {
     const why = error.name === "TimeoutError" ? "it takes too long" : "it cannot be reached";
-    postMessage({ kind: "lost", since: lastAnswer, why });
+    if (asked === asker) tell({ kind: "lost", since: lastAnswer, why });
   }
   asking = false;
-  timer = setTimeout(ask, hidden ? HIDDEN_EVERY : ASK_EVERY);
+  if (asked !== asker) ask();
+  else timer = setTimeout(ask, hidden ? HIDDEN_EVERY : ASK_EVERY);
 }

@@ -34,8 +34,13 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
   const room = bottom - top;
   const end = lane.ended ?? Math.min(now, to);
   if (end > from && lane.began < to) {
+    const known = Math.min(Math.max(lane.began, lane.known ?? lane.began), end);
     pen.fillStyle = colours.compute;
-    pen.fillRect(x(lane.began), bottom - 1, Math.max(x(end) - x(lane.began), 1), 1);
+    if (known < end) pen.fillRect(x(known), bottom - 1, Math.max(x(end) - x(known), 1), 1);
+    if (known > lane.began && known > from) {
+      pen.fillStyle = colours.deadHatch; // nobody knows what it did then
+      pen.fillRect(x(lane.began), top, x(known) - x(lane.began), room);
+    }
   }
   const drawn = { io: [-1, 0], wait: [-1, 0], "would-wait": [-1, 0] };
   const list = lane.stretches;
@@ -82,7 +87,7 @@ export function inWords(id, stretch, now, clock = format.at) {
 }
 
 export class Gantt {
-  /** lane(id): {began, ended, state, stretches}; look(id): its label; tell(text): for who points. */
+  /** lane(id): {began, ended, state, stretches, known: since when}; look(id): its label; tell(text): for who points. */
   constructor({ label, lane, look, open, tell, daily = true, heights = LANE }) {
     Object.assign(this, { lane, tell, daily });
     this.range = { from: 0, to: 1, now: 1 };
@@ -161,7 +166,8 @@ export class Gantt {
     else if (x >= 0) {
       const gone = lane.ended && time > lane.ended;
       const there = time >= lane.began && time <= now;
-      this.tell(gone ? `${id}: ended` : `${id} ${there ? "computes" : "was not there"} at ${this.clock(time)}`, false);
+      const does = !there ? "was not there" : time < (lane.known ?? lane.began) ? "did what is not known" : "computes";
+      this.tell(gone ? `${id}: ended` : `${id} ${does} at ${this.clock(time)}`, false);
     }
   }
 }

@@ -8,6 +8,7 @@ import * as format from "./format.js";
 
 const [TALLEST, LEAST, ROOM] = [26, 5, 190];
 const TABLE_SAMPLES = 20;
+const LASTS = 3; // seconds that a sample stands for at most
 
 export class HeatMap {
   constructor({ model, range, readout }) {
@@ -92,15 +93,21 @@ export class HeatMap {
     const samples = this.model.samples;
     const scale = width / (to - from);
     const colours = palette();
-    pen.fillStyle = heat(0);
-    pen.fillRect(0, 0, width, (this.nodes.length + 1) * high - 1);
+    const tall = (this.nodes.length + 1) * high - 1;
+    pen.fillStyle = colours.deadHatch; // where nothing was measured
+    pen.fillRect(0, 0, width, tall);
     const columns = this.columns(samples, from, to, scale, width);
+    this.measured(pen, columns, tall, to - samples.at(-1)?.time < LASTS ? width : 0);
     for (let row = 0; row <= this.nodes.length; row += 1) {
       for (const [left, right, first, last] of columns) {
-        let most = 0; // of samples that share a pixel the largest
-        for (let k = first; k <= last; k += 1) most = Math.max(most, this.value(samples[k], row) ?? 0);
-        if (most <= 0 || this.top <= 0) continue;
-        pen.fillStyle = heat(most / this.top);
+        let most = null; // of samples that share a pixel the largest
+        for (let k = first; k <= last; k += 1) {
+          const value = this.value(samples[k], row);
+          if (value !== null && value > (most ?? -1)) most = value;
+        }
+        if (most === 0 || (most !== null && this.top <= 0)) continue;
+        if (most === null) pen.clearRect(left, row * high, right - left, high - 1);
+        pen.fillStyle = most === null ? colours.deadHatch : heat(most / this.top);
         pen.fillRect(left, row * high, right - left, high - 1);
       }
       if (this.nodes[row] && this.nodes[row].state !== "serving") {
@@ -119,13 +126,25 @@ export class HeatMap {
     }
   }
 
+  /** Fill where something was measured with the colour of nothing, a run of columns at once. */
+  measured(pen, columns, tall, until) {
+    pen.fillStyle = heat(0);
+    for (let k = 0; k < columns.length; k += 1) {
+      const left = columns[k][0];
+      while (k + 1 < columns.length && columns[k + 1][0] <= columns[k][1]) k += 1;
+      const right = k === columns.length - 1 ? Math.max(columns[k][1], until) : columns[k][1];
+      pen.clearRect(left, 0, right - left, tall);
+      pen.fillRect(left, 0, right - left, tall);
+    }
+  }
+
   /** Return [left, right, first sample, last sample] of columns at least a pixel wide. */
   columns(samples, from, to, scale, width) {
     const found = [];
     for (let k = 0; k < samples.length; k += 1) {
       const right = (samples[k].time - from) * scale;
       if (right < 0) continue;
-      const before = k > 0 ? Math.max(samples[k - 1].time, samples[k].time - 3) : samples[k].time - 1;
+      const before = k > 0 ? Math.max(samples[k - 1].time, samples[k].time - LASTS) : samples[k].time - 1;
       const left = Math.max(0, Math.floor((before - from) * scale));
       const edge = Math.min(width, Math.max(Math.floor(right), left + 1));
       const last = found.at(-1);
@@ -138,7 +157,8 @@ export class HeatMap {
   say(row, sample, aloud) {
     const queued = row < this.nodes.length ? sample.queued?.[this.nodes[row].number] : undefined;
     const more = queued ? `, ${format.some(queued, "request")} queued` : "";
-    this.readout(`${this.name(row)} at ${format.at(sample.time)}: ${format.rate(this.value(sample, row))}${more}`, aloud);
+    const value = this.value(sample, row);
+    this.readout(`${this.name(row)} at ${format.at(sample.time)}: ${value === null ? "no answer" : format.rate(value)}${more}`, aloud);
   }
 
   key(event) {
@@ -160,7 +180,9 @@ export class HeatMap {
     const time = from + (event.offsetX / this.canvas.clientWidth) * (to - from);
     const sample = this.model.samples.find((each) => each.time >= time);
     const row = Math.floor(event.offsetY / this.rowHeight);
-    if (sample && row <= this.nodes.length) this.say(row, sample, false);
+    if (!sample || row > this.nodes.length) return;
+    if (sample.time - time > LASTS) this.readout(`${this.name(row)} at ${format.at(time)}: not known`, false);
+    else this.say(row, sample, false);
   }
 
   table() {

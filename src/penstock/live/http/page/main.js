@@ -2,14 +2,17 @@
 
 import { keepToken, theToken } from "./ask.js";
 import { h, tell } from "./dom.js";
-import { JobPage } from "./job.js";
 import { toggleTheme } from "./looks.js";
 import { Model } from "./model.js";
-import { Overview } from "./overview.js";
-import { Tuner } from "./tuner.js";
-import { WhatIf } from "./what-if.js";
 import * as format from "./format.js";
 
+// Each is loaded in tasks of its own: what is shown at once, the others when the page is at rest.
+const VIEWS = {
+  overview: async () => (await import("./overview.js")).Overview,
+  job: async () => (await import("./job.js")).JobPage,
+  tuner: async () => (await import("./tuner.js")).Tuner,
+  "what-if": async () => (await import("./what-if.js")).WhatIf,
+};
 const TABS = [["overview", "Overview"], ["job", "Job"], ["tuner", "Tuner"], ["what-if", "What-if"]];
 const FIGURES = ["running", "transferring", "waiting", "through I/O nodes", "past them", "turns", "fail-opens"];
 const find = (id) => document.getElementById(id);
@@ -19,9 +22,10 @@ class Page {
     this.model = new Model();
     const context = { model: this.model, open: (id) => this.go(`job/${encodeURIComponent(id)}`) };
     this.views = {}; // made when first looked at: not all in one task
-    this.makes = { overview: Overview, job: JobPage, tuner: Tuner, "what-if": WhatIf };
     this.context = context;
     this.lost = null;
+    this.denied = false;
+    this.asker = 0; // counts tokens: what was asked with an earlier one is not for who is here now
     this.tabs = TABS.map(([name, label], k) => h(
       "button",
       { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", onclick: () => this.go(this.last(name)), onkeydown: (event) => this.tabKey(event, k) },
@@ -43,10 +47,10 @@ class Page {
     find("token-form").addEventListener("submit", () => this.signIn(find("token").value.trim()));
     find("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
     find("forget").addEventListener("click", () => this.signIn(null));
-    setTimeout(() => this.route()); // the view is built in a task of its own
+    this.route();
     this.feed = new Worker("/assets/feed.js", { type: "module" });
     this.feed.onmessage = ({ data }) => this.hear(data);
-    this.feed.postMessage({ token: theToken() });
+    this.feed.postMessage({ token: theToken(), asker: this.asker });
     document.addEventListener("visibilitychange", () => this.feed.postMessage({ hidden: document.hidden }));
     setInterval(() => this.tellAnswer(), 1000);
   }
@@ -61,9 +65,9 @@ class Page {
     else location.hash = where;
   }
 
-  route() {
+  async route() {
     const [name, ...rest] = location.hash.slice(1).split("/");
-    const shown = Object.hasOwn(this.makes, name) ? name : "overview";
+    const shown = Object.hasOwn(VIEWS, name) ? name : "overview";
     let argument = rest.join("/");
     try {
       argument = decodeURIComponent(argument);
@@ -77,7 +81,18 @@ class Page {
     });
     find("view").setAttribute("aria-labelledby", `tab-${shown}`);
     document.title = shown === "job" && argument ? `${argument} \u00b7 Penstock` : `${TABS.find(([each]) => each === shown)[1]} \u00b7 Penstock`;
-    this.views[shown] ??= new this.makes[shown](this.context);
+    const routed = (this.routed = Symbol(shown));
+    if (this.views[shown] === undefined) {
+      let View;
+      try {
+        View = await VIEWS[shown]();
+      } catch {
+        if (routed === this.routed) this.unloaded();
+        return;
+      }
+      if (routed !== this.routed) return; // somebody went elsewhere meanwhile
+      this.views[shown] = new View(this.context);
+    }
     if (this.shown !== shown) {
       this.views[this.shown]?.hide?.();
       this.shown = shown;
@@ -85,6 +100,28 @@ class Page {
     }
     this.views[shown].show?.(argument);
     this.views[shown].update();
+  }
+
+  /** Say that a view could not be loaded; it is tried again with the next answer. */
+  unloaded() {
+    this.views[this.shown]?.hide?.();
+    this.shown = null;
+    find("view").replaceChildren(h("p", { class: "empty" }, "This view could not be loaded: the controller does not answer."));
+  }
+
+  /** Forget what was told, and show views that know nothing. */
+  forget() {
+    this.model.clear();
+    this.views[this.shown]?.hide?.();
+    this.views = {};
+    this.shown = null;
+    find("view").replaceChildren();
+    find("forget").hidden = true;
+    for (const cell of this.figures.values()) tell(cell, format.NONE);
+    this.figures.get("fail-opens").classList.remove("warn");
+    this.chips.replaceChildren();
+    this.chipKey = null;
+    this.route();
   }
 
   tabKey(event, k) {
@@ -136,12 +173,19 @@ class Page {
   signIn(token) {
     keepToken(token);
     find("token").value = "";
-    this.feed.postMessage({ token });
+    this.asker += 1;
+    [this.denied, this.lost] = [false, null];
+    this.forget();
+    this.tellAnswer();
+    this.feed.postMessage({ token, asker: this.asker });
   }
 
   hear(piece) {
+    if (piece.asker !== this.asker) return;
     if (piece.kind === "denied") {
-      find("forget").hidden = true;
+      if (!this.denied) this.forget();
+      [this.denied, this.lost] = [true, null];
+      this.tellAnswer();
       if (piece.had) tell(find("token-why"), "That token is not known to this site. Tokens are in the file that penstock up was given as --token-file.");
       if (!find("token-dialog").open) find("token-dialog").showModal();
       return;
@@ -151,22 +195,34 @@ class Page {
       this.tellAnswer();
       return;
     }
+    const first = this.model.head === null;
     if (!this.model.take(piece)) return;
-    this.lost = null;
+    [this.denied, this.lost] = [false, null];
     if (find("token-dialog").open) find("token-dialog").close();
     find("forget").hidden = theToken() === null;
     this.tellAnswer();
     this.above();
-    this.views[this.shown]?.update();
+    if (first) this.loadOthers();
+    if (first || this.shown === null) this.route();
+    else this.views[this.shown]?.update();
+  }
+
+  /** Load the other views, one after the other when there is nothing else to do: the controller may go away. */
+  loadOthers() {
+    const others = Object.values(VIEWS);
+    const next = () => others.shift()?.().then(() => requestIdleCallback(next), () => {});
+    requestIdleCallback(next);
   }
 
   tellAnswer() {
     const box = find("answer");
-    const state = this.lost ? "lost" : this.model.head === null ? "asking" : "live";
+    const state = this.lost ? "lost" : this.denied ? "denied" : this.model.head === null ? "asking" : "live";
     if (box.dataset.state !== state) box.dataset.state = state;
     document.body.classList.toggle("is-lost", state === "lost");
     if (state === "live") tell(find("answer-text"), `live ${format.at(this.model.now)}`);
-    else if (state === "lost") {
+    else if (state === "denied") tell(find("answer-text"), "not signed in");
+    else if (state === "asking") tell(find("answer-text"), "asking the controller");
+    else {
       const since = this.lost.since;
       const when = since === null ? "No answer yet" : `No answer since ${format.at(since)}, ${format.span(Math.floor(Date.now() / 1000 - since))}`;
       tell(find("answer-text"), `${when}: ${this.lost.why}. Jobs go on; asking again.`);

@@ -8,6 +8,7 @@ const OPEN = new Set(["running"]);
 class Lane {
   constructor() {
     this.stretches = [];
+    this.doubtful = [];
   }
 
   add(kind, start, end, share) {
@@ -26,21 +27,38 @@ class Lane {
   /** Forget what ended before a time, a good part at once. */
   forget(before) {
     const list = this.stretches;
-    let k = 0;
-    while (k < list.length && list[k][2] !== null && list[k][2] < before) k += 1;
-    if (k > 32 || k === list.length) list.splice(0, k);
+    const old = ([, , end]) => end !== null && end < before;
+    let count = 0;
+    for (let k = 0; k < list.length && list[k][1] < before; k += 1) if (old(list[k])) count += 1;
+    if (count > 32 || (count > 0 && count === list.length)) this.stretches = list.filter((each) => !old(each));
+  }
+
+  /**
+   * End what was open and is not told as open any more; `last` is when it was. Its end comes with the
+   * next answer, if it fell amid this one; if none comes there never was one to tell, and it is dropped.
+   */
+  settle(told, last) {
+    const { doubtful } = this;
+    if (doubtful.length > 0) this.stretches = this.stretches.filter((each) => !doubtful.includes(each));
+    this.doubtful = [];
+    this.stretches.forEach(([kind, start, end, share], k) => {
+      if (end !== null || (told !== undefined && told[0] === kind && told[1] === start)) return;
+      this.stretches[k] = [kind, start, Math.max(start, last), share];
+      this.doubtful.push(this.stretches[k]);
+    });
   }
 }
 
 /** The whole of it; a whole answer is gathered beside it, and takes its place when it is there. */
 export class Model {
   constructor() {
-    this.head = null;
     this.clear();
-    this.next = null;
   }
 
+  /** Know nothing. */
   clear() {
+    this.head = null;
+    this.next = null; // the model that takes the answer that is under way
     this.jobs = new Map();
     this.lanes = new Map();
     this.samples = [];
@@ -58,21 +76,25 @@ export class Model {
   take(piece) {
     if (piece.kind === "begin") {
       this.next = piece.head.whole ? new Model() : this;
+      this.last = this.now;
       this.next.head = piece.head;
-      for (const id of piece.head.gone ?? []) {
-        this.next.jobs.delete(id);
-        this.next.lanes.delete(id);
-      }
+      this.open = new Map(); // every answer has all stretches that go on
+      this.gone = new Set(piece.head.gone ?? []);
       return false;
     }
-    const next = this.next ?? this;
+    const { next } = this;
+    if (next === null) return false; // its beginning was of somebody else
     if (piece.kind === "jobs") {
-      for (const job of piece.rows) next.jobs.set(job.id, job);
+      for (const job of piece.rows) {
+        next.jobs.set(job.id, job);
+        this.gone.delete(job.id); // it came back
+      }
     } else if (piece.kind === "stretches") {
       for (const [job, kind, start, end, share] of piece.rows) {
         let lane = next.lanes.get(job);
         if (lane === undefined) next.lanes.set(job, (lane = new Lane()));
         lane.add(kind, start, end, share);
+        if (end === null) this.open.set(job, [kind, start]);
       }
     } else if (piece.kind === "samples") {
       next.samples.push(...piece.rows);
@@ -80,6 +102,11 @@ export class Model {
     if (piece.kind !== "end") return false;
     if (next !== this) ({ head: this.head, jobs: this.jobs, lanes: this.lanes, samples: this.samples } = next);
     this.next = null;
+    for (const id of this.gone) {
+      this.jobs.delete(id);
+      this.lanes.delete(id);
+    }
+    for (const [id, lane] of this.lanes) lane.settle(this.open.get(id), this.last);
     this.prune();
     return true;
   }
@@ -90,6 +117,11 @@ export class Model {
     while (old < this.samples.length && this.samples[old].time < before) old += 1;
     if (old > 0) this.samples.splice(0, old);
     for (const lane of this.lanes.values()) lane.forget(before);
+  }
+
+  /** Return since when it is known what jobs did; before, no stretch does not mean that one computed. */
+  get knownSince() {
+    return this.head?.known_since ?? -Infinity;
   }
 
   stretches(id) {

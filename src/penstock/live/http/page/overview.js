@@ -28,11 +28,12 @@ export class Overview {
     Object.assign(this, { model, open });
     this.span = 60;
     this.paused = null; // the time at which the picture stands still
+    this.held = new Map(); // how labels looked then
     this.ids = [];
-    this.order = h("select", { "aria-label": "Order of lanes", onchange: () => this.update() },
+    this.order = h("select", { "aria-label": "Order of lanes", onchange: () => this.asked() },
       Object.entries(ORDERS).map(([name, { label }]) => h("option", { value: name }, label)));
-    this.filter = h("input", { type: "search", placeholder: "filter  /", "aria-label": "Show jobs whose name or user contains this", oninput: () => this.update() });
-    this.ended = h("input", { type: "checkbox", checked: true, onchange: () => this.update() });
+    this.filter = h("input", { type: "search", placeholder: "filter  /", "aria-label": "Show jobs whose name or user contains this", oninput: () => this.asked() });
+    this.ended = h("input", { type: "checkbox", checked: true, onchange: () => this.asked() });
     this.spans = h("select", { "aria-label": "Time in sight", onchange: () => this.zoomTo(Number(this.spans.value)) },
       SPANS.map((each) => h("option", { value: each, selected: each === this.span }, each < 60 ? `${each} s` : `${each / 60} min`)));
     this.pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
@@ -41,7 +42,7 @@ export class Overview {
       this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
       tell(this.readout, text);
     };
-    this.gantt = new Gantt({ label: "Jobs and their phases", lane: (id) => this.lane(id), look: (id) => this.look(id), open, tell: tellReadout });
+    this.gantt = new Gantt({ label: "Jobs and their phases", lane: (id) => this.lane(id), look: (id) => this.held.get(id) ?? this.look(id), open, tell: tellReadout });
     this.heat = new HeatMap({ model, range: () => this.gantt.range, readout: tellReadout });
     this.allocation = new Allocation({ model, open, readout: tellReadout });
     this.waits = new Waits({ model });
@@ -50,7 +51,7 @@ export class Overview {
     this.lanesTable = new AsTable("Lanes", () => this.table());
     this.shown = h("span", { class: "note num" });
     const swatch = (kind, text) => h("span", { class: "key" }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
-    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), this.readout);
+    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "not known"), this.readout);
     this.element = h(
       "div", { class: "overview" },
       card("Phases and shares", { class: "area-gantt" },
@@ -66,7 +67,7 @@ export class Overview {
   lane(id) {
     const job = this.model.jobs.get(id);
     if (job === undefined) return GONE;
-    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(id) };
+    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(id), known: this.model.knownSince };
   }
 
   look(id) {
@@ -82,7 +83,7 @@ export class Overview {
   zoomTo(span) {
     this.span = span;
     this.spans.value = String(span);
-    this.update();
+    this.asked();
   }
 
   /** Show less time (-1) or more (1). */
@@ -95,33 +96,58 @@ export class Overview {
     this.paused = this.paused === null ? this.model.now : null;
     this.pause.setAttribute("aria-pressed", String(this.paused !== null));
     tell(this.pause, this.paused === null ? "Pause" : "Go on");
-    this.update();
+    this.held = new Map(this.paused === null ? [] : this.ids.map((id) => [id, this.look(id)]));
+    this.asked();
   }
 
+  /** Show what there is now; while it is held still, only less what is kept no longer. */
   update() {
+    if (this.model.head === null || !this.element.isConnected) return;
+    if (this.paused === null) this.asked();
+    else if (!this.ids.every((id) => this.model.jobs.has(id))) {
+      this.ids = this.ids.filter((id) => this.model.jobs.has(id));
+      this.gantt.show(this.ids, this.gantt.range);
+    }
+  }
+
+  /** Show what the controls say. */
+  asked() {
     const { model } = this;
     if (model.head === null || !this.element.isConnected) return;
     const to = this.paused ?? model.now;
     this.ids = model.ordered(this.order.value, this.filter.value, this.ended.checked);
+    if (this.paused !== null) this.ids = this.ids.filter((id) => model.jobs.get(id).began <= to);
     tell(this.shown, this.ids.length === model.jobs.size ? format.some(this.ids.length, "job") : `${format.count(this.ids.length)} of ${format.some(model.jobs.size, "job")}`);
     this.teach.hidden = model.jobs.size > 0;
-    this.gantt.show(this.ids, { from: to - this.span, to, now: model.now });
+    this.title();
+    this.gantt.show(this.ids, { from: to - this.span, to, now: to });
     // A part a frame: no single task is long, however many jobs there are.
-    this.rest = [() => this.heat.update(), () => this.waits.update(), () => this.top.update(), () => this.allocation.update(this.ids), () => this.lanesTable.refresh()];
+    const now = this.paused !== null ? [] : [() => this.waits.update(), () => this.top.update(), () => this.allocation.update(this.ids)];
+    this.rest = [() => this.heat.update(), ...now, () => this.lanesTable.refresh()];
     if (!this.resting) this.later();
+  }
+
+  /** Say whose shares these are: where nobody is made to wait, they are what the policy would grant. */
+  title() {
+    const { mode, policy } = this.model.head;
+    const would = mode === "observe" || mode === "advise";
+    tell(this.element.querySelector(".area-gantt h2"), would ? `Phases and shares, as ${policy} would grant` : "Phases and shares");
   }
 
   later() {
     this.resting = true;
     requestAnimationFrame(() => {
-      this.rest.shift()?.();
-      this.resting = this.rest.length > 0;
-      if (this.resting) this.later();
+      try {
+        this.rest.shift()?.();
+      } finally {
+        this.resting = this.rest.length > 0;
+        if (this.resting) this.later();
+      }
     });
   }
 
   table() {
-    const rows = this.ids.slice(0, TABLE_ROWS).map((id) => {
+    const rows = this.ids.filter((id) => this.model.jobs.has(id)).slice(0, TABLE_ROWS).map((id) => {
       const job = this.model.jobs.get(id);
       const runs = this.model.runs(job);
       return [
