@@ -1,11 +1,14 @@
 """A job's page: its phases, what was expected of them and what came, w_iter, waits."""
 
+import json
 import re
 
 from dashboard.watched_site import Site, Visits, finished, keep_both, lane
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
 PHASES = 5
+NONE = "\u2013"
+"""What stands where there is no value."""
 
 
 def test_expected_and_observed_of_real_phases(site: Site, visit: Visits) -> None:
@@ -31,6 +34,12 @@ def test_expected_and_observed_of_real_phases(site: Site, visit: Visits) -> None
         expect(chart.locator(".agree")).to_have_count(1)
     iterations = page.get_by_role("img", name="w_iter over time")
     assert iterations.locator("circle").count() >= 1
+    box = iterations.locator("path.path").bounding_box()
+    assert box is not None
+    assert box["width"] > 50  # it holds until the last phase
+    for chart in page.locator("svg.chart").all():
+        texts = chart.locator("text.tick[text-anchor=middle]").all_text_contents()
+        assert len(texts) == len(set(texts))
     waits = page.get_by_role("img", name=re.compile(rf"\d of {PHASES} phases waited"))
     assert waits.locator(".bar").count() >= 1
     expect(page.locator(".area-known")).to_contain_text("phase bytes8 MiB")
@@ -66,13 +75,62 @@ def test_who_has_a_token_sees_whose_it_is_and_no_name_becomes_markup(
     expect(page.locator(".fact-command")).to_contain_text(hostile)
     page.goto(f"{site.url}/#overview")
     expect(page.locator(".top-users")).to_contain_text("user")
+    expect(lane(page, "x.1")).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
     assert not page.evaluate("window.pwned")
     page.get_by_role("button", name="Forget token").click()
     expect(dialog).to_be_visible()
+    nothing_is_left(page)
     page.reload()
     expect(dialog).to_be_visible()
     job.kill()
+
+
+def nothing_is_left(page: Page) -> None:
+    """What a token opened is not in sight any more, nor "live"."""
+    expect(page.locator("#answer")).to_have_attribute("data-state", "denied")
+    expect(page.locator("#answer")).to_contain_text("not signed in")
+    expect(lane(page, "x.1")).to_have_count(0)
+    expect(page.locator(".chips .chip")).to_have_count(0)
+    expect(page.locator(".figures")).to_contain_text(f"running{NONE}")
+    assert "x.1" not in page.locator("body").inner_text()
+    expect(page.get_by_role("button", name="Forget token")).to_be_hidden()
+
+
+def test_a_token_that_is_revoked_closes_what_it_opened(site: Site, visit: Visits) -> None:
+    """The controller refuses from one answer to the next; once it does not, all is there again."""
+    site.serve()
+    job = site.obedient("x")
+    page = visit(site.url)
+    expect(lane(page, "x.1")).to_be_visible()
+    told = json.dumps({"error": "not known", "hint": ""})
+
+    def refuse(route: Route) -> None:
+        route.fulfill(status=401, content_type="application/json", body=told)
+
+    page.context.route("**/v1/timeline*", refuse)
+    expect(page.get_by_role("dialog", name="This site asks for a token")).to_be_visible()
+    nothing_is_left(page)
+    page.context.unroute("**/v1/timeline*")
+    expect(lane(page, "x.1")).to_be_visible()
+    expect(page.locator("#answer")).to_have_attribute("data-state", "live")
+    job.finish()
+
+
+def test_a_phase_that_waits_has_no_share_yet(site: Site, visit: Visits) -> None:
+    site.serve()
+    first, large = site.obedient("first"), site.obedient("large")
+    site.held(first, large)
+    page = visit(site.url, "job/large.2")
+    row = page.locator(".phases tbody tr").first
+    expect(row.locator("td").last).to_have_text(NONE)
+    expect(row).to_contain_text("waits")
+    expect(row.locator("td").nth(1)).to_have_text(re.compile(r"[1-9][\d.]* m?s"))
+    first.do("end")
+    assert large.answer() == "write"
+    expect(row.locator("td").last).to_have_text(re.compile(r"\d+%"))
+    for each in (first, large):
+        each.finish()
 
 
 def test_a_job_that_nobody_knows(site: Site, visit: Visits) -> None:

@@ -36,13 +36,16 @@ def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -
     expect(metrics.locator("tbody tr")).to_have_count(6)
     assert metrics.locator(".wins").count() >= 1
     for cell in metrics.locator(".wins").all():
-        assert cell.inner_text().startswith("▲ better")
+        assert re.fullmatch(r"[\d., %mins]+ ▲, better", cell.inner_text())  # the value comes first
+    ran = page.locator(".area-metrics li", has_text="exclusive-fcfs is what ran")
+    expect(ran).to_have_count(1)
     better_is_better(page)
     expect(page.locator(".side-lanes h3")).to_have_text(
         ["recordedrecorded", "exclusive-fcfssimulated", "fair-sharesimulated"]
     )
     for lanes in page.locator(".side-lanes").all():
         expect(lanes.locator(".row-label:not([hidden])")).to_have_count(3)
+        assert lanes.locator(".rows").bounding_box()["height"] < 4 * 28  # type: ignore[index]
     expect(page.locator(".area-metrics .chip.simulated")).to_be_visible()
     expect(page.locator(".area-changes .chip.simulated")).to_be_visible()
     page.locator(".side-lanes .rows").nth(1).focus()

@@ -64,21 +64,23 @@ function timeAxis(from, to, wide) {
   const room = wide - EDGE.left - EDGE.right;
   const x = (time) => EDGE.left + ((time - from) / Math.max(to - from, 1e-9)) * room;
   const ticks = [0.08, 0.5, 0.92].map((part) => from + part * (to - from));
-  return { x, xTicks: ticks, xText: format.at };
+  const said = ticks.map(format.at);
+  return { x, xTicks: ticks.filter((_, k) => said.indexOf(said[k]) === k), xText: format.at };
 }
 
-/** Draw values over time as a line with dots: points [time, value, text]. */
-export function overTime(points, { label, text, name, bars = false }) {
+/** Draw values over time, points [time, value, text]: bars, or steps where each holds until the next. */
+export function overTime(points, { label, text, name, bars = false, until = 0 }) {
   const svg = frame(label);
   const from = points[0][0];
-  const to = Math.max(points.at(-1)[0], from + 1);
+  const to = Math.max(points.at(-1)[0], until, from + 1);
   const yTicks = roundTicks(Math.max(...points.map(([, value]) => value), 1e-9));
   const top = yTicks.at(-1);
   const y = (value) => HIGH - EDGE.bottom - (value / top) * (HIGH - EDGE.top - EDGE.bottom);
   const time = timeAxis(from, to, WIDE);
   axes(svg, { ...time, y, yTicks, yText: text, xName: "", yName: name });
-  if (!bars && points.length > 1) {
-    svg.append(s("polyline", { class: "path", points: points.map(([when, value]) => `${time.x(when)},${y(value)}`).join(" ") }));
+  if (!bars) {
+    const parts = points.map(([when, value], k) => (k === 0 ? `M${time.x(when)},${y(value)}` : `H${time.x(when)}V${y(value)}`));
+    svg.append(s("path", { class: "path", d: `${parts.join("")}H${time.x(Math.max(points.at(-1)[0], until))}` }));
   }
   for (const [when, value, title] of points) {
     const tip = s("title", {}, title ?? `${format.at(when)}: ${text(value)}`);

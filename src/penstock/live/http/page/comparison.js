@@ -13,6 +13,7 @@ const METRICS = [
   ["makespan", "makespan", -1, format.span],
 ];
 const SAME = 1e-9;
+const NAMED = 3;
 
 const chip = (text, kind) => h("span", { class: `chip ${kind}` }, text);
 
@@ -41,7 +42,10 @@ export class Comparison {
     const [first, second] = this.policies;
     const rows = METRICS.map(([key, name, sign, text]) => {
       const verdict = second ? better(simulated[first][key], simulated[second][key], sign) : 0;
-      const cell = (policy, wins) => ({ text: `${wins ? "\u25b2 better " : ""}${text(simulated[policy][key])}`, class: wins ? "num wins" : "num" });
+      const cell = (policy, wins) => {
+        const mark = wins ? [h("span", { "aria-hidden": "true" }, " \u25b2"), h("span", { class: "unseen" }, ", better")] : [];
+        return { text: h("span", {}, text(simulated[policy][key]), mark), class: wins ? "num wins" : "num" };
+      };
       return [
         h("span", {}, name, h("span", { class: "note" }, sign > 0 ? " more is better" : " less is better")),
         { text: text(recorded[key]), class: "num" },
@@ -54,7 +58,11 @@ export class Comparison {
 
   notes() {
     const { record } = this.result;
-    const told = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`, ...(record.notes ?? [])];
+    const told = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`];
+    if (this.policies.includes(record.policy)) {
+      told.push(`${record.policy} is what ran: where its two columns differ, the simulation differs from the site.`);
+    }
+    told.push(...(record.notes ?? []));
     return h("ul", { class: "plain-list note" }, told.map((note) => h("li", {}, note)));
   }
 
@@ -69,8 +77,10 @@ export class Comparison {
         { text: format.change(change), class: change < 0 ? "num gains" : "num loses" },
         gauge(Math.abs(change) / most, change < 0 ? "gains" : "loses"),
       ];
+      // A result names three at most.
+      const named = (verb, list) => (list.length < NAMED ? verb : `${verb}: the three who ${verb} most`);
       const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "nobody")];
-      return h("div", { class: "change" }, h("h3", {}, policy), part("gain", gain), part("lose", lose));
+      return h("div", { class: "change" }, h("h3", {}, policy), part(named("gain", gain), gain), part(named("lose", lose), lose));
     };
     return h("div", { class: "changes" }, this.policies.map(side));
   }
@@ -111,7 +121,7 @@ export class Comparison {
       },
     });
     // As high as its jobs need, and no higher than fits in sight.
-    gantt.rows.element.style.height = `min(50vh, ${2 + 28 * Math.max(lanes.size, 4)}px)`;
+    gantt.rows.element.style.height = `min(50vh, ${2 + 28 * Math.max(lanes.size, 1)}px)`;
     gantt.show([...lanes.keys()], { from: 0, to, now: to });
     const head = h("h3", {}, name, simulated ? chip("simulated", "simulated") : chip("recorded", "plain"));
     return { gantt, element: h("div", { class: "side-lanes" }, head, gantt.element) };

@@ -54,7 +54,7 @@ export class JobPage {
 
   lane() {
     const job = this.job ?? { began: 0, ended: 0, state: "ended" };
-    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(this.id) };
+    return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(this.id), known: this.model.knownSince };
   }
 
   /** Show a job by its id; without one, those that can be chosen. */
@@ -75,7 +75,7 @@ export class JobPage {
   }
 
   update() {
-    if (!this.element.isConnected) return;
+    if (!this.element.isConnected || this.model.head === null) return;
     if (this.id === null) {
       this.choose();
       return;
@@ -158,13 +158,13 @@ export class JobPage {
     const when = (phase) => format.at(phase.began);
     this.compare(this.seconds, over.filter((phase) => known(phase.predicted_seconds)).map((phase) => [
       phase.predicted_seconds, phase.seconds, `${when(phase)}: expected ${format.span(phase.predicted_seconds)}, took ${format.span(phase.seconds)}`,
-    ]), { label: "Seconds of phases", text: format.span, expected: "expected", observed: "observed" });
+    ]), { label: "Seconds of phases", text: format.span, expected: "expected, alone", observed: "observed", note: "What is expected is the time alone; what is observed is the time beside others." });
     this.compare(this.bytes, over.filter((phase) => known(phase.predicted_bytes) && known(phase.bytes)).map((phase) => [
       phase.predicted_bytes / MIB, phase.bytes / MIB, `${when(phase)}: expected ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
     ]), { label: "Bytes of phases", text: (value) => `${format.figure(value)} MiB`, expected: "expected", observed: "observed" });
     const iterations = (this.told.w_iter ?? []).filter(([, value]) => known(value));
     this.iterations.replaceChildren(iterations.length > 0
-      ? overTime(iterations, { label: `w_iter over time, ${format.span(iterations.at(-1)[1])} now`, text: format.span, name: "" })
+      ? overTime(iterations, { label: `w_iter over time, ${format.span(iterations.at(-1)[1])} now`, text: format.span, name: "", until: phases.at(-1)?.began ?? 0 })
       : h("p", { class: "empty" }, "Known once two phases are over: it is the time from one to the next."));
     const waits = phases.filter((phase) => phase.waited_seconds > 0);
     const sum = waits.reduce((all, phase) => all + phase.waited_seconds, 0);
@@ -183,14 +183,15 @@ export class JobPage {
     const off = points.map(([a, b]) => Math.abs(b - a) / Math.max(a, 1e-9)).sort((a, b) => a - b);
     const median = off[off.length >> 1];
     const label = `${options.label}, expected against observed: ${format.some(points.length, "phase")}, half of them within ${format.share(median)}`;
-    place.replaceChildren(against(points, { ...options, label }), h("p", { class: "note" }, `${format.some(points.length, "phase")}; half of them within ${format.share(median)} of what was expected.`));
+    place.replaceChildren(against(points, { ...options, label }), h("p", { class: "note" }, `${format.some(points.length, "phase")}; half of them within ${format.share(median)} of what was expected. ${options.note ?? ""}`));
   }
 
   list(phases) {
+    const waits = (phase) => !known(phase.admitted) && !known(phase.ended) && ["waiting", "would wait"].includes(this.job?.doing);
     const rows = phases.slice(-LISTED).reverse().map((phase) => [
-      format.at(phase.began), num(format.span(phase.waited_seconds)),
-      num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : "under way"),
-      num(format.size(phase.predicted_bytes)), num(format.size(phase.bytes)), num(format.share(phase.share)),
+      format.at(phase.began), num(format.span(waits(phase) ? Math.max(this.model.now - phase.began, 0) : phase.waited_seconds)),
+      num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : waits(phase) ? "waits" : "under way"),
+      num(format.size(phase.predicted_bytes)), num(format.size(phase.bytes)), num(waits(phase) ? format.NONE : format.share(phase.share)),
     ]);
     const heads = ["began", num("waited"), num("time expected"), num("observed"), num("bytes expected"), num("observed"), num("mean share")];
     const cut = phases.length > LISTED ? h("p", { class: "more" }, `and ${phases.length - LISTED} before`) : null;
@@ -206,7 +207,7 @@ export class JobPage {
       .map(([name, value]) => [name.replaceAll("_", " "), num(WRITTEN[name]?.(value) ?? format.figure(value))]);
     this.pattern.replaceChildren(
       parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Pattern: ${this.job.pattern}` : "No access pattern was detected: I/O nodes look for one with --tune."),
-      lines.length > 0 ? table("What the store knows of its family", ["its family, of earlier runs", ""], lines) : h("p", { class: "empty" }, "The store knows no earlier run of its family."),
+      lines.length > 0 ? table("What the store knows of its family", ["its family, this run included", ""], lines) : h("p", { class: "empty" }, "The store knows no run of its family."),
     );
   }
 }

@@ -53,6 +53,7 @@ export class WhatIf {
   }
 
   async show(id) {
+    if (this.model.head === null) return; // it is shown again with the first answer
     await this.load(); // there may be newer ones
     if (id && id !== this.id) {
       this.id = id;
