@@ -191,7 +191,7 @@ def test_only_takes_in_what_else_is_finished_there(
     out = tmp_path / "all"
     only = ["reproduce", "all", "--out", str(out), "--only"]
     assert main([*only, "last"]) == 0
-    assert "not asked for: whole, broken" in capsys.readouterr().out
+    assert "Not asked for: whole, broken." in capsys.readouterr().out
     page = page_of(out)
     assert "Not asked for: whole, broken." in page
     assert "penstock reproduce all --only last --seed 0 --out DIR" in page

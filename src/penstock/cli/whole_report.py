@@ -71,6 +71,8 @@ def write(out: Path, whole: Whole) -> None:
 
 def show(out: Path, whole: Whole, *, as_json: bool) -> None:
     """Print how many claims hold, and what is missing."""
+    from penstock.report.summary import not_judged  # noqa: PLC0415
+
     if as_json:
         emit_json(_as_data(whole))
         return
@@ -79,8 +81,10 @@ def show(out: Path, whole: Whole, *, as_json: bool) -> None:
     for study in whole.studies:
         if study.findings is None:
             click.echo(f"{study.name}: {study.state}. {study.problem}")
+    if said := not_judged(whole.studies):
+        click.echo(said)
     if whole.absent:
-        click.echo(f"not asked for: {', '.join(whole.absent)}")
+        click.echo(f"Not asked for: {', '.join(whole.absent)}.")
     click.echo(f"report: {out / 'report.html'}")
 
 

@@ -1,5 +1,6 @@
 """What several studies say together: each claim once, counted for who makes it."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,13 @@ def first_looks(studies: Sequence[Studied]) -> list[tuple[Place, Elsewhere]]:
         for place, claim in _told(studies)
         if claim.repeats is not None and (claim.repeats.study, claim.repeats.claim) not in here
     ]
+
+
+def not_judged(studies: Sequence[Studied]) -> str:
+    """Return a sentence on claims seen in small without the study that judges them, or nothing."""
+    looks = Counter((place.study, judge.study) for place, judge in first_looks(studies))
+    told = ", ".join(f"{n} of {study} ({judge} judges)" for (study, judge), n in looks.items())
+    return f"Seen at a first look only, neither judged nor counted here: {told}." if told else ""
 
 
 def partial(studies: Sequence[Studied], absent: Mapping[str, str]) -> bool:

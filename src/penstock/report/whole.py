@@ -14,7 +14,7 @@ from penstock.report.summary import (
     Studied,
     Tally,
     counted,
-    first_looks,
+    not_judged,
     of_ours,
     of_papers,
     partial,
@@ -78,7 +78,7 @@ def page(
         _summary(found, part=part),
         *_unfinished(studies),
         *_not_asked(absent),
-        *_not_judged(studies),
+        *markup.cautioned(not_judged(studies)),
         _totals(found, part=part),
         '<h2 id="papers">Paper by paper</h2>',
         _papers(tallies(found)),
@@ -156,20 +156,6 @@ def _summary(found: Sequence[Counted], *, part: bool) -> str:
 def _not_asked(absent: Mapping[str, str]) -> list[str]:
     names = ", ".join(f"{name} ({said})" if said else name for name, said in absent.items())
     return markup.cautioned(f"Not asked for: {names}." if names else "")
-
-
-def _not_judged(studies: Sequence[Studied]) -> list[str]:
-    """Tell of claims that were seen in small while the study that judges them is not here."""
-    looks: dict[tuple[str, str], int] = {}
-    for place, judge in first_looks(studies):
-        key = (place.study, judge.study)
-        looks[key] = looks.get(key, 0) + 1
-    told = ", ".join(f"{n} of {study} ({judge} judges)" for (study, judge), n in looks.items())
-    return markup.cautioned(
-        f"Claims seen at a first look only, neither judged nor counted here: {told}."
-        if told
-        else ""
-    )
 
 
 def _unfinished(studies: Sequence[Studied]) -> list[str]:
