@@ -97,3 +97,30 @@ def test_jobs_go_when_an_answer_is_complete_and_not_amid_it(page: Page) -> None:
     assert end["lanes"] == []
     _, back = taken(page, first, delta(1001.0, jobs=["a"], gone=["a"]))
     assert back["jobs"] == ["a"]
+
+
+def test_what_is_not_known_is_neither_drawn_nor_called_computing(page: Page) -> None:
+    """A job of 0 to 100 s whose controller knows of it since 60 s, and one of before that."""
+    drawn, said = page.evaluate(
+        """async () => {
+          const { Gantt, paintLane } = await import("/assets/gantt.js");
+          const { palette } = await import("/assets/looks.js");
+          const drawn = [];
+          const pen = { fillRect(x, y, width, height) {
+            drawn.push([this.fillStyle === palette().deadHatch ? "unknown" : "line", x, width]);
+          } };
+          const lane = { began: 0, ended: null, state: "running", stretches: [], known: 60 };
+          const range = { from: 0, to: 100, now: 100 };
+          paintLane(pen, lane, 0, 20, 1000, range);
+          paintLane(pen, { ...lane, known: undefined }, 0, 20, 1000, range);
+          const said = [];
+          const tell = (text) => said.push(text);
+          const gantt = new Gantt({ label: "", lane: () => lane, look: () => ({}), tell });
+          gantt.range = range;
+          for (const x of [300, 700]) gantt.point("a", x, 1000);
+          return [drawn, said];
+        }"""
+    )
+    assert drawn == [["line", 600, 400], ["unknown", 0, 600], ["line", 0, 1000]]
+    assert "a did what is not known at" in said[0]
+    assert "a computes at" in said[1]
