@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from penstock.errors import InputError
 from penstock.report.tables import rows_csv
 from penstock.studies import executors, io_sets
 from penstock.studies.campaign import RESULTS, Campaign, Results, every, run
-from penstock.studies.executors import ExecutorError, WorkerDiedError, away, on_dask
+from penstock.studies.executors import ExecutorError, WorkerDiedError, away, checks, on_dask
 from penstock.studies.executors.fitness import UnfitWorkerError
 
 PATIENCE = 60.0
@@ -266,6 +267,76 @@ def test_a_scheduler_that_hangs_is_not_waited_for(
     finally:
         os.kill(pid, signal.SIGCONT)
     assert len(kept(tmp_path)) == 1
+
+
+STUCK = """
+import time
+from penstock.studies.executors import fitness
+def stuck():
+    time.sleep(600)
+fitness.fitness = stuck
+"""
+
+
+@pytest.mark.parametrize("kind", ["stopped", "stuck"])
+def test_a_worker_that_does_not_answer_is_left_out(
+    kind: str, lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is listed, and takes connections, but is stopped, or sits in a call for minutes."""
+    monkeypatch.setattr(checks, "ANSWER", 1.0)
+    (tmp_path / "stuck.py").write_text(STUCK)
+    log = lonely.folder / "worker-0.log"
+    silent = lonely.worker(*(("--preload", str(tmp_path / "stuck.py")) * (kind == "stuck")))
+    wait(lambda: "Starting established connection" in log.read_text(), "worker", lonely.logs)
+    if kind == "stopped":
+        os.kill(silent.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(ExecutorError, match=r"no worker for 1 s \(worker \S+ does not answer\)"):
+        run_on(lonely.address, campaign(cells.where), tmp_path / "alone", wait="1 s")
+    assert time.monotonic() - began < PATIENCE
+
+    fit = lonely.worker(threads=2)
+    told: list[str] = []
+    (tmp_path / "beside").mkdir()
+    section = CampaignSection(on=lonely.address, wait="60 s")
+    with executors.named(section, tell=told.append) as place:
+        results = run(campaign(cells.where, 40), tmp_path / "beside", executor=place.executor())
+    assert {row["process"] for row in results.rows} == {fit.pid}
+    assert len([line for line in told if "does not answer; the others" in line]) == 1
+    if kind == "stopped":
+        # Once it answers, it works again.
+        os.kill(silent.pid, signal.SIGCONT)
+        fit.kill()
+        results = run_on(lonely.address, campaign(cells.where), tmp_path / "again")
+        assert {row["process"] for row in results.rows} == {silent.pid}
+
+
+def test_pieces_for_workers_that_are_gone_are_handed_to_others(
+    lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a worker is silent, pieces are for the fit ones; here the only one of them dies."""
+    monkeypatch.setattr(checks, "ANSWER", 1.0)
+    silent, fit = lonely.worker(), lonely.worker()
+    log = lonely.folder / "worker-0.log"
+    wait(lambda: "Starting established connection" in log.read_text(), "worker", lonely.logs)
+    os.kill(silent.pid, signal.SIGSTOP)
+
+    def harm() -> None:
+        wait(lambda: list(tmp_path.glob("began-*")) != [], "busy worker", lonely.logs)
+        fit.kill()
+        fit.wait()
+        (tmp_path / "go").touch()
+        lonely.worker()
+
+    work = partial(cells.waits, directory=tmp_path, free=0)
+    with (
+        ThreadPoolExecutor(1) as beside,
+        executors.named(CampaignSection(on=lonely.address, wait="60 s")) as place,
+    ):
+        harmed = beside.submit(harm)
+        results = run(campaign(work), tmp_path, executor=place.executor())
+        harmed.result()
+    assert len(results.rows) == 6
 
 
 def test_what_is_not_there_is_told(

@@ -10,14 +10,14 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol
 
 from penstock.studies.executors import fitness
+from penstock.studies.executors.checks import Checks
 from penstock.studies.executors.place import ExecutorError, WorkerDiedError
 
 BEAT = 0.5
@@ -54,6 +54,7 @@ class Shared:
 
     packed: bytes
     there: Any = None
+    only: frozenset[str] | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -63,6 +64,13 @@ class _Piece:
     args: tuple[Any, ...]
     there: Any = None
     tries: int = field(default=0)
+    only: frozenset[str] | None = None
+    """The workers that it was handed to; None: any."""
+
+    def needs(self) -> Iterator[frozenset[str] | None]:
+        """Yield who it, and what it shares with others, was handed to."""
+        yield self.only
+        yield from (arg.only for arg in self.args if isinstance(arg, Shared))
 
 
 class Away(Executor):
@@ -88,20 +96,14 @@ class Away(Executor):
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._ending = False
+        self._dropped = False  # Whether nobody wants what is still being worked at.
         self._failure: BaseException | None = None
         self._threads = 0
         self._done = 0
-        self._fit: set[str] = set()
+        self._checks = Checks(name=name, tell=tell)
+        self._only: frozenset[str] | None = None
 
-    def __enter__(self) -> "Away":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown(cancel_futures=True)
 
     def executor(self, *, light: bool = False) -> Executor:  # noqa: ARG002 - all go to Dask
@@ -148,15 +150,13 @@ class Away(Executor):
         if wait and thread is not None:
             thread.join()
 
-    _dropped = False
-    """Whether nobody wants what is still being worked at."""
-
     def _serve(self) -> None:
         try:
             with self._connect() as cluster:
                 try:
                     self._work(cluster)
                 finally:
+                    self._checks.close()
                     self._forget(cluster.client)
         except BaseException as error:
             self._fail(error)
@@ -175,6 +175,8 @@ class Away(Executor):
                 if self._threads:
                     alone_since, told = now, False
                     self._send(cluster)
+                elif self._checks.undecided:
+                    alone_since = now
                 else:
                     told = self._alone(cluster, now - alone_since, told=told)
             self._wake.wait(BEAT)
@@ -185,7 +187,8 @@ class Away(Executor):
             return self._ending and (self._dropped or not (self._queue or self._sent))
 
     def _alone(self, cluster: Cluster, seconds: float, *, told: bool) -> bool:
-        reason = cluster.look(0, self._done)
+        silent = (f"worker {worker} does not answer" for worker in sorted(self._checks.silent))
+        reason = ", ".join(filter(None, (cluster.look(0, self._done), *silent)))
         if seconds > self._wait:
             raise ExecutorError(
                 f"{self.name} has had no worker for {self._wait:g} s{reason and f' ({reason})'}; "
@@ -207,13 +210,44 @@ class Away(Executor):
             ) from error
         except OSError:
             return  # The client notices itself, and tries again for a while.
-        new = workers.keys() - self._fit
-        if new:
-            _check(client, sorted(new), self.name)
-            self._fit |= new
-        self._threads = sum(workers.values())
+        self._checks.look(client, workers)
+        fit = self._checks.fit
+        # Before the first piece all have their time to answer: who differs is told at once.
+        if self._threads or not self._checks.undecided:
+            self._threads = sum(threads for worker, threads in workers.items() if worker in fit)
+        self._only = None if workers.keys() <= fit else frozenset(fit)
+        self._recall(client)
         if workers:
             cluster.look(len(workers), self._done)
+
+    def _recall(self, client: Any) -> None:
+        """Take back pieces that were handed to workers all of whom are gone."""
+        stranded = [
+            piece.there
+            for piece in self._sent.values()
+            if piece.there.status == "pending" and any(map(self._lost, piece.needs()))
+        ]
+        if stranded:
+            client.sync(client._cancel, stranded, force=True, callback_timeout=ANSWER)
+
+    def _lost(self, only: frozenset[str] | None) -> bool:
+        return only is not None and not only & self._checks.fit
+
+    def _there(self, client: Any, value: Any) -> Any:
+        """Return what stands for a value with the scheduler."""
+        if not isinstance(value, Shared):
+            return value
+        gone = value.there is None or value.there.status in ("cancelled", "lost", "error")
+        if gone or self._lost(value.only):
+            # A task, not data scattered: if its worker dies, the scheduler has it done again.
+            import dask  # noqa: PLC0415
+
+            value.only = self._only
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+                value.there = client.submit(
+                    pickle.loads, value.packed, pure=False, workers=_list(value.only)
+                )
+        return value.there
 
     def _send(self, cluster: Cluster) -> None:
         while len(self._sent) < self.room():
@@ -225,7 +259,8 @@ class Away(Executor):
                 continue
             piece.tries += 1
             try:
-                args = [_there(cluster.client, arg) for arg in piece.args]
+                piece.only = self._only
+                args = [self._there(cluster.client, arg) for arg in piece.args]
                 piece.there = cluster.client.submit(
                     fitness.where_fit,
                     dict(fitness.fitness()),
@@ -233,6 +268,7 @@ class Away(Executor):
                     *args,
                     pure=False,
                     key=f"penstock-{id(piece):x}-{time.time_ns():x}",
+                    workers=_list(piece.only),
                 )
             except (OSError, RuntimeError) as error:
                 with self._lock:
@@ -250,6 +286,8 @@ class Away(Executor):
     def _collect(self) -> None:
         for key, piece in list(self._sent.items()):
             status = piece.there.status
+            if self._dropped:
+                return
             if status == "pending":
                 continue
             try:
@@ -304,52 +342,5 @@ def _told(error: BaseException | None) -> BaseException:
     return error if error is not None else ExecutorError("a worker failed without an error")
 
 
-def _check(client: Any, workers: list[str], name: str) -> None:
-    """Raise unless all of these workers fit."""
-    ours = fitness.fitness()
-    packages = ["penstock", *fitness.NUMBERS]
-    found = client.sync(
-        client.scheduler.broadcast,
-        msg={"op": "versions", "packages": packages},
-        workers=workers,
-        on_error="ignore",
-        callback_timeout=ANSWER,
-    )
-    for worker, versions in found.items():
-        if not isinstance(versions, dict):
-            continue  # It has gone.
-        theirs = {
-            "Python": ".".join(versions["host"]["python"].split(".")[:2]),
-            "Penstock": versions["packages"]["penstock"] or fitness.ABSENT,
-            **{key: versions["packages"][key] or fitness.ABSENT for key in fitness.NUMBERS},
-        }
-        differs = fitness.unfit(theirs, {key: ours[key] for key in theirs})
-        if differs:
-            raise fitness.UnfitWorkerError(
-                f"{name}: worker {worker} has {differs}; {fitness.ADVICE}"
-            )
-    told = client.run(fitness.fitness, workers=list(found), on_error="return")
-    for worker, theirs in told.items():
-        if isinstance(theirs, dict):
-            differs = fitness.unfit(theirs, ours)
-        elif isinstance(theirs, OSError):
-            continue
-        else:
-            differs = f"an installation that fails ({theirs!r})"
-        if differs:
-            raise fitness.UnfitWorkerError(
-                f"{name}: worker {worker} has {differs}; {fitness.ADVICE}"
-            )
-
-
-def _there(client: Any, value: Any) -> Any:
-    """Return what stands for a value with the scheduler."""
-    if not isinstance(value, Shared):
-        return value
-    if value.there is None or value.there.status in ("cancelled", "lost", "error"):
-        # A task, not data scattered: if its worker dies, the scheduler has it done again.
-        import dask  # noqa: PLC0415
-
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            value.there = client.submit(pickle.loads, value.packed, pure=False)
-    return value.there
+def _list(workers: frozenset[str] | None) -> list[str] | None:
+    return None if workers is None else sorted(workers)

@@ -58,7 +58,7 @@ def where_fit(ours: Fitness, work: Callable[..., Any], *args: Any) -> Any:
     return work(*args)
 
 
-ADVICE = "start the workers from the environment that runs penstock"
+ADVICE = "start the workers anew, from the environment that runs penstock"
 
 
 def _source() -> str:
