@@ -1,11 +1,13 @@
 """`--on` and `--out`, as a user meets them without any cluster."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.cli import side_by_side
 from penstock.cli.policy_files import policy_files
 from penstock.errors import InputError
 from penstock.studies import executors
@@ -86,6 +88,72 @@ def test_a_comparison_goes_on_from_what_is_kept(penstock: Any, jobs: str, direct
     assert changed["policies"]["./mine.py:Mine"] != more["policies"]["./mine.py:Mine"]
     penstock(*wanted, *kept, "--window", "1:9")
     assert cells(directory / "kept") == 14
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "import base_rule",
+        "from base_rule import GROUP",
+        "from rules import base_rule",
+        "import importlib\nGROUP = importlib.import_module('base_rule').GROUP",
+        "def later():\n    import base_rule",
+    ],
+)
+def test_a_policy_that_imports_files_of_ones_own_is_not_kept(
+    penstock: Any, jobs: str, directory: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A change of base_rule.py would go unseen, and old figures be shown for the new rule."""
+    monkeypatch.syspath_prepend(directory)
+    (directory / "rules").mkdir()
+    for folder in (directory, directory / "rules"):
+        (folder / "base_rule.py").write_text("GROUP = 'all'\n")
+    (directory / "mine.py").write_text(f"import numpy, json\n{how}\n{MINE.format(group='1')}")
+    wanted = ("compare", jobs, "--policies", "./mine.py:Mine")
+    try:
+        assert penstock(*wanted).status == 0, "a comparison that is not kept starts anew each time"
+        for words in (("--out", "kept"), ("--on", "tcp://127.0.0.1:1")):
+            result = penstock(*wanted, *words)
+            assert result.status == 2
+            assert "a policy is one file; it imports base_rule.py" in result.err
+        assert not (directory / "kept").exists()
+    finally:
+        for name in ("base_rule", "rules", "rules.base_rule"):
+            sys.modules.pop(name, None)
+
+
+DEADLY = """
+import multiprocessing, os
+from pathlib import Path
+from penstock.policies.base import ByArrival
+class Mine(ByArrival):
+    order = None
+    def group(self, job):
+        mark = Path(__file__).with_name("mark")
+        if not mark.exists() and multiprocessing.parent_process() is not None:
+            mark.touch()
+            os._exit(1)
+        return 'all'
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--out", "kept")])
+def test_what_a_dead_process_of_this_machine_was_at_is_simulated_again(
+    penstock: Any,
+    jobs: str,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(side_by_side, "PROCESSES_PAY", 0)
+    (directory / "mine.py").write_text(DEADLY)
+    wanted = ("compare", jobs, "--policies", "exclusive-fcfs,./mine.py:Mine", "--jobs", "2")
+    result = penstock(*wanted, "--json", *words)
+    assert result.status == 0
+    assert (directory / "mark").exists()
+    assert "a worker process died; its cells are run again, 1 at a time" in result.err
+    policies = result.json["policies"]
+    assert policies["./mine.py:Mine"] == policies["exclusive-fcfs"]
 
 
 def test_figures_that_are_none_are_kept_as_such(penstock: Any, directory: Path) -> None:

@@ -13,6 +13,7 @@ from penstock.cli import comparing, options, places, side_by_side
 from penstock.cli.output import emit_json, json_text, progress
 from penstock.cli.policy_files import PolicyFile, policy_files
 from penstock.config import Loaded
+from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
 from penstock.files import make_directory, replacing
 
@@ -84,6 +85,9 @@ def compare(
         },
     )
     chosen = side_by_side.choose(loaded, policies)
+    if out is not None or loaded.config.campaign.on != LOCAL:
+        for policy in (policy_files(chosen) | _shared_files(loaded)).values():
+            policy.check_alone()
     reader = options.Reader(loaded, files, io_ratio, w_iter)
     with places.opened(loaded, jobs) as place, ExitStack() as opened:
         if out is not None:

@@ -115,11 +115,11 @@ class Comparison:
                     self.shown.advance()
                     continue
                 shared = self.place.share(workload) if shared is None else shared
-                executor = self.place.executor(light=light)
                 work = partial(simulated, self.task)
                 yield Piece(
                     key=(number, policy),
-                    submit=partial(executor.submit, work, shared, policy, cell, about),
+                    executor=self.place.executor(light=light),
+                    call=(work, shared, policy, cell, about),
                 )
 
     def _key(self, workload: str | None, policy: str) -> str:

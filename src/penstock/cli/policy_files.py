@@ -1,15 +1,23 @@
 """Policies of the user's own, in files that workers elsewhere must see as well."""
 
+import ast
 import hashlib
 import platform
-from collections.abc import Iterable
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+import penstock
 from penstock.errors import InputError
 from penstock.files import reason
 
 MARK = ".py:"
+PYTHON = ("stdlib", "platstdlib")
+INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of what is installed, which stays as it is while campaigns run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +48,17 @@ class PolicyFile:
                 f"a worker on {platform.node()} has another policy file {self.path}; {advice}"
             )
 
+    def check_alone(self) -> None:
+        """Raise if it imports files of the user's own: whether those changed would go unseen."""
+        for module in _imported(Path(self.path)):
+            file = _own(module)
+            if file is not None:
+                raise InputError(
+                    f"policy file {self.path}: with --out or --on a policy is one file; it imports "
+                    f"{file.name} ({file}), whose changes would not be seen; put both into one "
+                    "file, or install what it imports as a package"
+                )
+
 
 def policy_files(policies: Iterable[str]) -> dict[str, PolicyFile]:
     """Return the files of those policies that are named by one."""
@@ -50,6 +69,41 @@ def policy_files(policies: Iterable[str]) -> dict[str, PolicyFile]:
             path = Path(file).resolve()
             found[policy] = PolicyFile(path=str(path), attribute=attribute, digest=_digest(path))
     return found
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Yield the names of the modules that a file imports, anywhere in it, and some that are none.
+
+    From its text: a module that is imported later, or was before, must be found as well.
+    """
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield module
+
+
+def _own(module: str) -> Path | None:
+    """Return a module's file, unless it is Python's, Penstock's, or installed."""
+    first = module.partition(".")[0]
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None and first not in sys.modules:
+        spec = find_spec(first)
+        file = spec.origin if spec is not None and spec.has_location else None
+    if file is None:
+        return None
+    path = Path(file).resolve()
+    roots = [Path(penstock.__file__).parent, *(Path(sysconfig.get_path(name)) for name in PYTHON)]
+    known = any(path.is_relative_to(root.resolve()) for root in roots)
+    return None if known or INSTALLED & set(path.parts) else path
 
 
 def _digest(path: Path) -> str:

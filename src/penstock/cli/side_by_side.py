@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from penstock import registry
@@ -134,7 +133,7 @@ def simulate(
     with Local() as place:
         executor = place.executor(light=light(workload, policies, task, place.room()))
         pieces = (
-            Piece(key=policy, submit=partial(executor.submit, task.measure, workload, policy))
+            Piece(key=policy, executor=executor, call=(task.measure, workload, policy))
             for policy in policies
         )
         complete(pieces, keep, patience=0)

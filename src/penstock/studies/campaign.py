@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.report.findings import Findings
-from penstock.studies.executors.local import Local, Processes
+from penstock.studies.executors.local import Local
 from penstock.studies.executors.pieces import Piece, complete, result
 from penstock.studies.executors.place import ExecutorError, WorkerDiedError
 from penstock.studies.journal import CellId, Entry, Journal, Row, Value, rows_of
@@ -151,20 +150,8 @@ def _run_pending(
             journal.add(finished(future, cells[key]))  # type: ignore[index]
             advance(1)
 
-    while True:
-        pieces = (
-            Piece(key=cell.id, submit=partial(executor.submit, timed, work, cell))
-            for cell in pending
-            if cell.id not in journal.entries
-        )
-        try:
-            complete(pieces, keep)
-        except WorkerDiedError:
-            # A cluster's scheduler has others run such cells by itself.
-            if not isinstance(executor, Processes) or not executor.renew():
-                raise
-        else:
-            return
+    pieces = (Piece(key=c.id, executor=executor, call=(timed, work, c)) for c in pending)
+    complete(pieces, keep)
 
 
 def finished(future: "Future[Entry]", cell: Cell) -> Entry:

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -52,7 +52,7 @@ class Processes(Executor):
         return True
 
 
-class Local:
+class Local(AbstractContextManager["Local"]):
     """Processes and threads of this machine, as many as cores, started when there is work."""
 
     name = LOCAL
@@ -66,9 +66,6 @@ class Local:
         self._started = ExitStack()
         self._processes: Executor | None = None
         self._threads: Executor | None = None
-
-    def __enter__(self) -> "Local":
-        return self
 
     def __exit__(
         self,

@@ -2,11 +2,11 @@
 
 import signal
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from penstock.studies.executors.place import WorkerDiedError
 
@@ -14,12 +14,23 @@ PATIENCE = 10.0
 """Seconds that an interrupted campaign waits for the pieces already running."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@runtime_checkable
+class Renewable(Protocol):
+    """An executor that can start its workers anew when one has died."""
+
+    def renew(self) -> bool:
+        """Start them, after which all that was submitted is either done or lost; False: no more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """Work that `submit` hands to an executor; `key` says whose result it is."""
+    """A call for an executor; `key` says whose result it is."""
 
     key: Hashable
-    submit: Callable[[], "Future[Any]"]
+    executor: Executor
+    call: tuple[Any, ...]
+    """The function and its arguments."""
 
 
 def complete(
@@ -32,31 +43,72 @@ def complete(
     """Have all pieces done; `keep` gets each as it finishes and raises what is wrong with it.
 
     With `room`, a piece is only asked for while fewer are unfinished: what it takes may be large.
-    What has not begun is cancelled when anything goes wrong. An interrupt waits `patience` for what
-    has, keeps it, and goes on as KeyboardInterrupt.
+    What was lost with a worker is done again if its executor can be renewed. What has not begun is
+    cancelled when anything goes wrong. An interrupt waits `patience` for what has, keeps it, and
+    goes on as KeyboardInterrupt.
     """
-    unfinished: dict[Future[Any], Hashable] = {}
-
-    def done(futures: Iterable["Future[Any]"]) -> None:
-        for future in futures:
-            keep(unfinished[future], future)
-            del unfinished[future]
-
+    unfinished = _Unfinished()
     try:
         for piece in pieces:
-            # Workers start with the first submissions; one that starts while interrupts are blocked
-            # never sees the terminal's Ctrl-C, not even before it runs any line of ours.
-            with _interrupts_blocked():
-                unfinished[piece.submit()] = piece.key
-            while room is not None and len(unfinished) >= max(1, room()):
-                done(wait(unfinished, return_when=FIRST_COMPLETED).done)
-        done(as_completed(list(unfinished)))
+            unfinished.begin(piece)
+            while room is not None and len(unfinished.pieces) >= max(1, room()):
+                found = wait(unfinished.pieces, return_when=FIRST_COMPLETED).done
+                for future in found:
+                    unfinished.end(future, keep)
+        while unfinished.pieces:
+            for future in as_completed(list(unfinished.pieces)):
+                unfinished.end(future, keep)
     except KeyboardInterrupt:
-        _salvage(unfinished, keep, patience)
+        _salvage(unfinished.pieces, keep, patience)
         raise
     finally:
-        for future in unfinished:
+        for future in unfinished.pieces:
             future.cancel()
+
+
+class _Unfinished:
+    """What is being done, and again if its worker died."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[Future[Any], Piece] = {}
+
+    def begin(self, piece: Piece) -> None:
+        """Hand a piece to its executor."""
+        # Workers start with the first submissions; one that starts while interrupts are blocked
+        # never sees the terminal's Ctrl-C, not even before it runs any line of ours.
+        try:
+            with _interrupts_blocked():
+                self.pieces[piece.executor.submit(*piece.call)] = piece
+        except BrokenProcessPool as error:
+            # A worker has died just now: as if it had been this piece's.
+            died: Future[Any] = Future()
+            died.set_exception(error)
+            self.pieces[died] = piece
+
+    def end(self, future: "Future[Any]", keep: Callable[[Hashable, "Future[Any]"], None]) -> None:
+        """Keep a piece that is done, or begin it and all others anew that died with its worker."""
+        if future not in self.pieces:
+            return  # It was begun anew with another.
+        piece = self.pieces[future]
+        if not _lost(future) or not self._renew(piece.executor):
+            keep(piece.key, future)
+            del self.pieces[future]
+
+    def _renew(self, executor: Executor) -> bool:
+        if not isinstance(executor, Renewable) or not executor.renew():
+            return False
+        lost = {f: p for f, p in self.pieces.items() if p.executor is executor and _lost(f)}
+        for future in lost:
+            del self.pieces[future]
+        for piece in lost.values():
+            self.begin(piece)
+        return True
+
+
+def _lost(future: "Future[Any]") -> bool:
+    if not future.done() or future.cancelled():
+        return False
+    return isinstance(future.exception(), BrokenProcessPool)
 
 
 def result(future: "Future[Any]") -> Any:
@@ -70,7 +122,7 @@ def result(future: "Future[Any]") -> Any:
 
 
 def _salvage(
-    unfinished: dict["Future[Any]", Hashable],
+    unfinished: dict["Future[Any]", Piece],
     keep: Callable[[Hashable, "Future[Any]"], None],
     patience: float,
 ) -> None:
@@ -78,7 +130,7 @@ def _salvage(
     try:
         for future in as_completed(running, timeout=patience):
             if future.exception() is None:
-                keep(unfinished[future], future)
+                keep(unfinished[future].key, future)
     except TimeoutError:
         return
 
