@@ -18,7 +18,7 @@ from penstock.cli import main
 from penstock.config.campaign import CampaignSection
 from penstock.studies import executors
 from penstock.studies.campaign import RESULTS, Campaign, every, run
-from penstock.studies.executors import ExecutorError, on_slurm
+from penstock.studies.executors import ExecutorError, away, on_slurm
 
 TESTS = Path(__file__).parents[1]
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -141,6 +141,66 @@ def test_what_slurm_refuses_is_told_in_its_words(
     assert "none7" in capsys.readouterr().err
 
 
+@pytest.fixture
+def unreachable(tmp_path: Path) -> Path:
+    """A configuration whose controller nobody runs."""
+    file = tmp_path / "unreachable" / "slurm.conf"
+    file.parent.mkdir()
+    file.write_text(
+        "ClusterName=nowhere\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=1\n"
+        "AuthType=auth/none\nCredType=cred/none\nMessageTimeout=2\n"
+        "NodeName=n\nPartitionName=p Nodes=n\n"
+    )
+    return file
+
+
+def test_where_slurm_does_not_answer_no_job_is_looked_for(
+    settings: dict[str, Any], unreachable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(unreachable))
+    told: list[str] = []
+    (tmp_path / "out").mkdir()
+    with (
+        executors.named(CampaignSection(**settings), tell=told.append) as place,
+        pytest.raises(ExecutorError, match=r"Slurm took no job: .*Unable to contact"),
+    ):
+        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+    assert told == []
+    assert list((tmp_path / "campaigns").iterdir()) == [], "there are neither keys nor logs"
+
+
+def test_jobs_that_slurm_says_nothing_of_are_named(
+    slurm: Cluster,
+    settings: dict[str, Any],
+    unreachable: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The controller goes away while a job waits."""
+    monkeypatch.setattr(away, "SILENT", 0.0)
+    monkeypatch.setattr(on_slurm, "COMMAND", 5.0)
+    told: list[str] = []
+    reachable = os.environ["SLURM_CONF"]
+
+    def tell(line: str) -> None:
+        told.append(line)
+        monkeypatch.setenv("SLURM_CONF", str(unreachable))
+
+    settings |= {"sbatch": ["--hold"], "wait": "2 s"}
+    (tmp_path / "out").mkdir()
+    with (
+        pytest.raises(ExecutorError, match="Slurm has had no worker for 2 s"),
+        executors.named(CampaignSection(**settings), tell=tell) as place,
+    ):
+        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+    monkeypatch.setenv("SLURM_CONF", reachable)
+    (left,) = names(slurm)
+    advice = "Slurm does not say whether jobs of this run are left; see to them: scancel --name="
+    assert told[-1] == f"{advice}{left}"
+    assert list((tmp_path / "campaigns").rglob("*.pem")) == []
+    slurm.command("scancel", f"--name={left}")
+
+
 def test_workers_that_never_come_are_not_waited_for(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,3 +215,4 @@ def test_workers_that_never_come_are_not_waited_for(
     ):
         run(campaign(cells.where), tmp_path / "out", executor=place.executor())
     assert list((tmp_path / "campaigns").glob("*/*.err"))
+    assert list((tmp_path / "campaigns").glob("*/*.pem")) == []

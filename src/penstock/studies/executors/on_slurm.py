@@ -61,11 +61,11 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
     def connect() -> Iterator[Jobs]:
         name = f"penstock-{secrets.token_hex(4)}"
         folder = directory / name
-        folder.mkdir(mode=0o700)  # The keys of this run are in it.
-        refusals: list[str] = []
+        submissions = Submissions()
         with (
-            _cancelling(name, tell),
-            _cluster(section, name, folder, refusals) as cluster,
+            _private(folder),
+            _cancelling(name, submissions, tell),
+            _cluster(section, name, folder, submissions) as cluster,
             connected(cluster, "Dask's scheduler in this process") as client,
         ):
             jobs = Jobs(
@@ -74,15 +74,35 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
                 name=name,
                 folder=folder,
                 tell=tell,
-                refusals=refusals,
+                submissions=submissions,
                 wanted=section.jobs,
             )
             jobs.submit()
             yield jobs
-        # It stays when something went wrong: the logs tell what.
-        shutil.rmtree(folder, ignore_errors=True)
 
     return Away("Slurm", connect, wait=section.waits(), tell=tell)
+
+
+@dataclass(slots=True, kw_only=True)
+class Submissions:
+    """Calls of sbatch: how many there were, those that surely gave no job, what was said."""
+
+    begun: int = 0
+    fruitless: int = 0
+    refusals: list[str] = field(default_factory=list)
+
+    def refused(self, error: Exception) -> None:
+        """Note that one failed."""
+        said = str(error).partition("stderr:")[2].strip()
+        text = " ".join((said or str(error)).split())
+        self.refusals.append(text)
+        # One that Slurm was too slow to confirm may be in the queue all the same.
+        self.fruitless += "timed out" not in text.lower()
+
+    @property
+    def none(self) -> bool:
+        """Whether there is no job, whatever Slurm says later."""
+        return self.begun == self.fruitless
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +114,7 @@ class Jobs:
     name: str
     folder: Path
     tell: Callable[[str], None]
-    refusals: list[str]
+    submissions: Submissions
     wanted: int
     fruitless: int = 0
     done: int = 0
@@ -106,8 +126,8 @@ class Jobs:
         self.asked = time.monotonic()
         self.cluster.scale(jobs=self.wanted)
         while not self._submitted():
-            if self.refusals:
-                raise ExecutorError(f"Slurm took no job: {self.refusals[0]}")
+            if self.submissions.refusals:
+                raise ExecutorError(f"Slurm took no job: {self.submissions.refusals[0]}")
             if time.monotonic() > self.asked + COMMAND:
                 raise ExecutorError(f"Slurm took no job: sbatch has not ended for {COMMAND:g} s")
             time.sleep(0.05)
@@ -166,7 +186,7 @@ def _jobqueue() -> tuple[Any, Any]:
 
 @contextmanager
 def _cluster(
-    section: CampaignSection, name: str, folder: Path, refusals: list[str]
+    section: CampaignSection, name: str, folder: Path, submissions: Submissions
 ) -> Iterator[Any]:
     """Give dask-jobqueue's cluster, with a scheduler and no jobs yet."""
     import dask  # noqa: PLC0415
@@ -179,11 +199,11 @@ def _cluster(
         """A job whose refusal is told to us: Dask keeps it to itself."""
 
         async def _submit_job(self, script_filename: str) -> Any:
+            submissions.begun += 1
             try:
                 return await super()._submit_job(script_filename)
             except Exception as error:
-                said = str(error).partition("stderr:")[2].strip()
-                refusals.append(" ".join((said or str(error)).split()))
+                submissions.refused(error)
                 self.status = Status.failed  # Else Dask cannot close its cluster.
                 raise
 
@@ -235,19 +255,38 @@ def _keys(folder: Path) -> Any:
 
 
 @contextmanager
-def _cancelling(name: str, tell: Callable[[str], None]) -> Iterator[None]:
+def _private(folder: Path) -> Iterator[None]:
+    """Make a folder for the keys and logs of a run; logs stay when something went wrong."""
+    folder.mkdir(mode=0o700)
+    try:
+        yield
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        for key in folder.glob("*.pem"):
+            key.unlink(missing_ok=True)
+        with suppress(OSError):
+            folder.rmdir()  # Unless there are logs.
+
+
+@contextmanager
+def _cancelling(name: str, submissions: Submissions, tell: Callable[[str], None]) -> Iterator[None]:
     """Cancel all jobs of a name at the end, and see that they are gone."""
     try:
         yield
     finally:
         until = time.monotonic() + COMMAND
-        while True:
+        while not submissions.none:
             _slurm("scancel", "--quiet", f"--name={name}", f"--user={getpass.getuser()}")
             left = _states(name)
             if left is not None and not left:
                 break
             if time.monotonic() > until:
-                tell(f"Slurm still has jobs of this run; see to them: scancel --name={name}")
+                what = (
+                    "Slurm does not say whether jobs of this run are left"
+                    if left is None
+                    else "Slurm still has jobs of this run"
+                )
+                tell(f"{what}; see to them: scancel --name={name}")
                 break
             time.sleep(0.2)
 
