@@ -130,7 +130,7 @@ export class JobPage {
       ["share", job.doing === "transferring" ? format.share(job.share) : format.NONE],
       ["behind", (job.behind ?? []).join(", ") || format.NONE],
       ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} more` : format.NONE],
-      ["I/O nodes", job.io_nodes.join(", ") || "direct"], ["mode", job.mode ?? format.NONE],
+      ["I/O nodes", job.io_nodes.join(", ") || "direct"], ...(job.mode ? [["mode", job.mode]] : []),
       ["nodes", format.count(job.nodes)], ["processes", format.count(job.processes)],
       ["began", format.at(job.began)], ["for", format.span((job.ended ?? now) - job.began)],
       ["w_iter", format.span(job.w_iter)], ["rate", format.rate(job.rate)],
