@@ -54,6 +54,9 @@ ELSEWHERE = {
 """Verbs that serve, or take minutes: where they are run for real."""
 EXCEPT = {
     "penstock what-if monday.jsonl.gz --window '9 h:17 h' --json": "tests/cli/test_what_if.py",
+    "penstock compare days/*.json --out year --on slurm --set campaign.jobs=20": (
+        "tests/slurm/test_campaigns.py"
+    ),
     "penstock profile --curves explored/curves.json": "docs/profile.md",
     "penstock samples import ior.txt --machine titan --out mine.csv": "tests/cli/test_samples.py",
     "penstock samples import sum.csv --machine titan --cores 16 --shared --out mine.csv": (
