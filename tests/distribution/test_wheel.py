@@ -7,11 +7,13 @@ import email
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from importlib.metadata import distribution
@@ -85,6 +87,14 @@ def run(*words: str | Path, within: float = WITHIN, **more: Any) -> str:
     )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def readable() -> Iterator[None]:
+    """What is built and laid out here is for others, whatever the umask of who runs the tests."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +226,10 @@ def bare(dist: Dist, tmp_path_factory: pytest.TempPathFactory) -> tuple[BareRoot
     download = ("-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--dest", wheels)
     run(sys.executable, *download, dist.wheel)
     wheels.chmod(0o755)
+    # A checkout may be its owner's alone.
+    Path(shutil.copy(Path(__file__).with_name("installed.py"), wheels)).chmod(0o644)
     folder = tmp_path_factory.mktemp("bare") / "root"
-    return BareRoot(folder, [wheels, Path(__file__).parent]), wheels
+    return BareRoot(folder, [wheels]), wheels
 
 
 def test_it_installs_and_works_where_no_compiler_is(
@@ -235,7 +247,7 @@ def test_it_installs_and_works_where_no_compiler_is(
     ):
         done = machine.run(*step)
         assert done.returncode == 0, f"{step}\n{done.stdout}\n{done.stderr}"
-    done = machine.run(python, Path(__file__).with_name("installed.py"))
+    done = machine.run(python, wheels / "installed.py")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["package"].startswith(f"{HOME}/venv/")

@@ -271,12 +271,14 @@ def _reason(status: int, words: str) -> str:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Leave no process behind, whatever it does."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     try:
         async with asyncio.timeout(DIES_WITHIN):
             await process.wait()
+            # A pipe that was not read to its end is not closed either.
+            while process.stdout is not None and await process.stdout.read(1 << 16):
+                pass
     except TimeoutError:
         log.warning("a what-if, process %d, does not end", process.pid)
