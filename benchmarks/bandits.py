@@ -8,7 +8,7 @@ one seed are the same on every machine.
 
 import argparse
 
-from penstock.sim.bandits import Evaluation
+from penstock.sim.evaluate.bandits import Evaluation
 from penstock.sim.generators.rewards import overtaken, rewards, turned
 
 POLICIES = (

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.live import wire
-from penstock.live.channel import line
-from penstock.live.state import State
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import line
+from penstock.live.protocol.state_directory import State
 from penstock.live.store import Family, Keeper, Knowledge, RunningJob, Store
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
@@ -48,7 +48,9 @@ os.close(fd)
 print(time.monotonic() - began)
 """
 """Twenty times a tenth of a second of computing, and as much writing at 200 MiB/s."""
-_HEARD = wire.Begun | wire.Turn | wire.Hold | wire.Beat | wire.Mapped | wire.Done
+_HEARD = (
+    messages.Begun | messages.Turn | messages.Hold | messages.Beat | messages.Mapped | messages.Done
+)
 
 
 @dataclass
@@ -62,12 +64,12 @@ class Load:
 
     async def job(self, path: Path, rng: random.Random) -> None:
         reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
-        begin = wire.Begin(
-            name="load", pid=os.getpid(), command=["x"], user="root", protocol=wire.PROTOCOL
+        begin = messages.Begin(
+            name="load", pid=os.getpid(), command=["x"], user="root", protocol=messages.PROTOCOL
         )
         writer.write(line(begin))
         begun = msgspec.json.decode(await reader.readline(), type=_HEARD)
-        assert isinstance(begun, wire.Begun), begun
+        assert isinstance(begun, messages.Begun), begun
         group = (int(begun.job.rpartition(".")[2])) % GROUPS
         began: dict[int, float] = {}
         turns: asyncio.Queue[int] = asyncio.Queue()
@@ -77,13 +79,13 @@ class Load:
         while time.monotonic() < until:
             due, phase = time.monotonic() + 1.0, phase + 1
             began[phase] = time.monotonic()
-            writer.write(line(wire.PhaseBegan(phase=phase)))
+            writer.write(line(messages.PhaseBegan(phase=phase)))
             while await turns.get() != phase:
                 pass
             await asyncio.sleep(self.hold)
             self.ended[group] = time.monotonic()
             writer.write(
-                line(wire.PhaseEnded(phase=phase, bytes=1 << 20, seconds=self.hold, waited=0.0))
+                line(messages.PhaseEnded(phase=phase, bytes=1 << 20, seconds=self.hold, waited=0.0))
             )
             await asyncio.sleep(max(due - time.monotonic(), 0.0))
         listener.cancel()
@@ -98,7 +100,7 @@ class Load:
     ) -> None:
         while text := await reader.readline():
             if b'"Turn"' in text:
-                message = msgspec.json.decode(text, type=wire.Turn)
+                message = msgspec.json.decode(text, type=messages.Turn)
                 possible = max(began[message.phase], self.ended.get(group, 0.0))
                 self.latencies.append(time.monotonic() - possible)
                 turns.put_nowait(message.phase)

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 from controller import PENSTOCK, POLICY, loaded
 
-from penstock.live.state import State
+from penstock.live.protocol.state_directory import State
 
 STEPS = """
 import asyncio.events, atexit, os, sys, time

@@ -31,9 +31,9 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from live.frames import WRITE, Client  # noqa: E402
 from live.real_node import RealNode  # noqa: E402
 
-from penstock.live import emulator  # noqa: E402
-from penstock.live.agent import Agent  # noqa: E402
-from penstock.live.page import Pages  # noqa: E402
+from penstock.live.agent.page_server import Agent  # noqa: E402
+from penstock.live.deployment import emulator  # noqa: E402
+from penstock.live.protocol.shared_page import Pages  # noqa: E402
 
 MIB, KIB = 1 << 20, 1 << 10
 CLIENTS = 4

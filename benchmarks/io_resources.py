@@ -23,11 +23,11 @@ import numpy as np
 import unit_steps
 
 from penstock import registry, studies
+from penstock.campaign import campaign
 from penstock.model import Snapshot
 from penstock.policies.allocation.search import Search
+from penstock.sim.evaluate.placements import JobSet, Places
 from penstock.sim.generators.io_resources import SITE
-from penstock.sim.placements import JobSet, Places
-from penstock.studies import campaign
 from penstock.studies.io_resources.scenarios import ALLOCATORS, PLACERS, SCENARIOS, draw
 
 LOADS = (0.2, 0.5, 0.8, 1.0)

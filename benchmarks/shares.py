@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from live.sharing_jobs import MIB, RATE, SharedStorage
 
-from penstock.live import wire
+from penstock.live.protocol import messages
 
 THREADS = {"low": 32, "middle": 64, "high": 128}
 DEPTH = sum(THREADS.values())
@@ -39,7 +39,7 @@ def told(way: str, bandwidths: dict[str, float]) -> None:
     )
 
 
-def compared(way: str, storage: SharedStorage, volume: int, **how: list[wire.Node]) -> None:
+def compared(way: str, storage: SharedStorage, volume: int, **how: list[messages.Node]) -> None:
     with ExitStack() as stack:
         for number, (name, threads) in enumerate(THREADS.items()):
             count = DEPTH if how else threads
@@ -61,7 +61,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=place) as folder:
             storage = SharedStorage(Path(folder))
             with storage.io_node("--depth", str(DEPTH), "--shares", shares) as node:
-                node.ask(wire.Weigh(weights={"low": 1.0, "middle": 2.0, "high": 4.0}))
+                node.ask(messages.Weigh(weights={"low": 1.0, "middle": 2.0, "high": 4.0}))
                 compared(f"I/O node, {shares}", storage, volume, nodes=[node.node])
 
 

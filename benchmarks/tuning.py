@@ -29,12 +29,12 @@ from pathlib import Path
 import msgspec
 
 from penstock.config.tuning import TuningSection
-from penstock.live import wire
-from penstock.live.channel import line
-from penstock.live.deployment import Deployment
-from penstock.live.fleet import Fleet, IoNode
-from penstock.live.state import State, holder
-from penstock.live.tuning import Tuning
+from penstock.live.controller.io_nodes import Fleet, IoNode
+from penstock.live.controller.tuning import Tuning
+from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import line
+from penstock.live.protocol.state_directory import State, holder
 from penstock.model import Observation
 
 DECIDED_WITHIN = 0.050
@@ -104,15 +104,15 @@ class Nodes:
             self.reported = time.monotonic()
         else:
             self.told.append(now)
-            told = msgspec.json.decode(text, type=wire.Settings)
+            told = msgspec.json.decode(text, type=messages.Settings)
             assert told.window is not None
             self.window[k] = told.window
-            connection.sendall(line(wire.Done()))
+            connection.sendall(line(messages.Done()))
 
-    def report(self, k: int) -> wire.Observed:
+    def report(self, k: int) -> messages.Observed:
         # The smaller the window the better, and no two I/O nodes alike.
         moved = int(SEEN.write_bytes * (1 - 50 * self.window[k]) * (1 + k / 10_000))
-        return wire.Observed(
+        return messages.Observed(
             node=k,
             observation=asdict(replace(SEEN, write_bytes=moved)),
             settings={"window": self.window[k], "scheduler": "twins"},
@@ -138,10 +138,10 @@ async def tune(state: State, count: int, seconds: float) -> None:
     section = TuningSection(
         tune=("window",), policy="epsilon-greedy", options={"epsilon": 1.0}, interval=0.25, guard=1
     )
-    settings = wire.Settings(scheduler="twins")
+    settings = messages.Settings(scheduler="twins")
     tuning = Tuning(section, settings, fleet, state.tuning, enforced=lambda: True)
     for io_node in fleet.io_nodes:
-        io_node.node = wire.Node(number=io_node.number, id=io_node.number + 1, address="")
+        io_node.node = messages.Node(number=io_node.number, id=io_node.number + 1, address="")
         await connected(fleet, io_node)
         tuning.up(io_node.number)
     running = asyncio.create_task(tuning.run())

@@ -3,7 +3,8 @@
 At each unit of time the status of every job is examined: it computes, or does I/O. Jobs that do I/O
 on one resource alternate, a unit each, until their transfers are over. What a unit was too long for
 counts for the next phase, so that rounding does not add up. The metric is taken as in
-penstock.sim.placements: until a job has ended and each has completed a phase, jobs repeating.
+penstock.sim.evaluate.placements: until a job has ended and each has completed a phase, jobs
+repeating.
 
 `plain` looks at every job and every resource in every unit. `queued` is the same simulation, step
 by step, as fast as we could make it in Python: it keeps queues and looks only where something is.
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.sim.placements import JobSet
+from penstock.sim.evaluate.placements import JobSet
 
 Places = Sequence[tuple[int, ...]]
 COMPUTING, TRANSFERRING = 0, 1

@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
+from penstock.campaign import campaign
+from penstock.campaign.journal import Value
 from penstock.learn.write_models import machine, regressors, training
 from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Cell, Search
 from penstock.learn.write_models.table import Table
 from penstock.model.write import Write
-from penstock.studies import campaign
-from penstock.studies.journal import Value
 
 SEARCH_BAR, PREDICTION_BAR = 15 * 60.0, 1e-3
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128)

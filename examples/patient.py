@@ -7,7 +7,7 @@ A tuner of your own. Look at it, and evaluate it like any other:
 
 import numpy as np
 
-from penstock.policies.tuning.bandit import Bandit
+from penstock.policies._support.bandit import Bandit
 
 
 class Patient(Bandit):

@@ -65,7 +65,7 @@ void totals(In<std::int64_t> offsets, In<std::int32_t> weights, In<double> value
 }  // namespace penstock
 
 NB_MODULE(_knapsack, m) {
-  m.doc() = "The multiple-choice knapsack; use it through penstock.policies.allocation.knapsack.";
+  m.doc() = "The multiple-choice knapsack; use it through penstock.policies._support.knapsack.";
   m.def("solve", &penstock::solve, "offsets"_a, "weights"_a, "values"_a, "capacity"_a, "chosen"_a);
   m.def("totals", &penstock::totals, "offsets"_a, "weights"_a, "values"_a, "members"_a, "sets"_a,
         "totals"_a);

@@ -1,5 +1,5 @@
 // The pages that a job's processes share with their node's agent; docs/shared-page.md has the layout
-// for people, src/penstock/live/page.py for Python. C, so that the client library can use it.
+// for people, src/penstock/live/protocol/shared_page.py for Python. C, so that the client library can use it.
 //
 // Control is written by the agent alone and read-only to the job; counters are written by the job
 // and not trusted by anybody. All numbers are little-endian and naturally aligned.

@@ -1,5 +1,5 @@
 // The file that all processes on an emulated parallel file system share; docs/emulator.md has the
-// layout for people, src/penstock/live/emulator.py for Python. Little-endian, naturally aligned.
+// layout for people, src/penstock/live/deployment/emulator.py for Python. Little-endian, naturally aligned.
 //
 // What changes is one word a target and a link, moved on by compare-and-swap: nobody ever holds it,
 // so a process killed at any moment leaves nothing locked.

@@ -150,7 +150,7 @@ nb::dict in_force(Node& node) {
 
 NB_MODULE(_ionode, m) {
   using penstock::Node;
-  m.doc() = "The forwarding data plane; use it through penstock.live.ionode.";
+  m.doc() = "The forwarding data plane; use it through penstock.live.ionode.process.";
   m.def("scheduler_names", &penstock::scheduler_names);
   nb::class_<Node>(m, "Node")
       .def(nb::new_(&penstock::make), "number"_a, "id"_a, nb::kw_only(), "all_users"_a = false,

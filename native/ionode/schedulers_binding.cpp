@@ -82,7 +82,7 @@ std::optional<std::uint32_t> lustre_server(const nb::bytes& layout, std::uint64_
 NB_MODULE(_schedulers, m) {
   using penstock::Owning;
   using penstock::Settings;
-  m.doc() = "The I/O nodes' request schedulers; penstock.live.schedulers has their twins.";
+  m.doc() = "The I/O nodes' request schedulers; parity.reference.schedulers has their twins.";
   m.def("names", &penstock::scheduler_names);
   m.def("lustre_server", &penstock::lustre_server, "layout"_a, "offset"_a);
   nb::class_<Owning>(m, "Scheduler")

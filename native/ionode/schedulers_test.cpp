@@ -1,5 +1,5 @@
 // The schedulers' state equations; built under ASan, UBSan and TSan by tests/native. That each does
-// what its twin in Python does is tested by tests/live/test_schedulers.py.
+// what its twin in Python does is tested by tests/parity/test_schedulers.py.
 
 #include <unistd.h>
 
@@ -338,7 +338,7 @@ void wrong_settings_are_refused() {
 }
 
 // Whatever an extended attribute holds, nothing is read beyond it (ASan sees), and it is a layout
-// with a target for every byte, or none. That it is the right one: tests/live/test_stripes.py.
+// with a target for every byte, or none. That it is the right one: tests/live/storage/test_stripe_layout.py.
 void spoilt_layouts_do_no_harm() {
   std::vector<std::uint8_t> whole(32 + 2 * 48 + 2 * (32 + 3 * 24));
   const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) {

@@ -1,4 +1,4 @@
-// Which storage target holds a byte of a file; src/penstock/live/stripes.py knows more formats.
+// Which storage target holds a byte of a file; src/penstock/live/storage/stripe_layout.py knows more formats.
 //
 // Lustre's layouts are read from the extended attribute that its client shows to everybody. What is
 // in it is checked, and what is not understood is no layout: the fixed one is then used.

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 from chaos.writer import ENTRY, ROOM, contents, size_of
-from live.real_node import RealNode
+from live.ionode.real_node import RealNode
 
-from penstock.live.agent import Agent
-from penstock.live.page import Pages
+from penstock.live.agent.page_server import Agent
+from penstock.live.protocol.shared_page import Pages
 
 RANKS, BLOCKS, NODES = 4, 64, 2
 SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 15.0

@@ -23,7 +23,7 @@ import pytest
 from chaos.test_chaos import BLOCKS, RANKS, compare
 from chaos.writer import ENTRY
 
-from penstock.live.state import State, holder
+from penstock.live.protocol.state_directory import State, holder
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 90.0

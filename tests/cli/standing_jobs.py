@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.live import wire
+from penstock.live.protocol import messages
 
 MIB = 1 << 20
 
@@ -49,8 +49,8 @@ def node(number: int, **changes: Any) -> dict[str, Any]:
     return told | {"queued": 0, "read_bytes": 0, "write_bytes": 0} | changes
 
 
-def status(*jobs: dict[str, Any], **changes: Any) -> wire.Status:
-    return wire.Status(
+def status(*jobs: dict[str, Any], **changes: Any) -> messages.Status:
+    return messages.Status(
         **{
             "site": "here",
             "jobs": list(jobs),

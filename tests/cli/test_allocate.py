@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.data import g5k_applications
-from penstock.sim.traces.curves import plain
+from penstock.sim.formats.curves import plain
 
 SIX = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
 WORKLOAD = [{"id": name, "phases": [[1, 1]]} for name in SIX]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import side_by_side
-from penstock.cli.policy_files import policy_files
+from penstock.campaign import executors
+from penstock.campaign.policy_file import policy_files
+from penstock.cli.common import side_by_side
 from penstock.errors import InputError
-from penstock.studies import executors
 
 MINE = """
 from penstock.policies.base import ByArrival

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import registry
-from penstock.cli import side_by_side as module
+from penstock.cli.common import side_by_side as module
 
 METRICS = ("utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan")
 

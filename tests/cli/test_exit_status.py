@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from live.other_users import AS_ROOT, NOBODY, as_user
 
-from penstock.live import launcher
-from penstock.live.state import State
+from penstock.live.deployment import launcher
+from penstock.live.protocol.state_directory import State
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from cli.standing_jobs import MIB, job, node, status
 
 from penstock.errors import InputError
-from penstock.live import wire
-from penstock.live.explain import FAIL_OPENS, explain
-from penstock.live.jobs import fail_opens
+from penstock.live.controller.explain import FAIL_OPENS, explain
+from penstock.live.protocol import messages
+from penstock.live.protocol.counters import fail_opens
 
 WAITS: dict[str, Any] = {
     "doing": "waiting",
@@ -18,7 +18,7 @@ WAITS: dict[str, Any] = {
 }
 
 
-def page(found: wire.Status, name: str = "x.9") -> str:
+def page(found: messages.Status, name: str = "x.9") -> str:
     said = explain(found, name)
     return " ".join([*said.now, *said.did, *said.through, said.advice or ""])
 
@@ -147,7 +147,7 @@ def test_the_page_and_its_json_tell_the_same(
     penstock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = status(job("x.9", **WAITS))
-    monkeypatch.setattr("penstock.live.launcher.ask", lambda *_: found)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: found)
     out, told = penstock("explain", "x").out, penstock("explain", "x", "--json").json
     assert out.startswith("x.9 (me): solver -n 4\n")
     sentences = [*told["now"], *told["did"], *told["through"]]

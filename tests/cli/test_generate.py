@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.sim import traces
+from penstock.sim import formats
+from penstock.sim.formats import free_memory
 from penstock.sim.generators import PRESETS
-from penstock.sim.traces import memory
 
 
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
@@ -17,7 +17,7 @@ def test_a_preset(penstock: Any, directory: Path, preset: str, suffix: str) -> N
     file = f"w{suffix}"
     options = ("--jobs", "12", "--omega", "0.5", "--noise", "0", "--horizon", "10 min")
     result = penstock("generate", preset, "--out", file, *options, "--seed", "4", "--json").json
-    workload = traces.read(directory / file)
+    workload = formats.read(directory / file)
     assert (len(workload), workload.iterations) == (result["jobs"], result["iterations"])
     assert workload.horizon == 600
     assert workload.omega == pytest.approx(0.5)
@@ -71,7 +71,7 @@ def test_for_people(penstock: Any) -> None:
 def test_more_than_memory_holds_is_refused_at_once(
     penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "available", lambda: 8 * 2**30)
+    monkeypatch.setattr(free_memory, "available", lambda: 8 * 2**30)
     for options in (("--jobs", "1000000000"), ("--horizon", "1e15")):
         result = penstock("generate", "io-sets", "--out", "w.npz", *options)
         assert result.status == 2

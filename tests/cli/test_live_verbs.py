@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock import cli
-from penstock.live import wire
+from penstock.live.protocol import messages
 
 UP = ("up", "--io-nodes", "1")
 
@@ -15,7 +15,7 @@ UP = ("up", "--io-nodes", "1")
 def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (directory / "data").mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory / "run"))
-    monkeypatch.setattr("penstock.live.launcher.up", None)
+    monkeypatch.setattr("penstock.live.deployment.launcher.up", None)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_status_says_what_differs_and_fits(
     not_there: list[str],
 ) -> None:
     """Columns that would be the same for all jobs are left out; commands never fold a table."""
-    found = wire.Status(
+    found = messages.Status(
         site="here",
         roots=["/data"],
         emulated="laptop",
@@ -116,7 +116,7 @@ def test_status_says_what_differs_and_fits(
         direct_bytes=0,
         fail_open_total=0,
     )
-    monkeypatch.setattr("penstock.live.launcher.ask", lambda *_: found)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: found)
     out = penstock("status").out
     assert "/data, on an emulated file system (laptop)" in out
     assert [text for text in there if text not in out] == []

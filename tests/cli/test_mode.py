@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
-from penstock.live import launcher, wire
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
 
 
 class Site:
@@ -13,17 +14,17 @@ class Site:
 
     def __init__(self) -> None:
         self.mode, self.modes = "observe", {"bob": "enforce"}
-        self.told: list[wire.Message] = []
+        self.told: list[messages.Message] = []
 
-    def ask(self, state: object, message: wire.Message, answer: object) -> wire.Message:
+    def ask(self, state: object, message: messages.Message, answer: object) -> messages.Message:
         self.told.append(message)
-        if isinstance(message, wire.Govern):
+        if isinstance(message, messages.Govern):
             if message.user is None:
                 self.mode = message.mode
             else:
                 self.modes[message.user] = message.mode
-            return wire.Done()
-        return wire.Status(
+            return messages.Done()
+        return messages.Status(
             site="here",
             jobs=[],
             io_nodes=[],
@@ -39,13 +40,13 @@ class Site:
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site()
-    monkeypatch.setattr("penstock.live.launcher.ask", site.ask)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", site.ask)
     return site
 
 
 def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
     out = penstock("mode").out.splitlines()
-    assert site.told == [wire.Ask()]
+    assert site.told == [messages.Ask()]
     assert [line.partition(":")[0] for line in out] == ["observe", "bob"]
 
 
@@ -91,7 +92,7 @@ def test_a_kill_switch_that_nobody_hears_says_when_gates_open(
     def silent(*_: object) -> None:
         raise launcher.LaunchError("the controller does not answer")
 
-    monkeypatch.setattr("penstock.live.launcher.ask", silent)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", silent)
     result = penstock("mode", "off")
     assert result.status == 1
     assert "within the lease" in result.err
@@ -103,6 +104,6 @@ def test_what_the_controller_refuses_is_told(
     def refuses(*_: object) -> None:
         raise InputError("off is for the whole site")
 
-    monkeypatch.setattr("penstock.live.launcher.ask", refuses)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", refuses)
     result = penstock("mode", "off", "--user", "bob")
     assert (result.status, "off is for the whole site" in result.err) == (2, True)

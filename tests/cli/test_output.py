@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.cli import output
+from penstock.cli.common import output
 
 
 def test_short_work_leaves_no_lines(capsys: pytest.CaptureFixture[str]) -> None:

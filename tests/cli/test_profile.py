@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.learn.profiles import Profile
-from penstock.sim.traces.darshan import Reader
+from penstock.sim.formats.darshan import Reader
 
 darshan = pytest.importorskip("darshan", reason="PyDarshan is not installed")
 EXAMPLES = Path(darshan.__path__[0]) / "examples" / "example_logs"

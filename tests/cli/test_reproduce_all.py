@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-import one_cell
 import pytest
-from pages import assert_stands_alone
+from campaign import one_cell
+from report.report_pages import assert_stands_alone
 
 from penstock import studies
+from penstock.campaign.executors import on_dask
 from penstock.cli import main
-from penstock.studies.executors import on_dask
 
 RUN = [sys.executable, "-m", "penstock.cli", "reproduce", "all", "--quick"]
 TWO = ["sharing-policies", "forwarding-policies"]

@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 from cli.standing_jobs import MIB, job, node, status
 
-from penstock.cli.top import Look, seen
-from penstock.live import launcher, wire
+from penstock.cli.verbs.top import Look, seen
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
 
 TRANSFERS: dict[str, Any] = {"doing": "transferring", "since_seconds": 1.0}
 WAITS: dict[str, Any] = {"doing": "waiting", "since_seconds": 2.0, "at_most_seconds": 28.0}
 
 
-def after(first: wire.Status, second: wire.Status, elapsed: float = 2.0) -> dict[str, Any]:
+def after(first: messages.Status, second: messages.Status, elapsed: float = 2.0) -> dict[str, Any]:
     return seen(Look(found=first, time=10.0), Look(found=second, time=10.0 + elapsed))
 
 
@@ -50,16 +51,16 @@ def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[wire.Status]:
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[messages.Status]:
     """What the controller answers, one after the other; then it is gone."""
-    answers: list[wire.Status] = []
+    answers: list[messages.Status] = []
 
-    def ask(*_: object) -> wire.Status:
+    def ask(*_: object) -> messages.Status:
         if not answers:
             raise launcher.LaunchError("the controller does not answer")
         return answers.pop(0)
 
-    monkeypatch.setattr("penstock.live.launcher.ask", ask)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", ask)
     monkeypatch.setattr("time.sleep", lambda _: None)
     return answers
 

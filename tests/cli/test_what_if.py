@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import RecordedClock, header, write
+from records.random_days import RecordedClock, header, write
 
 from penstock import cli
-from penstock.logbook import Entry
 from penstock.model import Job, JobStarted, PhaseBegan, PhaseEnded, Site, Woke
+from penstock.records import Entry
 from penstock.sim.workload import Workload
 
 METRICS = ("utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan")

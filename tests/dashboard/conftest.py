@@ -7,7 +7,7 @@ import pytest
 from dashboard.watched_site import PATIENCE, Site, Visits, chromium
 from playwright.sync_api import Browser, expect
 
-from penstock.live import launcher
+from penstock.live.deployment import launcher
 
 expect.set_options(timeout=1000 * PATIENCE)
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # as a program, not as tests
 from dashboard.watched_site import Site, Visits, chromium
 from playwright.sync_api import expect
 
-from penstock.live import launcher
+from penstock.live.deployment import launcher
 
 JOBS = {
     "short-a": (0.8, 12, 45),

@@ -14,11 +14,13 @@ import time
 
 import msgspec
 
-from penstock.live import wire
-from penstock.live.channel import line
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import line
 
 LONGEST = 120.0
-_Heard = wire.Begun | wire.Turn | wire.Hold | wire.Beat | wire.Mapped | wire.Done
+_Heard = (
+    messages.Begun | messages.Turn | messages.Hold | messages.Beat | messages.Mapped | messages.Done
+)
 
 
 class Jobs:
@@ -34,12 +36,12 @@ class Jobs:
         reader, writer = await asyncio.open_unix_connection(self.path, limit=1 << 20)
         command = ["solve", f"--case={k}", "<img src=x onerror=window.pwned=1>"]
         pid = os.getpid()
-        begin = wire.Begin(
-            name=f"code-{k % 40}", pid=pid, command=command, user="root", protocol=wire.PROTOCOL
+        begin = messages.Begin(
+            name=f"code-{k % 40}", pid=pid, command=command, user="root", protocol=messages.PROTOCOL
         )
         writer.write(line(begin))
         begun = msgspec.json.decode(await reader.readline(), type=_Heard)
-        assert isinstance(begun, wire.Begun), begun
+        assert isinstance(begun, messages.Begun), begun
         self.began += 1
         if self.began == self.count:
             self.all_began.set()
@@ -50,7 +52,7 @@ class Jobs:
             await asyncio.sleep(period * rng.uniform(0.5, 1.0))
             phase += 1
             asked = time.monotonic()
-            writer.write(line(wire.PhaseBegan(phase=phase)))
+            writer.write(line(messages.PhaseBegan(phase=phase)))
             try:
                 async with asyncio.timeout(max(self.until - asked, 0.1)):
                     while await turns.get() != phase:
@@ -60,7 +62,7 @@ class Jobs:
             waited, seconds = time.monotonic() - asked, period * rng.uniform(0.02, 0.05)
             await asyncio.sleep(seconds)
             moved = int(seconds * (64 << 20))
-            ended = wire.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=waited)
+            ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=waited)
             writer.write(line(ended))
         listener.cancel()
         writer.close()
@@ -69,7 +71,7 @@ class Jobs:
     async def listen(reader: asyncio.StreamReader, turns: "asyncio.Queue[int]") -> None:
         while text := await reader.readline():
             if b'"Turn"' in text:
-                turns.put_nowait(msgspec.json.decode(text, type=wire.Turn).phase)
+                turns.put_nowait(msgspec.json.decode(text, type=messages.Turn).phase)
 
     async def run(self) -> None:
         """Let all begin, say so, and let them go on until the time comes."""

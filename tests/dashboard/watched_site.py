@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from live.taking_turns import Deployed
+from live.controller.turn_deployment import Deployed
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 PHASES = Path(__file__).parent / "phases.py"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from docs import pages
 from docs.pages import ROOT, blocks
-from docs.typed import provide, typed
+from docs.shell_session import provide, typed
 
 from penstock.cli import VERBS
 
@@ -34,8 +34,8 @@ ELSEWHERE = {
     "penstock up --root": ("tests/cli/test_live_verbs.py", '"up"'),
     "pytest -s tests/dashboard": ("tests/dashboard/test_thousand_jobs.py", "def test"),
     "python benchmarks/dashboard.py": ("Makefile", "benchmarks/dashboard.py"),
-    "dask scheduler": ("tests/studies/test_on_dask.py", "scheduler"),
-    "dask worker": ("tests/studies/test_on_dask.py", "worker"),
+    "dask scheduler": ("tests/campaign/test_on_dask.py", "scheduler"),
+    "dask worker": ("tests/campaign/test_on_dask.py", "worker"),
     "penstock reproduce io-sets --full": ("Makefile", "--full"),
     "penstock reproduce all": ("tests/cli/test_reproduce_all.py", "all"),
     "make test": (".ci/run", "make test"),

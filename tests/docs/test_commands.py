@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from docs import pages
 from docs.pages import ROOT, blocks, commands
-from docs.typed import provide, typed
+from docs.shell_session import provide, typed
 
 from penstock import config
-from penstock.cli.reproduce import reproduce
-from penstock.sim import traces
-from penstock.sim.traces.jobs_file import read_jobs
+from penstock.cli.verbs.reproduce import reproduce
+from penstock.sim import formats
+from penstock.sim.formats.jobs_file import read_jobs
 
 PAGES = pages.written()
 QUICK = next((flag for p in reproduce.params for flag in p.opts if flag == "--quick"), None)
@@ -92,7 +92,7 @@ def test_what_is_shown_is_compared() -> None:
 def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
     (example,) = blocks(PAGES["docs/workload-files.md"], "json")
     (tmp_path / "jobs.json").write_text(example)
-    workload = traces.read(tmp_path / "jobs.json")
+    workload = formats.read(tmp_path / "jobs.json")
     assert workload.ids == ["climate", "genome"]
     assert workload.compute[3] == 300.0
 

@@ -13,7 +13,8 @@ from docs import pages
 from docs.pages import ROOT
 
 from penstock import studies
-from penstock.cli import manual, penstock
+from penstock.cli import penstock
+from penstock.cli.common import manual
 
 PAGES = pages.written()
 MEASURED = re.compile(r"\d+\.\d{2,}|\d+(?:\.\d+)?%|\d (?:[MG]i?B/s|times as)")

@@ -7,19 +7,19 @@ import msgspec
 import pytest
 from docs import pages
 
+from penstock.campaign.journal import Entry
 from penstock.config import Config, sections
 from penstock.learn.detection import samples as observations
 from penstock.learn.detection.model import Model as PatternModel
 from penstock.learn.write_models import samples
 from penstock.learn.write_models.model import Model as WriteModel
-from penstock.live.http import tokens
-from penstock.live.http.telemetry import Telemetry
-from penstock.live.state import State
-from penstock.logbook.header import Header
+from penstock.live.http.metrics import Telemetry
+from penstock.live.protocol import tokens
+from penstock.live.protocol.state_directory import State
+from penstock.records.header import Header
 from penstock.report import tables
+from penstock.sim.formats import jobs_file, npz_format, table_formats
 from penstock.sim.metrics import Metrics
-from penstock.sim.traces import as_npz, as_tables, jobs_file
-from penstock.studies.journal import Entry
 
 PAGES = pages.written() | pages.from_code()
 
@@ -34,8 +34,8 @@ def listed(page: str) -> set[str]:
     ("page", "fields"),
     [
         ("jobs-files", jobs_file._Job.__struct_fields__),
-        ("csv-workloads", as_tables.COLUMNS),
-        ("npz-workloads", as_npz.ARRAYS),
+        ("csv-workloads", table_formats.COLUMNS),
+        ("npz-workloads", npz_format.ARRAYS),
         ("observation-files", observations.RUN),
         ("samples", samples.COLUMNS),
         ("pattern-model-files", PatternModel.__struct_fields__),

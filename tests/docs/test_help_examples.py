@@ -14,9 +14,10 @@ from pathlib import Path
 import click
 import pytest
 from docs.pages import ROOT
-from docs.typed import LOG, provide, quickly
+from docs.shell_session import LOG, provide, quickly
 
-from penstock.cli import manual, penstock
+from penstock.cli import penstock
+from penstock.cli.common import manual
 
 
 def verb_of(command: str) -> str:
@@ -34,9 +35,9 @@ EXAMPLES = [
 ]
 ELSEWHERE = {
     "reproduce": "tests/cli/test_reproduce.py",
-    "explore": "tests/live/test_explorer.py",
-    "patterns measure": "tests/live/test_observing.py",
-    "tuner measure": "tests/live/test_worths.py",
+    "explore": "tests/live/measure/test_explorer.py",
+    "patterns measure": "tests/live/measure/test_pattern_survey.py",
+    "tuner measure": "tests/live/measure/test_window_survey.py",
     "up": "tests/cli/test_live_verbs.py",
     "run": "tests/cli/test_live_verbs.py",
     "status": "tests/cli/test_live_verbs.py",
@@ -45,8 +46,8 @@ ELSEWHERE = {
     "mode": "tests/cli/test_mode.py",
     "remap": "tests/cli/test_live_verbs.py",
     "down": "tests/cli/test_live_verbs.py",
-    "standby": "tests/live/test_standby.py",
-    "ionode": "tests/live/test_on_gluster.py",
+    "standby": "tests/live/deployment/test_standby.py",
+    "ionode": "tests/live/client/test_on_gluster.py",
     "agent": "tests/slurm/site.py",
     "slurm licences": "tests/slurm/test_licences.py",
     "slurm watch": "tests/slurm/test_licences.py",

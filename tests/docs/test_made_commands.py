@@ -7,14 +7,14 @@ import click
 import pytest
 from docs import pages
 from docs.pages import blocks, commands
-from docs.typed import provide, quickly
+from docs.shell_session import provide, quickly
 
 from penstock import registry
-from penstock.cli import options
-from penstock.cli.up import up
+from penstock.cli.common import options
+from penstock.cli.verbs.up import up
 from penstock.config import Config
 from penstock.errors import InputError
-from penstock.live.governor import Governor
+from penstock.live.controller.turn_service import Governor
 
 MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
 LIVE = ("penstock up ", "penstock run ", "penstock down ")

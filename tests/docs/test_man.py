@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli import VERBS, manual
-from penstock.cli.man import man
-from penstock.cli.manual.roff import man_page
+from penstock.cli import VERBS
+from penstock.cli.common import manual
+from penstock.cli.common.manual.roff import man_page
+from penstock.cli.verbs.man import man
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from learn.observed import Asked, observation, played
+from learn.observations import Asked, observation, played
 
 from penstock.errors import InputError
 from penstock.learn.detection import features, model
 from penstock.learn.detection.model import UNKNOWN, Model
-from penstock.live.patterns import Pattern
+from penstock.live.measure.access_patterns import Pattern
 from penstock.model import Observation
 
 KIB = 1024

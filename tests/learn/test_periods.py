@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import registry
+from penstock.core.manager import Manager
 from penstock.learn.periods import Period, Prior
-from penstock.manager import Manager
 from penstock.model import Admit, Job, JobStarted, PhaseBegan, PhaseEnded
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learn.counted import MIB, Burst, Counters, every, periodic, phases, watch
+from learn.counter_samples import MIB, Burst, Counters, every, periodic, phases, watch
 from strategies import examples
 
 from penstock.learn.periods import Period

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.postgres import Postgres, postgres_server
-from live.real_node import RealNode, Serve
+from live.ionode.real_node import RealNode, Serve
+from live.store.postgres import Postgres, postgres_server
 
-from penstock.live.agent import Agent
-from penstock.live.page import Pages
+from penstock.live.agent.page_server import Agent
+from penstock.live.protocol.shared_page import Pages
 
 PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from live.api_site import READER, bearing, token_file
-from live.real_prometheus import EXAMPLE, Prometheus, scraping
+from live.http.api_site import READER, bearing, token_file
+from live.http.real_prometheus import EXAMPLE, Prometheus, scraping
 from monitoring import dashboard
 
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import Case, cases, examples
 
 from penstock import registry
-from penstock.arbiter import Arbiter
+from penstock.core.arbiter import Arbiter
 from penstock.model import Assign, Curve, Event, JobStarted, Site, View, WakeAt, Woke
 from penstock.policies.base import Sharing
 from penstock.sim import engine, reference

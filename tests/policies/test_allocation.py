@@ -11,7 +11,7 @@ from strategies import examples
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Curve, Job, Site, Snapshot
-from penstock.policies.allocation import knapsack
+from penstock.policies._support import knapsack
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
 from penstock.policies.allocation.static import Static

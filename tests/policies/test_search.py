@@ -8,12 +8,12 @@ import pytest
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Curve, Job, Site, Snapshot
-from penstock.policies.allocation.neighbours import Neighbours
+from penstock.policies._support.neighbours import Neighbours
+from penstock.policies._support.trials import METRICS, costs
 from penstock.policies.allocation.search import Search
-from penstock.policies.allocation.trial import METRICS, costs
+from penstock.sim.evaluate.judge import EngineJudge
+from penstock.sim.evaluate.placements import JobSet
 from penstock.sim.generators.io_resources import SITE, io_resources
-from penstock.sim.judge import EngineJudge
-from penstock.sim.placements import JobSet
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -161,6 +161,6 @@ def test_wrong_options(options: dict[str, object], message: str) -> None:
 
 def test_a_judge_that_is_not_there() -> None:
     view = Snapshot.of(io_resources(0.7, seed=2, jobs=20), SITE)
-    for judge in ("penstock.sim.nowhere:Judge", "penstock.sim.judge:Nobody", "nonsense"):
+    for judge in ("penstock.sim.nowhere:Judge", "penstock.sim.evaluate.judge:Nobody", "nonsense"):
         with pytest.raises(InputError, match=r"judge .* cannot be loaded"):
             Search(judge=judge).allocate(view)

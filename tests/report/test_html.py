@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pages import assert_stands_alone, read
+from report.report_pages import assert_stands_alone, read
 
 from penstock.report.findings import Claim, Curves, Figure, Findings, Series
 from penstock.report.html import page

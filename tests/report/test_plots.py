@@ -21,8 +21,8 @@ from penstock.report.findings import (
     Series,
     Stretch,
 )
-from penstock.report.looks import LOOKS, look
 from penstock.report.plots import _apart, draw, save
+from penstock.report.style import LOOKS, look
 
 
 def curves(**options: object) -> Curves:

@@ -11,10 +11,11 @@ import one_host
 from one_host import HOOKS
 from slurm.cluster import Cluster
 
-from penstock.live import launcher, wire
-from penstock.live.adoption import Folder
-from penstock.live.slurm import kept
-from penstock.live.state import State
+from penstock.live.batch.slurm import kept
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
+from penstock.live.protocol.hook_messages import Folder
+from penstock.live.protocol.state_directory import State
 
 __all__ = ["HOOKS", "PENSTOCK", "WAIT", "Site", "install_hooks"]
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
@@ -103,7 +104,7 @@ class Site:
 
     def jobs(self, number: str) -> list[dict[str, Any]]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
-        status = launcher.ask(self.state, wire.Ask(), wire.Status)
+        status = launcher.ask(self.state, messages.Ask(), messages.Status)
         return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
 
     def await_end(self, slurm: Cluster, job: str) -> str:

@@ -10,15 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cells
 import pytest
+from campaign import failing_cells
 from slurm.cluster import Cluster
 
+from penstock.campaign import executors
+from penstock.campaign.campaign import RESULTS, Campaign, every, run
+from penstock.campaign.executors import ExecutorError, dask_executor, on_slurm
 from penstock.cli import main
 from penstock.config.campaign import CampaignSection
-from penstock.studies import executors
-from penstock.studies.campaign import RESULTS, Campaign, every, run
-from penstock.studies.executors import ExecutorError, away, on_slurm
 
 TESTS = Path(__file__).parents[1]
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -100,7 +100,7 @@ def test_jobs_that_end_too_early_are_submitted_again(
             slurm.command("scancel", *(f"--name={name}" for name in names(slurm)))
             (tmp_path / "go").touch()
 
-    work = partial(cells.waits, directory=tmp_path, free=1)
+    work = partial(failing_cells.waits, directory=tmp_path, free=1)
     with executors.named(CampaignSection(**settings), tell=told.append) as place:
         results = run(campaign(work), tmp_path, executor=place.executor(), advance=harm)
     assert len(results.rows) == 4
@@ -164,7 +164,7 @@ def test_where_slurm_does_not_answer_no_job_is_looked_for(
         executors.named(CampaignSection(**settings), tell=told.append) as place,
         pytest.raises(ExecutorError, match=r"Slurm took no job: .*Unable to contact"),
     ):
-        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
     assert told == []
     assert list((tmp_path / "campaigns").iterdir()) == [], "there are neither keys nor logs"
 
@@ -177,7 +177,7 @@ def test_jobs_that_slurm_says_nothing_of_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The controller goes away while a job waits."""
-    monkeypatch.setattr(away, "SILENT", 0.0)
+    monkeypatch.setattr(dask_executor, "SILENT", 0.0)
     monkeypatch.setattr(on_slurm, "COMMAND", 5.0)
     told: list[str] = []
     reachable = os.environ["SLURM_CONF"]
@@ -192,7 +192,7 @@ def test_jobs_that_slurm_says_nothing_of_are_named(
         pytest.raises(ExecutorError, match="Slurm has had no worker for 2 s"),
         executors.named(CampaignSection(**settings), tell=tell) as place,
     ):
-        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
     monkeypatch.setenv("SLURM_CONF", reachable)
     (left,) = names(slurm)
     advice = "Slurm does not say whether jobs of this run are left; see to them: scancel --name="
@@ -213,6 +213,6 @@ def test_workers_that_never_come_are_not_waited_for(
         executors.named(CampaignSection(**settings)) as place,
         pytest.raises(ExecutorError, match=r"jobs end before any work is done.*no such module"),
     ):
-        run(campaign(cells.where), tmp_path / "out", executor=place.executor())
+        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
     assert list((tmp_path / "campaigns").glob("*/*.err"))
     assert list((tmp_path / "campaigns").glob("*/*.pem")) == []

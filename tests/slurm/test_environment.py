@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.slurm import adoption, release
+from penstock.live.batch.slurm import adoption, release
 
 PROLOG = {
     "SLURM_JOB_ID": "17",

@@ -15,7 +15,7 @@ from slurm.cluster import Cluster
 from slurm.site import HOOKS, Site, install_hooks
 from slurm.test_jobs import MIB, dd
 
-from penstock.live import launcher
+from penstock.live.deployment import launcher
 
 HOOK_WITHIN = 2.0
 SCRIPTS = ("prolog.sh", "epilog.sh", "task-prolog.sh")
@@ -250,7 +250,8 @@ def test_an_allocation_without_processes_is_not_reaped(slurm: Cluster, site: Sit
 def test_a_hook_imports_nothing_large() -> None:
     """Every job of a node pays for it, and several begin at once."""
     program = (
-        "import sys, penstock.cli.slurm; print({'numpy', 'rich', 'asyncio'} & set(sys.modules))"
+        "import sys, penstock.cli.verbs.slurm; "
+        "print({'numpy', 'rich', 'asyncio'} & set(sys.modules))"
     )
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True

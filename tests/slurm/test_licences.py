@@ -12,8 +12,8 @@ from slurm.conftest import LICENCE
 from slurm.site import PENSTOCK, WAIT, Site
 
 from penstock.errors import InputError
-from penstock.live import wire
-from penstock.live.slurm import Licence, licences_to_keep
+from penstock.live.batch.slurm import Licence, licences_to_keep
+from penstock.live.protocol import messages
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,9 @@ def test_the_controller_keeps_the_count_in_step(clean: Cluster, site: Site) -> N
     assert clean.await_end(heavy) == "COMPLETED"
 
 
-def status(*doing: str, state: str = "running") -> wire.Status:
+def status(*doing: str, state: str = "running") -> messages.Status:
     jobs: list[dict[str, object]] = [{"state": state, "doing": does} for does in doing]
-    return wire.Status(
+    return messages.Status(
         site="", jobs=jobs, io_nodes=[], forwarded_bytes=0, direct_bytes=0, fail_open_total=0
     )
 

@@ -11,8 +11,8 @@ import pytest
 from slurm.site import WAIT, Site
 
 from penstock.errors import InputError
-from penstock.live import slurm
-from penstock.live.adoption import Adopt, Folder, Release
+from penstock.live.batch import slurm
+from penstock.live.protocol.hook_messages import Adopt, Folder, Release
 
 CONNECT = (
     "import os, socket, sys\n"
@@ -134,8 +134,8 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
         "import asyncio, os, sys\n"
         "from pathlib import Path\n"
         "from penstock.errors import InputError\n"
-        "from penstock.live.node_agent import NodeAgent\n"
-        "from penstock.live.adoption import Adopt, Folder\n"
+        "from penstock.live.agent.node_agent import NodeAgent\n"
+        "from penstock.live.protocol.hook_messages import Adopt, Folder\n"
         "agent = NodeAgent(Folder(Path('/tmp/x')), Path('/tmp/x/controller.sock'))\n"
         "os.setgid(1); os.setuid(1)\n"
         "try: asyncio.run(agent.adopt(Adopt(job='7', uid=2, gid=2, user='other')))\n"

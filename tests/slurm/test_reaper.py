@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from penstock.live.reaper import Reaper, jobs_with_processes
+from penstock.live.agent.reaper import Reaper, jobs_with_processes
 
 
 class Node:

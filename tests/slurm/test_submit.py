@@ -9,7 +9,7 @@ from slurm.cluster import Cluster
 from slurm.site import Site
 from slurm.test_licences import penstock
 
-from penstock.live.slurm import write_conflicts
+from penstock.live.batch.slurm import write_conflicts
 
 MIB = 2**20
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from penstock.campaign.campaign import Results, run
+from penstock.campaign.executors.local import local_workers
 from penstock.report.findings import Findings
-from penstock.studies.campaign import Results, run
-from penstock.studies.executors.local import local_workers
 
 
 @pytest.fixture(scope="module")

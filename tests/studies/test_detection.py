@@ -1,14 +1,14 @@
 """The study of detection: the thesis' claims on our observations, and a cell taken anew."""
 
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
+from penstock.campaign.campaign import Campaign, Cell
 from penstock.learn.detection import evaluation, model, samples
-from penstock.live import observing
+from penstock.live.measure import pattern_survey
 from penstock.report.findings import Bars, Findings
 from penstock.report.plots import draw
 from penstock.studies import detection
-from penstock.studies.campaign import Campaign, Cell
 from penstock.studies.detection import STUDY, thesis
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,9 @@ def test_the_thesis_is_quoted_as_printed() -> None:
 
 
 def test_a_cell_of_the_full_size_is_taken_anew() -> None:
-    grid = observing.Grid(sizes=(32 * 1024,), processes=(4,), io_nodes=(1,), keep=5, seconds=0.9)
+    grid = pattern_survey.Grid(
+        sizes=(32 * 1024,), processes=(4,), io_nodes=(1,), keep=5, seconds=0.9
+    )
     cell = Cell(scenario="shared-strided-write-32K", x=4.0, workload=0)
     taken = [samples.sample(row) for row in detection.observe(cell, grid=grid, seed=1)]
     assert [one.pattern for one in taken] == ["shared-strided"] * 5

@@ -4,15 +4,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
 from penstock import registry
+from penstock.campaign.campaign import Campaign, Cell, Results, every
 from penstock.data import COUNTS, g5k_applications, mn4_patterns
 from penstock.model import Job, Site, Snapshot
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import forwarding_policies, load
-from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.forwarding_policies import applications, medians, patterns, queues, sets
 
 STUDY = forwarding_policies.STUDY

@@ -4,19 +4,19 @@ import re
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
+from penstock.campaign.campaign import Campaign, Cell, Results
 from penstock.model import Snapshot
+from penstock.policies._support.trials import METRICS
 from penstock.policies.allocation.n_sys import NSys
-from penstock.policies.allocation.trial import METRICS
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.sim.generators.io_resources import SITE
 from penstock.studies import io_resources
-from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.io_resources import ours, scenarios, terms
 from penstock.studies.io_resources.scenarios import LOADS, MCKP, PLACERS, SCENARIOS, pair
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 STUDY = io_resources.STUDY
 

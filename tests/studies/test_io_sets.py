@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
+from penstock.campaign.campaign import Campaign, Results, every
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import STUDIES, demo, io_sets, load, sharing_policies
-from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_sets import scenarios
 from penstock.studies.io_sets.gains import METRICS
 from penstock.studies.io_sets.scenarios import SCENARIOS
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 STUDY = io_sets.STUDY
 

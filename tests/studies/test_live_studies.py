@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from penstock import registry
-from penstock.ledger import knows
+from penstock.campaign.campaign import Campaign, Cell, Results, every, run
+from penstock.core.ledger import knows
 from penstock.sim.engine import simulate
 from penstock.sim.metrics import Metrics, measure
 from penstock.studies import demo
-from penstock.studies.campaign import Campaign, Cell, Results, every, run
 from penstock.studies.io_sets.gains import STRETCH, UTILIZATION
 from penstock.studies.live import io_sets, packs, testbed
 from penstock.studies.live.testbed import TestbedError, measured
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 JOB = Path(testbed.__file__).with_name("periodic_job.py")
 

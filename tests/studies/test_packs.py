@@ -4,17 +4,17 @@ import re
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
+from penstock.campaign.campaign import Campaign, Cell, Results
 from penstock.report.findings import Curves, Findings
 from penstock.report.plots import draw, look
 from penstock.sim.generators.packs import ALPHAS
 from penstock.studies import load, packs
-from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.packs import orders, scenarios
 from penstock.studies.packs.ratios import by_load, geometric, relative
 from penstock.studies.packs.scenarios import FIRST_FIT, S_1, SCENARIOS
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 STUDY = packs.STUDY
 

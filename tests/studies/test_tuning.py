@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said, find
+from studies.claim_checks import assert_all_is_said, find
 
+from penstock.campaign.campaign import Cell, Results
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import FAST as FAST_ONE
+from penstock.campaign.sizes import FULL
 from penstock.data import windows
 from penstock.data.windows import Scenario
 from penstock.learn.detection import samples
-from penstock.live import worths
+from penstock.live.measure import window_survey
 from penstock.report.plots import draw
-from penstock.studies.campaign import Cell, Results
-from penstock.studies.journal import Row, Value
-from penstock.studies.sizes import FAST as FAST_ONE
-from penstock.studies.sizes import FULL
 from penstock.studies.tuning import STUDY, choices, claims, live_claims, measured, offline
 from penstock.studies.tuning.measured import DEPLOYED, FAST, Measured
 from penstock.studies.tuning.offline import Offline
@@ -44,7 +44,7 @@ def live_rows(
 ) -> list[dict[str, Value]]:
     """Return rows of jobs that take 6 s with the best window that stays and 9 s with the worst."""
     rows: list[dict[str, Value]] = []
-    for window in worths.WINDOWS:
+    for window in window_survey.WINDOWS:
         whole = {BEST: 6.0, WORST: 9.0}.get(window, 7.0)
         rows += job("fixed", {0: whole / 2, 1: whole / 2}, window=window)
         rows += job("madbench fixed", dict.fromkeys(range(6), whole), window=window)
@@ -129,7 +129,7 @@ def small() -> Offline:
 
 def test_the_shipped_rewards_are_a_grid_of_windows(small: Offline) -> None:
     assert len(small.rewards) >= 36
-    assert set(small.table.values) == set(worths.WINDOWS)
+    assert set(small.table.values) == set(window_survey.WINDOWS)
     assert set(small.six) == set(offline.SIX)
     assert small.table.length.min() >= 20
     assert len(small.mattering) >= 6

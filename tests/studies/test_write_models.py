@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from claims import assert_all_is_said
+from studies.claim_checks import assert_all_is_said
 
+from penstock.campaign.campaign import Campaign, Cell, Results, run
 from penstock.errors import InputError
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine, load
@@ -15,7 +16,6 @@ from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
-from penstock.studies.campaign import Campaign, Cell, Results, run
 from penstock.studies.write_models import STUDY, adaptation, claims, measured, paper, sets
 from penstock.studies.write_models.sets import Amounts
 from penstock.studies.write_models.work import (

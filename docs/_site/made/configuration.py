@@ -8,7 +8,7 @@ import msgspec
 
 from made.text import escaped, table
 from penstock.config import Config, describe, sections
-from penstock.live import wire
+from penstock.live.protocol import messages
 
 
 def pages() -> dict[str, str]:
@@ -44,7 +44,7 @@ def pages() -> dict[str, str]:
 def _io_node() -> str:
     rows = [
         (f"`io-node.{field.name.replace('_', '-')}`", _default(msgspec.to_builtins(field.default)))
-        for field in msgspec.structs.fields(wire.Settings)
+        for field in msgspec.structs.fields(messages.Settings)
     ]
     intro = (
         "Settings of the I/O nodes are given to `penstock up --set io-node.KEY=VALUE` alone; "

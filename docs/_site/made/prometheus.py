@@ -7,9 +7,9 @@ import yaml
 from prometheus_client.metrics_core import Metric
 
 from made.text import escaped, fenced, table
-from penstock.live import wire
-from penstock.live.http.service import Measures, Turns
-from penstock.live.http.telemetry import Scrape, Telemetry
+from penstock.live.http.metrics import Scrape, Telemetry
+from penstock.live.http.schema import Measures, Turns
+from penstock.live.protocol import messages
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "penstock.rules.yml"
 ENDINGS = {"counter": "_total"}
@@ -27,7 +27,7 @@ TUNING = dict.fromkeys(("rounds", "explored", "guarded", "missed"), 0)
 
 def families() -> list[Metric]:
     """Return every family there can be: those of a site where all there is to tell happens."""
-    status = wire.Status(
+    status = messages.Status(
         site="",
         jobs=[JOB],
         io_nodes=[NODE],
@@ -74,7 +74,7 @@ def _page(family: Metric) -> str:
             [
                 ("type", family.type),
                 ("labels", ", ".join(f"`{label}`" for label in labels) or "none"),
-                ("in the code", "`penstock.live.http.telemetry`"),
+                ("in the code", "`penstock.live.http.metrics`"),
             ],
         ),
         "## Ask for it",

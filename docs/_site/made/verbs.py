@@ -1,8 +1,8 @@
 """The reference of the command line: a page a verb, of what `--help` says."""
 
 from made.text import escaped, fenced, table
-from penstock.cli.manual import Page
-from penstock.cli.manual import pages as described
+from penstock.cli.common.manual import Page
+from penstock.cli.common.manual import pages as described
 
 
 def pages() -> dict[str, str]:

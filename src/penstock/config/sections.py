@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from penstock import registry, units
-from penstock.arbiter import Arbiter
 from penstock.config.campaign import CampaignSection
 from penstock.config.tuning import TuningSection
+from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.model import Site
 from penstock.policies.base import Allocator, Packer, Placer, Sharing

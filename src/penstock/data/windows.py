@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from penstock.csv_table import Table
 from penstock.model.tuning import Context, power_of_two
-from penstock.tables import Table
 
 SHIPPED = "windows.csv"
 TWINS = "twins"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from penstock.report import markup
+from penstock.report import html_parts
 from penstock.report.findings import Findings
 
 
@@ -19,14 +19,14 @@ def page(
     body = [
         "<main>",
         f"<h1>{escape(findings.title)}</h1>",
-        *markup.cautioned(caution),
+        *html_parts.cautioned(caution),
         f'<p class="summary">{escape(findings.summary)}</p>',
         *content(findings, pictures),
         "<h2>How it was made</h2>",
-        markup.made((*made, *findings.made)),
+        html_parts.made((*made, *findings.made)),
         "</main>",
     ]
-    return markup.document(findings.title, body)
+    return html_parts.document(findings.title, body)
 
 
 def content(
@@ -34,12 +34,12 @@ def content(
 ) -> list[str]:
     """Return table, claims and figures, each under its heading."""
     parts: list[tuple[str, list[str]]] = [
-        ("Claims", [markup.claims(findings.claims, study=study)] if findings.claims else []),
-        ("Figures", markup.figures(findings.figures, pictures)),
+        ("Claims", [html_parts.claims(findings.claims, study=study)] if findings.claims else []),
+        ("Figures", html_parts.figures(findings.figures, pictures)),
     ]
     # Where there are many claims, they are what the page is about.
     if findings.table:
-        parts = [("Means", [markup.table(findings.table)]), *reversed(parts)]
+        parts = [("Means", [html_parts.table(findings.table)]), *reversed(parts)]
     return [
         piece
         for title, pieces in parts

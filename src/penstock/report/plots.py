@@ -15,8 +15,8 @@ from penstock.files import replacing
 from penstock.report.bars import bars_width, draw_bars, labels_below
 from penstock.report.findings import Bars, Curves, Dots, Figure, HeatMap, Lanes, Panel, Scatter
 from penstock.report.heat_map import draw_heat_map
-from penstock.report.lanes import draw_key, draw_lanes
-from penstock.report.looks import LOOKS, look
+from penstock.report.job_lanes import draw_key, draw_lanes
+from penstock.report.style import LOOKS, look
 
 INK, FAINT, GRID = "#222222", "#6b6b6b", "#e4e4e4"
 STYLE: Any = {

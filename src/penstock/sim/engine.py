@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.arbiter import Arbitrate
+from penstock.core.arbiter import Arbitrate
 from penstock.errors import InputError
 from penstock.learn.periods import Period
 from penstock.model import (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.arbiter import Arbitrate
+from penstock.core.arbiter import Arbitrate
+from penstock.core.manager import Manager
 from penstock.learn.periods import Period
-from penstock.manager import Manager
 from penstock.model import (
     DIRECT_PATH,
     Action,

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import unknown
-from penstock.studies.campaign import Study
+from penstock.studies.study import Study
 
 STUDIES: Mapping[str, str] = {
     "demo": "penstock.studies.demo:STUDY",

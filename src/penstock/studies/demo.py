@@ -13,7 +13,10 @@ from typing import Literal
 import numpy as np
 
 from penstock import registry
-from penstock.live import wire
+from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import Size
+from penstock.live.protocol import messages
 from penstock.report.findings import (
     Bars,
     Basis,
@@ -30,11 +33,8 @@ from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
-from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
-from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import Measured, measured
-from penstock.studies.sizes import Size
 
 SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
@@ -103,7 +103,7 @@ def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value
     ]
 
 
-def _tell(label: str, until: float, seconds: float, status: wire.Status) -> None:
+def _tell(label: str, until: float, seconds: float, status: messages.Status) -> None:
     doing = [job.get("doing") for job in status.jobs]
     sys.stderr.write(
         f"{label}, {seconds:4.0f} s of {until:g}: {doing.count('transferring')} jobs transfer, "

@@ -10,13 +10,15 @@ from functools import partial
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, Elsewhere, Figure, Findings, Lanes, Stretch
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.io_sets.figures import metric_dots
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
@@ -29,9 +31,7 @@ from penstock.studies.io_sets.gains import (
     gain,
     percent,
 )
-from penstock.studies.journal import Row, Value
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 WORKLOADS, EXAMPLE = "balanced", "example"
 DRAWN: Mapping[Size, int] = {"quick": 2, "fast": 8, "full": 40}

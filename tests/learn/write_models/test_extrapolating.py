@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learn.write_models import made
+from learn.write_models import synthetic
 
 from penstock.learn.write_models import extrapolating, intervals, loads, term, training
 from penstock.learn.write_models.extrapolating import Options
@@ -16,14 +16,14 @@ from penstock.learn.write_models.intervals import Interval
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.table import Table
 
-ROUGH = made.table(300, noise=0.5)
+ROUGH = synthetic.table(300, noise=0.5)
 BOOSTED = extrapolating.fit(ROUGH, Options(power=2.0, rounds=30))
-WIDTH = len(loads.stages(made.TITAN))
+WIDTH = len(loads.stages(synthetic.TITAN))
 
 
 def test_a_physical_law_is_found_and_goes_on_at_sixteen_times_the_scale() -> None:
-    model = extrapolating.fit(made.table(200), Options(power=1.0, damping=0.0))
-    far = made.table(60, (256, 512, 1024, 2000), seed=9)
+    model = extrapolating.fit(synthetic.table(200), Options(power=1.0, damping=0.0))
+    far = synthetic.table(60, (256, 512, 1024, 2000), seed=9)
     told = np.exp(extrapolating.predicted(model, far))
     assert np.median(np.abs(told / far.seconds - 1)) < 0.02
 
@@ -54,12 +54,12 @@ def test_beyond_the_largest_scale_time_grows_between_the_terms_way_and_the_datas
     damping: float,
 ) -> None:
     """From 128 nodes to 1,024: eight times the data; the term says less, for its latency."""
-    model = extrapolating.fit(made.table(200), Options(power=1.0, damping=damping))
+    model = extrapolating.fit(synthetic.table(200), Options(power=1.0, damping=damping))
     assert model.largest == 128
-    asked = made.table(1, (128,), seed=3)
+    asked = synthetic.table(1, (128,), seed=3)
     write = asked.writes[0]
     sample = Sample(machine="titan", source="", write=replace(write, nodes=1024), times=(1.0,))
-    further = Table.of(made.TITAN, [sample])
+    further = Table.of(synthetic.TITAN, [sample])
     grown = extrapolating.predicted(model, further)[0] - extrapolating.predicted(model, asked)[0]
     term_alone = msgspec.structs.replace(model, damping=0.0)
     terms = (
@@ -72,7 +72,7 @@ def test_beyond_the_largest_scale_time_grows_between_the_terms_way_and_the_datas
 
 def test_larger_scales_count_more() -> None:
     """A machine that is three times slower at 64 and 128 nodes: that is what goes on."""
-    known = made.table(200)
+    known = synthetic.table(200)
     slower = np.where(known.scales >= 64, 3.0, 1.0)
     model = extrapolating.fit(replace(known, seconds=known.seconds * slower), Options(power=1.0))
     errors = np.abs(extrapolating.predicted(model, known) - np.log(slower * known.seconds))
@@ -90,7 +90,7 @@ def test_trees_add_something_within_the_range_and_less_outside() -> None:
 
 def test_a_tag_has_capacities_of_its_own() -> None:
     """The same writes, three times slower by another library."""
-    fast = made.table(60)
+    fast = synthetic.table(60)
     both = replace(
         fast.where(np.tile(np.arange(60), 2)),
         tags=("fast",) * 60 + ("slow",) * 60,
@@ -107,8 +107,8 @@ def test_intervals_cover_as_often_as_they_say_where_writes_are_like_the_samples(
     """90% over many draws: 20 models, 200 new writes each."""
     covered = []
     for seed in range(20):
-        learned = training.of_term(made.table(80, (1, 2), noise=0.3, seed=seed), seed=seed)
-        new = made.table(200, (1, 2), noise=0.3, seed=1000 + seed)
+        learned = training.of_term(synthetic.table(80, (1, 2), noise=0.3, seed=seed), seed=seed)
+        new = synthetic.table(200, (1, 2), noise=0.3, seed=1000 + seed)
         asked = [learned.predict(write) for write in new.writes]
         inside = [not one.outside for one in asked]
         held = [p.low <= t <= p.high for p, t in zip(asked, new.seconds, strict=True)]
@@ -130,13 +130,13 @@ def test_an_interval_grows_with_the_octaves_outside() -> None:
 
 def test_outside_the_interval_is_what_larger_scales_needed() -> None:
     """A law that the term cannot know, a time that is squared in the scale, widens the interval."""
-    known = made.table(200)
+    known = synthetic.table(200)
     bent = training.of_term(replace(known, seconds=known.seconds * known.scales**1.5), seed=1)
     assert bent.model.interval.beyond > 1.0
-    like = training.of_term(made.table(200, noise=0.2), seed=1).model.interval
+    like = training.of_term(synthetic.table(200, noise=0.2), seed=1).model.interval
     assert 0.2 < like.beyond < 0.5
 
 
 def test_samples_of_too_few_scales_do_not_say_how_it_widens() -> None:
-    found = training.of_term(made.table(80, (1, 2), noise=0.2), seed=1).model.interval
+    found = training.of_term(synthetic.table(80, (1, 2), noise=0.2), seed=1).model.interval
     assert (found.beyond, found.growth) == (found.half, intervals.UNKNOWN_GROWTH)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from learn.write_models import made
+from learn.write_models import synthetic
 
 from penstock.errors import InputError
 from penstock.learn.write_models import features, intervals, model, ranges, training
@@ -18,7 +18,7 @@ from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.search import Cell, Search
 from penstock.model.write import Write
 
-SAMPLES = made.table(240, noise=0.1)
+SAMPLES = synthetic.table(240, noise=0.1)
 SEARCH = Search(SAMPLES.long_enough(), seed=1)
 
 
@@ -45,7 +45,7 @@ def test_what_is_stored_says_the_same(tmp_path: Path, technique: str) -> None:
 @pytest.mark.parametrize("technique", training.TECHNIQUES)
 def test_a_prediction_is_near_the_law_and_inside_its_interval(technique: str) -> None:
     told = learned(technique).predict(WRITE)
-    assert told.seconds == pytest.approx(made.seconds(WRITE), rel=0.4)
+    assert told.seconds == pytest.approx(synthetic.seconds(WRITE), rel=0.4)
     assert told.low < told.seconds < told.high
     assert (told.coverage, told.outside) == (0.9, ())
 
@@ -80,8 +80,8 @@ def test_the_stages_add_up_and_the_largest_is_first() -> None:
 
 def test_the_features_of_a_lasso_have_a_stage_a_meaning_and_seconds_a_unit() -> None:
     one = learned("lasso")
-    found = parameters(made.TITAN, WRITE)
-    by_name = {feature.name: feature for feature in features.features(made.TITAN)}
+    found = parameters(synthetic.TITAN, WRITE)
+    by_name = {feature.name: feature for feature in features.features(synthetic.TITAN)}
     assert 0 < len(one.selected) < len(by_name), "a lasso leaves some out"
     for told in one.selected:
         assert (told.stage, told.meaning) == (by_name[told.name].stage, by_name[told.name].meaning)
@@ -177,7 +177,7 @@ def test_every_respect_adds_to_how_far_outside_a_write_is() -> None:
 
     def away(**changed: Any) -> float:
         write = replace(WRITE, **changed)
-        return ranges.distance(seen.outside(made.TITAN, write))
+        return ranges.distance(seen.outside(synthetic.TITAN, write))
 
     assert away() == 0
     assert away(nodes=512) == pytest.approx(2)
@@ -186,7 +186,7 @@ def test_every_respect_adds_to_how_far_outside_a_write_is() -> None:
 
 
 def test_samples_that_agree_leave_a_percent_of_doubt() -> None:
-    exact = training.of_term(made.table(100), seed=1)
+    exact = training.of_term(synthetic.table(100), seed=1)
     assert exact.model.interval.half >= intervals.LEAST_HALF
 
 
@@ -214,7 +214,7 @@ def test_half_a_file_and_a_missing_one_are_refused(tmp_path: Path) -> None:
 
 def test_too_few_samples_and_unknown_techniques_are_refused() -> None:
     with pytest.raises(InputError, match="5 samples are too few"):
-        training.train(made.table(5))
+        training.train(synthetic.table(5))
     with pytest.raises(InputError, match="did you mean 'forest'"):
         training.train(SAMPLES, "forrest")
 

@@ -13,7 +13,7 @@ from penstock.learn.write_models.machine import OPERATIONS, Machine
 from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.physical import FACTOR, UNMEASURED, Physical, stage_seconds
 from penstock.model.write import Write
-from penstock.sim.write_path import WritePath
+from penstock.sim.evaluate.write_path import WritePath
 
 CETUS, TITAN = machines.load("cetus"), machines.load("titan")
 

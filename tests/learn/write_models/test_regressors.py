@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from learn.write_models import made
+from learn.write_models import synthetic
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,8 +87,8 @@ def test_an_unknown_technique_is_named() -> None:
 
 
 def test_titans_columns_are_its_features_and_its_tags() -> None:
-    some = made.table(8)
-    width = len(features.features(made.TITAN))
+    some = synthetic.table(8)
+    width = len(features.features(synthetic.TITAN))
     assert some.matrix().shape == (8, width)
     told = some.matrix(["a", "", "b"])
     assert told[:, width:].tolist() == [[1.0, 0.0]] * 8

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from learn.write_models import made
+from learn.write_models import synthetic
 
 from penstock.learn.write_models import intervals, training
 from penstock.learn.write_models.intervals import Interval
@@ -23,12 +23,12 @@ def table(count: int, runs: int, *, seed: int) -> Table:
             source="made up",
             write=write,
             times=tuple(
-                made.seconds(write) * float(chance.lognormal(0, SCATTER)) for _ in range(runs)
+                synthetic.seconds(write) * float(chance.lognormal(0, SCATTER)) for _ in range(runs)
             ),
         )
-        for write in made.writes(count, seed=seed)
+        for write in synthetic.writes(count, seed=seed)
     ]
-    return Table.of(made.TITAN, found)
+    return Table.of(synthetic.TITAN, found)
 
 
 def test_each_interval_holds_for_what_it_is_of() -> None:
@@ -54,10 +54,10 @@ def test_samples_of_many_runs_count_as_those_of_few() -> None:
     times = [(math.exp(0.1),)] * 9 + [(math.exp(1.0),) * 1000]
     found = [
         Sample(machine="titan", source="made up", write=write, times=some)
-        for write, some in zip(made.writes(10), times, strict=True)
+        for write, some in zip(synthetic.writes(10), times, strict=True)
     ]
     errors = np.array([-0.1] * 9 + [-1.0])
-    whole = Table.of(made.TITAN, found)
+    whole = Table.of(synthetic.TITAN, found)
     assert intervals.quantile_of_runs(errors, whole, 0.8) == pytest.approx(0.1)
     assert intervals.quantile_of_runs(errors, whole, 0.9) == pytest.approx(1.0)
 
@@ -66,4 +66,4 @@ def test_one_run_is_never_surer_than_a_mean() -> None:
     one = Interval(coverage=0.9, half=0.1, beyond=0.1, growth=0.5, run=0.2)
     assert one.around(10.0, 0.0, one_run=True)[1] == pytest.approx(10 * math.exp(0.3))
     assert one.around(10.0, 2.0, one_run=True)[1] == pytest.approx(10 * math.exp(0.4))
-    assert training.train(made.table(100), seed=1).model.interval.run == 0.0
+    assert training.train(synthetic.table(100), seed=1).model.interval.run == 0.0

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from learn.write_models import made
+from learn.write_models import synthetic
 
+from penstock.campaign import campaign
+from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models import table
 from penstock.learn.write_models.regressors import FIVE
 from penstock.learn.write_models.search import Cell, Search
-from penstock.studies import campaign
-from penstock.studies.journal import Value
 
-SEARCH = Search(made.table(400, noise=0.1), seed=5)
+SEARCH = Search(synthetic.table(400, noise=0.1), seed=5)
 
 
 def test_there_are_255_subsets_of_eight_scales_for_each_of_five() -> None:
@@ -24,7 +24,7 @@ def test_there_are_255_subsets_of_eight_scales_for_each_of_five() -> None:
 
 def test_a_fifth_of_every_scale_is_held_out() -> None:
     first, second = table.split(SEARCH.samples, seed=5)
-    for scale in made.SCALES:
+    for scale in synthetic.SCALES:
         assert ((first.scales == scale).sum(), (second.scales == scale).sum()) == (40, 10)
 
 
@@ -41,7 +41,7 @@ def test_the_best_has_the_least_error_and_no_more_than_the_base(technique: str) 
 
 def test_a_cell_depends_on_itself_alone() -> None:
     cells = [Cell(technique=t, scales=(2, 16, 64)) for t in FIVE]
-    again = Search(made.table(400, noise=0.1), seed=5)
+    again = Search(synthetic.table(400, noise=0.1), seed=5)
     assert [SEARCH.tried(c) for c in cells] == [again.tried(c) for c in reversed(cells)][::-1]
 
 
@@ -52,7 +52,7 @@ class StopError(Exception):
 def work(fails: float, cell: campaign.Cell) -> list[dict[str, Value]]:
     if cell.x == fails:
         raise StopError
-    tried = SEARCH.tried(Cell(technique=cell.scenario, scales=made.SCALES[: int(cell.x)]))
+    tried = SEARCH.tried(Cell(technique=cell.scenario, scales=synthetic.SCALES[: int(cell.x)]))
     return [{"x": cell.x, "technique": cell.scenario, "option": tried.option, "mse": tried.error}]
 
 
@@ -73,6 +73,6 @@ def test_a_search_that_was_interrupted_goes_on_to_the_same_end(tmp_path: Path) -
 
 def test_too_few_samples_and_unknown_scales_are_said() -> None:
     with pytest.raises(InputError, match="10 samples are too few"):
-        Search(made.table(10), seed=1)
+        Search(synthetic.table(10), seed=1)
     with pytest.raises(InputError, match="has 3 nodes"):
         SEARCH.fit(Cell(technique="linear", scales=(3,)), {})

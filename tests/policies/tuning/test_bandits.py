@@ -7,12 +7,12 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.model import Context
-from penstock.policies.tuning.arms import Arms
-from penstock.policies.tuning.bandit import Bandit
+from penstock.policies._support.arms import Arms
+from penstock.policies._support.bandit import Bandit
+from penstock.policies._support.forgetting import TRUST
 from penstock.policies.tuning.decaying_epsilon import DecayingEpsilon
 from penstock.policies.tuning.discounted_ucb import DiscountedUcb
 from penstock.policies.tuning.epsilon_greedy import EpsilonGreedy
-from penstock.policies.tuning.forgetting import TRUST
 from penstock.policies.tuning.sliding_ucb import SlidingUcb
 from penstock.policies.tuning.thompson import Thompson
 from penstock.policies.tuning.ucb1 import Ucb1

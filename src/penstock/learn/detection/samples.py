@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from penstock.csv_table import Table
 from penstock.model import Observation
 from penstock.model.observation import Pattern
-from penstock.tables import Table
 
 Operation = Literal["read", "write"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

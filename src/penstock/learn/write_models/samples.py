@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from penstock.csv_table import Table
 from penstock.errors import InputError
 from penstock.learn.write_models import parameters
 from penstock.learn.write_models.convergence import Convergence
 from penstock.learn.write_models.machine import LARGEST, Machine
 from penstock.model.write import Write
-from penstock.tables import Table
 
 SHORTEST = 5.0
 """Seconds: shorter writes hide in the page cache (paper, IV-A)."""

@@ -21,15 +21,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from penstock.errors import InputError
-from penstock.live import wire
-from penstock.live.deployment import Deployment
-from penstock.live.http import dashboard, server
-from penstock.live.http.address import Address, url
-from penstock.live.http.exchange import Exchanges, Refusal, reply
+from penstock.live.deployment.spec import Deployment
+from penstock.live.http import server
+from penstock.live.http.dashboard import operations
+from penstock.live.http.dispatch import Exchanges, Refusal, reply
 from penstock.live.http.faults import ConflictError
+from penstock.live.http.metrics import CONTENT_TYPE, Scrape, Telemetry
 from penstock.live.http.openapi import Operation, document
-from penstock.live.http.page_files import PageFiles
-from penstock.live.http.service import (
+from penstock.live.http.schema import (
     Health,
     IoNodeAnswer,
     JobAnswer,
@@ -41,9 +40,11 @@ from penstock.live.http.service import (
     SiteAnswer,
     Turns,
 )
-from penstock.live.http.telemetry import CONTENT_TYPE, Scrape, Telemetry
-from penstock.live.http.tokens import Bearer, Tokens
-from penstock.live.state import State
+from penstock.live.http.static_files import PageFiles
+from penstock.live.protocol import messages
+from penstock.live.protocol.address import Address, url
+from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.tokens import Bearer, Tokens
 
 STATUS_SECONDS = 4.0
 """Within which the Service tells its status."""
@@ -57,10 +58,10 @@ class Status:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._task: asyncio.Task[wire.Status] | None = None
+        self._task: asyncio.Task[messages.Status] | None = None
         self._pace = asyncio.Lock()
 
-    async def get(self) -> wire.Status:
+    async def get(self) -> messages.Status:
         """Return a status that has what was last changed here."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._service.status())
@@ -182,7 +183,7 @@ class Api:
         if not known.issuperset(wanted.nodes):
             raise Refusal(409, "there is no such I/O node", "GET /v1/io-nodes lists them")
         try:
-            await self.service.remap(wire.Remap(job=job, **msgspec.structs.asdict(wanted)))
+            await self.service.remap(messages.Remap(job=job, **msgspec.structs.asdict(wanted)))
         except InputError as error:
             raise ConflictError(str(error)) from error  # what can be wrong of itself is not
         log.info("API: %s gave job %s the I/O nodes %s", bearer.name, job, wanted.nodes)
@@ -280,7 +281,7 @@ OPERATIONS = (
     _get("/health", "Whether it lives, and can serve", Api.health, Health, access="open"),
     _get("/metrics", "What Prometheus scrapes", Api.metrics, None),
     _get("/openapi.json", "This document", Api.openapi, dict[str, Any], access="open"),
-    *dashboard.OPERATIONS,
+    *operations.OPERATIONS,
 )
 
 

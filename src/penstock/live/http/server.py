@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from penstock.live.http.address import BACKLOG, url
+from penstock.live.protocol.address import BACKLOG, url
 
 CONNECTIONS = 128
 """At most so many; beyond them the one that has been idle for longest is cut off."""

@@ -1,8 +1,7 @@
 """The controller's memory, which survives it: job families, jobs, totals (docs/store.md)."""
 
-from penstock.live.store.keeper import Keeper
-from penstock.live.store.opening import StoreError
-from penstock.live.store.records import (
+from penstock.live.store.database import StoreError
+from penstock.live.store.rows import (
     EndedJob,
     Families,
     Family,
@@ -12,6 +11,7 @@ from penstock.live.store.records import (
     Totals,
 )
 from penstock.live.store.store import Changes, Memory, Store
+from penstock.live.store.write_behind import Keeper
 
 __all__ = [
     "Changes",

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from penstock.errors import InputError
-from penstock.live.store.records import EndedJob, Family, Knowledge, RunningJob, storable
+from penstock.live.store.rows import EndedJob, Family, Knowledge, RunningJob, storable
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {}

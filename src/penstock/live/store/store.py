@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Select, Table, bindparam, delete, func, selec
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from penstock.live.store import opening, schema
-from penstock.live.store.opening import StoreError, TakenError
-from penstock.live.store.records import (
+from penstock.live.store import database, schema
+from penstock.live.store.database import StoreError, TakenError
+from penstock.live.store.rows import (
     EndedJob,
     Families,
     Family,
@@ -89,7 +89,7 @@ class Store:
 
     def __init__(self, url: str) -> None:
         """Open a store; InputError: it cannot be used, another has it, or it is damaged."""
-        opened = opening.database(url)
+        opened = database.database(url)
         self._engine, self.where = opened.engine, opened.where
         self._check, self._release = opened.check, opened.release
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
@@ -210,7 +210,7 @@ class Store:
                 try:
                     made.append(schema.row(table, *parts))
                 except (TypeError, ValueError, AttributeError, OverflowError) as error:
-                    refused.append(opening.one_line(error))
+                    refused.append(database.one_line(error))
             return made
 
         known, jobs = changes.families, changes.jobs
@@ -266,7 +266,7 @@ def _write_singly(connection: Connection, steps: list[Step]) -> list[str]:
                 with connection.begin_nested():
                     connection.execute(statement, [row])
             except _REFUSED as error:
-                refused.append(opening.one_line(error.orig or error))
+                refused.append(database.one_line(error.orig or error))
     return refused
 
 
@@ -278,4 +278,4 @@ def _read(
         try:
             yield read(row)
         except (ValueError, TypeError) as error:
-            log.warning("a row of the store is passed over: %s", opening.one_line(error))
+            log.warning("a row of the store is passed over: %s", database.one_line(error))

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, View
-from penstock.policies.allocation import knapsack
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies._support import knapsack
+from penstock.policies._support.counts import Choosing
 
 SHARED = -1
 """The item that stands for a part of the shared resource."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies._support.counts import Choosing
 
 
 class NSys(Choosing):

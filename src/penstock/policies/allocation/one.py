@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import ChoosingMeasured
+from penstock.policies._support.counts import ChoosingMeasured
 
 
 class One(ChoosingMeasured):

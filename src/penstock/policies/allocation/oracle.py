@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, View
-from penstock.policies.allocation.choices import ChoosingMeasured
+from penstock.policies._support.counts import ChoosingMeasured
 
 
 class Oracle(ChoosingMeasured):

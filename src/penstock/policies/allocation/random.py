@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies._support.counts import Choosing
 
 
 class Random(Choosing):

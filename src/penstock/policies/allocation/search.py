@@ -26,22 +26,22 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot, View
+from penstock.policies._support.counts import Choosing
+from penstock.policies._support.neighbours import Neighbours, Places
+from penstock.policies._support.trials import METRICS, Known, Metric, Trial
 from penstock.policies.allocation.best_bandwidth import BestBandwidth
-from penstock.policies.allocation.choices import Choosing
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
-from penstock.policies.allocation.neighbours import Neighbours, Places
 from penstock.policies.allocation.random import Random
 from penstock.policies.allocation.static import Static
 from penstock.policies.allocation.t_cpu import TCpu
-from penstock.policies.allocation.trial import METRICS, Known, Metric, Trial
 from penstock.policies.base import NOBODY, Allocator, Counts, Judge, Placement, Placer, Verdict
 from penstock.policies.placement.exclusive import Exclusive
 from penstock.policies.placement.greedy_clairvoyant import GreedyClairvoyant
 from penstock.policies.placement.greedy_non_clairvoyant import GreedyNonClairvoyant
 from penstock.policies.placement.random import Random as RandomPlacement
 
-ENGINE = "penstock.sim.judge:EngineJudge"
+ENGINE = "penstock.sim.evaluate.judge:EngineJudge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

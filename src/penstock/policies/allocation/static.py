@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies._support.counts import Choosing
 
 
 class Static(Choosing):

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from penstock.model import JobId, View
 from penstock.model.load import Options
-from penstock.policies.allocation.choices import Choosing
+from penstock.policies._support.counts import Choosing
 
 
 class TCpu(Choosing):

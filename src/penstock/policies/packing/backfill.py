@@ -12,8 +12,7 @@ Options `sensitivity` and `estimate`: as pack-partition's.
 from collections.abc import Sequence
 
 from penstock.model import JobId, Site
-from penstock.policies.packing.pack_partition import PackPartition
-from penstock.policies.packing.packs import (
+from penstock.policies._support.packs import (
     Filling,
     Sized,
     fill,
@@ -21,6 +20,7 @@ from penstock.policies.packing.packs import (
     io_fits,
     partition_nodes,
 )
+from penstock.policies.packing.pack_partition import PackPartition
 
 
 class Backfill(PackPartition):

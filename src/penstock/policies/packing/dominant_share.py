@@ -20,8 +20,8 @@ import math
 from collections.abc import Sequence
 
 from penstock.model import Job, Schedule, Site
+from penstock.policies._support.packs import by_falling_time, longest_first, partition_nodes
 from penstock.policies.packing.pack_partition import PackPartition
-from penstock.policies.packing.packs import by_falling_time, longest_first, partition_nodes
 
 
 class DominantShare(PackPartition):

@@ -10,7 +10,7 @@ paper's, its longest job) or "io-bound" (at least the I/O time of all its jobs).
 from collections.abc import Sequence
 
 from penstock.model import Job, Schedule, Site
-from penstock.policies.packing.packs import (
+from penstock.policies._support.packs import (
     Filling,
     Packing,
     Sized,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from penstock.errors import InputError
 from penstock.model import Job, Schedule, Site
 from penstock.model.load import io_occupation
-from penstock.policies.packing.packs import (
+from penstock.policies._support.packs import (
     ISOLATED,
     Filling,
     Packing,

@@ -10,8 +10,8 @@ Options `rate`; `floor`: it never explores more seldom; `seed`: of its draws.
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.bandit import Bandit
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.bandit import Bandit
 
 
 class DecayingEpsilon(Bandit):

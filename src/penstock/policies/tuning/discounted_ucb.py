@@ -11,8 +11,8 @@ more than the share `cost` of the performance; `width`: of the bound; `noise`: t
 relative to the mean, believed until some are seen; `seed`: of its draws.
 """
 
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.forgetting import Forgetting
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.forgetting import Forgetting
 
 
 class DiscountedUcb(Forgetting):

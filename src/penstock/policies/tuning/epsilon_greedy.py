@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.bandit import Bandit
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.bandit import Bandit
 
 
 class EpsilonGreedy(Bandit):

@@ -11,8 +11,8 @@ the window at the latest; 0: only then; `width`: of the bound; `noise`: that of 
 to the mean, believed until some are seen; `seed`: of its draws.
 """
 
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.forgetting import Forgetting
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.forgetting import Forgetting
 
 
 class SlidingUcb(Forgetting):

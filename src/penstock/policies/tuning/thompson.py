@@ -17,8 +17,8 @@ draws.
 
 import numpy as np
 
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.forgetting import Forgetting
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.forgetting import Forgetting
 
 
 class Thompson(Forgetting):

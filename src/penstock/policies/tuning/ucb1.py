@@ -10,8 +10,8 @@ Option `seed`: ties are broken by it.
 
 import numpy as np
 
-from penstock.policies.tuning.arms import Arms, Floats
-from penstock.policies.tuning.bandit import Bandit
+from penstock.policies._support.arms import Arms, Floats
+from penstock.policies._support.bandit import Bandit
 
 
 class Ucb1(Bandit):

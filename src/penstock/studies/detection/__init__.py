@@ -6,19 +6,19 @@ study learns from those that come with the package; --full takes them anew.
 
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
-from penstock.live import observing
-from penstock.live.passing import in_memory, interruptible, private_state
+from penstock.live.measure import pattern_survey
+from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Cell, Results
 from penstock.studies.detection import claims, figures
 from penstock.studies.detection.comparison import Comparison
-from penstock.studies.journal import Value
-from penstock.studies.sizes import FULL, Size
 
 VERSION = 1
 SHIPPED = "shipped"
-GRID = observing.Grid()
+GRID = pattern_survey.Grid()
 
 
 class Detection:
@@ -79,21 +79,21 @@ class Detection:
         )
 
 
-def observe(cell: Cell, *, grid: observing.Grid, seed: int) -> list[dict[str, Value]]:
+def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[str, Value]]:
     """Return the observations of a cell: those that are shipped, or taken now."""
     if cell.scenario == SHIPPED:
         return [one.row for one in samples.shipped()]
     wanted = [
         one
-        for one in observing.cells(grid, seed)
+        for one in pattern_survey.cells(grid, seed)
         if (one.phase, one.processes) == (cell.scenario, int(cell.x))
     ]
     with (
         interruptible(),
         in_memory() as root,
         private_state() as state,
-        observing.Survey(
-            grid, root=root, state=state, emulate=observing.EMULATED, seed=seed
+        pattern_survey.Survey(
+            grid, root=root, state=state, emulate=pattern_survey.EMULATED, seed=seed
         ) as survey,
     ):
         return [sample.row for one in wanted for sample in survey.take(one)]

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.campaign.sizes import Size
 from penstock.learn.detection import evaluation, selection, training
 from penstock.learn.detection import model as models
 from penstock.learn.detection import samples as files
@@ -14,7 +15,6 @@ from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import Correlation, table
 from penstock.learn.detection.training import KINDS, Folded, Kind, Trained
-from penstock.studies.sizes import Size
 
 TIMED = 200
 """Observations that a prediction is timed with, one by one."""

@@ -7,8 +7,10 @@ thesis, UFRGS, Porto Alegre, 2020.
 from collections.abc import Mapping
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.forwarding_policies import (
     applications,
     arbitration,
@@ -19,9 +21,7 @@ from penstock.studies.forwarding_policies import (
     sets,
 )
 from penstock.studies.forwarding_policies.figures import figures
-from penstock.studies.journal import Value
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 VERSION = 1
 DRAWS: Mapping[Size, int] = {"quick": 1, "fast": 4, "full": 40}

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.data import COUNTS, Application, g5k_applications
 from penstock.model import Site, Snapshot
-from penstock.studies.campaign import Cell
 from penstock.studies.forwarding_policies.sets import SITE_NODES
-from penstock.studies.journal import Value
 
 SCENARIO = "applications"
 NAMES = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from penstock.campaign.journal import Row
 from penstock.report.findings import Claim
 from penstock.studies.forwarding_policies.queues import (
     DELAYS,
@@ -17,8 +18,7 @@ from penstock.studies.forwarding_policies.queues import (
     THREE,
     names,
 )
-from penstock.studies.journal import Row
-from penstock.studies.sample import Floats, Table
+from penstock.studies.table import Floats, Table
 
 PAPER = {THREE: (4.95, 9.18, 1.85), FOURTEEN: (8.41, 16.02, 1.9)}
 """GB/s under STATIC and MCKP, and their ratio."""

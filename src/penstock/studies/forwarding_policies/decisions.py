@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from penstock.data import g5k_applications
 from penstock.report.findings import Claim
 from penstock.studies.forwarding_policies.applications import MOST, NAMES, SCENARIO
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 ARBITRATED = 12
 """The I/O nodes of Table 5.3."""

@@ -15,7 +15,7 @@ from penstock.studies.forwarding_policies.patterns import (
     patterns_by,
 )
 from penstock.studies.forwarding_policies.queue_figures import G5K, bars
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 MEASURED, COMPUTED = "measured", "computed from measured curves"
 AVAILABLE = "available I/O nodes"

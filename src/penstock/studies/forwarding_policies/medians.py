@@ -20,7 +20,7 @@ from penstock.studies.forwarding_policies.sets import (
     Floats,
     measured,
 )
-from penstock.studies.sample import Estimate, Table, bootstrap
+from penstock.studies.table import Estimate, Table, bootstrap
 
 LARGEST = 32
 """Compute nodes of the largest patterns."""

@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.data import COUNTS, Pattern, Statistic, mn4_patterns
 from penstock.report.findings import Claim
-from penstock.studies.campaign import Cell
 from penstock.studies.dunn import ALPHA, distinct
-from penstock.studies.journal import Value
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 SCENARIO = "patterns"
 BEST, SPREAD, CHOICES, DIRECT, SHOWN = "best-count", "spread", "choices", "direct", "pattern"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from penstock.report.findings import Bars, Dots, Figure, Series
 from penstock.studies.forwarding_policies import arbitration, queues, sets
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 G5K = "Curves measured on Grid'5000 (Bez et al., IPDPS 2021)."
 SIMULATED = (

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
-from penstock.arbiter import Arbiter
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
+from penstock.core.arbiter import Arbiter
 from penstock.data import COUNTS, Application, g5k_applications
 from penstock.model import Action, Assign, Curve, Event, JobId, Site, View
 from penstock.sim.engine import simulate
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
 
 COMPUTE_NODES, IO_NODES = 96, 12
 REQUEST = 16.0

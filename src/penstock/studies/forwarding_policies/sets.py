@@ -20,10 +20,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.data import COUNTS, mn4_patterns
-from penstock.policies.allocation import knapsack
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
+from penstock.policies._support import knapsack
 
 SCENARIO = "sets"
 BANDWIDTH, OVER, NEED, MACHINE, STATIC = "bandwidth", "over", "need", "machine", "static"

@@ -6,8 +6,9 @@ Bandet, Boito and Pallez, "Scheduling distributed I/O resources in HPC systems",
 
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Results, every
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Results, every
 from penstock.studies.io_resources import (
     balance,
     machine,
@@ -18,8 +19,7 @@ from penstock.studies.io_resources import (
     targets,
 )
 from penstock.studies.io_resources.figures import figures
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 VERSION = 2
 

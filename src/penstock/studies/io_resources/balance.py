@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from penstock.report.findings import Claim
 from penstock.studies.io_resources.scenarios import CLAIRVOYANT, NON_CLAIRVOYANT, RANDOM, pair
 from penstock.studies.io_resources.terms import BEST, N_SYS, NODES, SPREAD, change, mean, percent
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 HALF = 0.5
 FIGURE_6 = (BEST, N_SYS, "random")

@@ -26,7 +26,7 @@ from penstock.studies.io_resources.terms import (
     TWENTY,
     changes,
 )
-from penstock.studies.sample import Table, curve
+from penstock.studies.table import Table, curve
 
 
 def figures(table: Table) -> list[Figure]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from penstock.report.findings import Series
 from penstock.studies.io_resources.scenarios import ALLOCATORS, MCKP
-from penstock.studies.sample import Table, curve
+from penstock.studies.table import Table, curve
 
 LOAD = r"I/O-load($\pi_{sys}$)"
 PAPER = tuple(name for name in ALLOCATORS if name != "t-cpu, strict")

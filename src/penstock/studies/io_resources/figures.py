@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from penstock.campaign.journal import CellId
 from penstock.report.findings import Curves, Dots, Figure, Reference
 from penstock.studies.io_resources import curve_figures, search_figures
 from penstock.studies.io_resources.drawing import (
@@ -38,8 +39,7 @@ from penstock.studies.io_resources.terms import (
     changes,
     unsaturated,
 )
-from penstock.studies.journal import CellId
-from penstock.studies.sample import Estimate, Table, bootstrap, curve
+from penstock.studies.table import Estimate, Table, bootstrap, curve
 
 SHORT = {CLAIRVOYANT: "clairvoyant", NON_CLAIRVOYANT: "non-clairvoyant", RANDOM: "random"}
 

@@ -20,7 +20,7 @@ from penstock.studies.io_resources.terms import (
     percent,
     unsaturated,
 )
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 
 def claims(table: Table) -> list[Claim]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penstock.policies.allocation.trial import METRICS
+from penstock.policies._support.trials import METRICS
 from penstock.report.findings import Claim
 from penstock.studies.io_resources.scenarios import NOISE
 from penstock.studies.io_resources.terms import (
@@ -17,7 +17,7 @@ from penstock.studies.io_resources.terms import (
     mean,
     percent,
 )
-from penstock.studies.sample import Estimate, Floats, Table
+from penstock.studies.table import Estimate, Floats, Table
 
 SEARCH, SEARCH_OST = "search", "search-ost"
 COLUMNS: Mapping[str, str] = dict(zip(METRICS, (SLOWDOWN, IDLE, BANDWIDTH), strict=True))

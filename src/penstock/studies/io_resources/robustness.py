@@ -27,7 +27,7 @@ from penstock.studies.io_resources.terms import (
     percent,
     unsaturated,
 )
-from penstock.studies.sample import Estimate, Table, bootstrap
+from penstock.studies.table import Estimate, Table, bootstrap
 
 MEASURED = "measured-counts"
 FIGURE_12 = (

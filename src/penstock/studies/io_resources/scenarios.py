@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import FULL, QUICK, Size
 from penstock.learn.curves import ClassCurves
 from penstock.model import Curve, Job, Snapshot
+from penstock.policies._support.trials import METRICS, costs
 from penstock.policies.allocation.search import Found, Search
-from penstock.policies.allocation.trial import METRICS, costs
+from penstock.sim.evaluate.placements import JobSet, Outcome, Places
 from penstock.sim.generators.io_resources import (
     JOBS,
     SITE,
@@ -26,10 +30,6 @@ from penstock.sim.generators.io_resources import (
     mn4_curves,
     ost_curves,
 )
-from penstock.sim.placements import JobSet, Outcome, Places
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
-from penstock.studies.sizes import FULL, QUICK, Size
 
 BIN, AROUND = 0.05, 0.15
 NOISE = 0.1

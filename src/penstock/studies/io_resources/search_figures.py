@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from penstock.policies.allocation.trial import METRICS
+from penstock.campaign.journal import CellId
+from penstock.policies._support.trials import METRICS
 from penstock.report.findings import Cloud, Curves, Figure, Reference, Scatter, Series
 from penstock.studies.io_resources.drawing import CURVES, LOAD, PAPER, sets
 from penstock.studies.io_resources.ours import APPROXIMATE, COLUMNS, SEARCH, gains, pairs, searched
 from penstock.studies.io_resources.scenarios import MCKP, PLACERS, STEPS, pair
 from penstock.studies.io_resources.terms import BANDWIDTH, IDLE, NAMES, SLOWDOWN, mean
-from penstock.studies.journal import CellId
-from penstock.studies.sample import Table, curve
+from penstock.studies.table import Table, curve
 
 FAR = 2.0
 """How many times all else's slowdown a point may have before it would squeeze the others."""

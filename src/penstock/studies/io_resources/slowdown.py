@@ -39,7 +39,7 @@ from penstock.studies.io_resources.terms import (
     percent,
     unsaturated,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 SHARED_OUT = 19
 """I/O nodes that mckp gives exclusively: all but the one that is shared."""

@@ -25,7 +25,7 @@ from penstock.studies.io_resources.terms import (
     percent,
     unsaturated,
 )
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 SYNTHETIC = "The paper's 301 curves are not public; ours are synthetic, so only the pattern counts."
 

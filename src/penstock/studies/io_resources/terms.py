@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from penstock.studies.io_resources.scenarios import LOADS, pair
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 SLOWDOWN, MAX, IDLE, BANDWIDTH = "mean_slowdown", "max_slowdown", "idle_time", "bandwidth"
 BY_COUNT, BY_OTHERS, SPREAD = "slowdown_io", "slowdown_congestion", "spread"

@@ -6,13 +6,13 @@ management", IEEE TPDS 34(10), 2023.
 
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.io_sets import effectiveness, motivation, rivals, robustness, scenarios
 from penstock.studies.io_sets.figures import figures
-from penstock.studies.journal import Value
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 VERSION = 1
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from penstock.campaign.journal import CellId
 from penstock.report.findings import Claim
 from penstock.studies.io_sets.gains import (
     EVERYWHERE,
@@ -23,8 +24,7 @@ from penstock.studies.io_sets.gains import (
     spread,
 )
 from penstock.studies.io_sets.scenarios import NETWORK
-from penstock.studies.journal import CellId
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 BASE = "figure-6"
 LIGHT, SMALL = "figure-6-omega-0.2", "figure-6-n-15"

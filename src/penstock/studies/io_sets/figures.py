@@ -15,7 +15,7 @@ from penstock.studies.io_sets.gains import (
     gains,
 )
 from penstock.studies.io_sets.scenarios import PAPER, RIVALS
-from penstock.studies.sample import Estimate, Table, curve
+from penstock.studies.table import Estimate, Table, curve
 
 N_HIGH = "$n_H$, jobs with $w_{iter}$ around 10 s"
 SIZES = {

@@ -7,7 +7,7 @@ ratios of means over workloads, averaged over points, with 95% bootstrap interva
 
 from collections.abc import Sequence
 
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 UTILIZATION, STRETCH, SLOWDOWN = "utilization", "max_stretch", "io_slowdown"
 METRICS = (UTILIZATION, STRETCH, SLOWDOWN)

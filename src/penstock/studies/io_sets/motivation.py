@@ -7,15 +7,15 @@ for 0.01. What counts is how long one iteration takes in the long run.
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.model import Job, JobId
 from penstock.policies.base import ByArrival, Sharing
 from penstock.report.findings import Claim
 from penstock.sim.engine import simulate
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Cell
 from penstock.studies.io_sets.gains import NEAR, near
-from penstock.studies.journal import Value
-from penstock.studies.sample import Table
+from penstock.studies.table import Table
 
 SCENARIO = "section-2"
 TWO_LARGE, LARGE_AND_SMALL = 1.0, 2.0

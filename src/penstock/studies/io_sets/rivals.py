@@ -14,7 +14,7 @@ from penstock.studies.io_sets.gains import (
     gain,
     percent,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 MIX, PLAFRIM = "rivals", "rivals-plafrim"
 BALANCED = 20.0

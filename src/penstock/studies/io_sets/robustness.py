@@ -19,7 +19,7 @@ from penstock.studies.io_sets.gains import (
     percent,
     spread,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 OURS = "not in the paper"
 UNMOVED = 0.0025

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
 from penstock.policies.sharing.set_10 import Set10
 from penstock.sim.engine import simulate
 from penstock.sim.generators import io_sets as generators
@@ -23,9 +26,6 @@ from penstock.sim.knowledge import Knowledge
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
-from penstock.studies.sizes import Size
 
 Seed = Sequence[int]
 

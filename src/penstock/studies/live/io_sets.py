@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import registry
+from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Campaign, Cell, Results, every
 from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
-from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import Measured, measured
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 SCENARIO = "figure-4-live"
 JOBS, TIME = 16, 100.0

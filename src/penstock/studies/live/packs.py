@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Bars, Basis, Claim, Figure, Findings, Reference, Series
 from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
-from penstock.studies.campaign import Campaign, Cell, Results
-from penstock.studies.journal import Row, Value
 from penstock.studies.live.testbed import measured
 from penstock.studies.packs.scenarios import ORDERS
-from penstock.studies.sizes import Size
 
 SCENARIO = "table-1-live"
 TIME = 100.0

@@ -21,10 +21,11 @@ import numpy as np
 
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode, SharingSection, SiteSection
-from penstock.live import launcher, wire
-from penstock.live.deployment import Deployment
-from penstock.live.passing import in_memory, interruptible, private_state
-from penstock.live.state import State
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment
+from penstock.live.measure.scratch import in_memory, interruptible, private_state
+from penstock.live.protocol import messages
+from penstock.live.protocol.state_directory import State
 from penstock.model import Site
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -68,7 +69,7 @@ def measured(
     until: float,
     options: Mapping[str, object] | None = None,
     in_order: bool = False,
-    watch: Callable[[float, wire.Status], object] | None = None,
+    watch: Callable[[float, messages.Status], object] | None = None,
 ) -> Measured:
     """Run a workload for `until` seconds; jobs finish the phases that they are in by then.
 
@@ -88,7 +89,7 @@ def measured(
                 roots=[str(root)],
                 io_nodes=1,
                 emulate=f"targets=1,rate={RATE},latency=0,switch=0",
-                settings=wire.Settings(depth=DEPTH),
+                settings=messages.Settings(depth=DEPTH),
                 attached=True,
                 config=Config(
                     site=SiteSection(bandwidth=float(RATE)),
@@ -102,7 +103,7 @@ def measured(
         stack.callback(launcher.down, state)
         plans = [_plan(workload, j, root, folder, until) for j in range(len(workload))]
         _play(stack, state, plans, until, in_order=in_order, watch=watch)
-        status = launcher.ask(state, wire.Ask(), wire.Status)
+        status = launcher.ask(state, messages.Ask(), messages.Status)
         times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
         return Measured(
             run=_record(workload, times),
@@ -149,7 +150,7 @@ def _play(
     until: float,
     *,
     in_order: bool,
-    watch: Callable[[float, wire.Status], object] | None,
+    watch: Callable[[float, messages.Status], object] | None,
 ) -> None:
     """Start all jobs, let them go at once when all are ready, and return when all have ended."""
     jobs = []
@@ -169,7 +170,7 @@ def _play(
         with contextlib.suppress(subprocess.TimeoutExpired):
             jobs[0].wait(WATCHED_EVERY)
             break
-        watch(time.monotonic() - zero, launcher.ask(state, wire.Ask(), wire.Status))
+        watch(time.monotonic() - zero, launcher.ask(state, messages.Ask(), messages.Status))
     for plan, job in zip(plans, jobs, strict=True):
         try:
             status = job.wait(max(deadline - time.monotonic(), 0.0))

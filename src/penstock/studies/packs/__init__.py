@@ -6,14 +6,14 @@ I/O", ICS 2020.
 
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
 from penstock.sim.generators.packs import PARTITION
-from penstock.studies.campaign import Campaign, Cell, Results, every
-from penstock.studies.journal import Value
 from penstock.studies.packs import beyond, io_nodes, mapping, orders, scenarios
 from penstock.studies.packs.figures import figures
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 VERSION = 1
 

@@ -25,7 +25,7 @@ from penstock.studies.packs.scenarios import (
     SHARED,
     of_order,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 NEXT = "named as next (Section 7)"
 OURS = "not in the paper"

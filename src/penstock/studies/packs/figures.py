@@ -32,7 +32,7 @@ from penstock.studies.packs.scenarios import (
     S_ALPHA,
     SENSITIVITIES,
 )
-from penstock.studies.sample import Floats, Table, curve
+from penstock.studies.table import Floats, Table, curve
 
 ALPHA = r"I/O load $\alpha$ (Eq. 6)"
 BASE = "io-nodes-1"

@@ -19,7 +19,7 @@ from penstock.studies.packs.scenarios import (
     S_1,
     VARIANTS,
 )
-from penstock.studies.sample import Estimate, Table
+from penstock.studies.table import Estimate, Table
 
 PAPER = {1: 1.09, 3: 0.71, 5: 0.53}
 """Geometric means of the makespan over first-fit's, by I/O nodes."""

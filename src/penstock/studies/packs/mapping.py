@@ -25,7 +25,7 @@ from penstock.studies.packs.scenarios import (
     VARIANTS,
     of_order,
 )
-from penstock.studies.sample import Estimate, Floats, Table
+from penstock.studies.table import Estimate, Floats, Table
 
 BASE = "io-nodes-1"
 NO_IMPACT = 0.05

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Claim
 from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1, table_1
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
 from penstock.studies.packs.scenarios import FIFO, ORDERS
-from penstock.studies.sample import Table
-from penstock.studies.sizes import Size
+from penstock.studies.table import Table
 
 BATCHES_SCENARIO, NOISE_SCENARIO = "table-1", "table-1-noise"
 BATCHES = (1, 2, 4, 8, 16, 32, 64)

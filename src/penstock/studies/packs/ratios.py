@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from penstock.studies.packs.scenarios import FIRST_FIT
-from penstock.studies.sample import Estimate, Floats, Table, bootstrap
+from penstock.studies.table import Estimate, Floats, Table, bootstrap
 
 MAKESPAN, STRETCH, PACK_STRETCH = "makespan", "max_stretch", "pack_stretch"
 EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, np.inf)

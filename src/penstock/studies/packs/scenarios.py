@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
+from penstock.campaign.sizes import QUICK, Size
 from penstock.model import Schedule, Site
-from penstock.sim import packs
+from penstock.sim.evaluate import packs
+from penstock.sim.evaluate.packs import PackedRun
 from penstock.sim.generators.packs import ALPHAS, PARTITION, Choices, alpha
 from penstock.sim.generators.packs import packs as draw
-from penstock.sim.packs import PackedRun
 from penstock.sim.workload import Workload
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
-from penstock.studies.sizes import QUICK, Size
 
 FIRST_FIT, S_1, S_ALPHA = "first-fit", "pack-partition", "pack-partition, alpha"
 LONGEST_REMAINING = "pack-partition, longest-remaining"

@@ -7,11 +7,11 @@ thesis' grid anew and runs for hours.
 
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
-from penstock.live import worths
+from penstock.live.measure import window_survey
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Cell, Results
-from penstock.studies.sizes import FULL, Size
 from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.measured import SIZES, Measured
@@ -35,9 +35,9 @@ class Tuning:
         if size == FULL:
             cells += [
                 Cell(scenario=phase.name, x=float(ranks), workload=n)
-                for phase in worths.FULL.phases()
-                for ranks in worths.FULL.processes
-                for n in worths.FULL.io_nodes
+                for phase in window_survey.FULL.phases()
+                for ranks in window_survey.FULL.processes
+                for n in window_survey.FULL.io_nodes
             ]
         else:
             cells.append(Cell(scenario=measured.SHIPPED, x=0, workload=0))

@@ -7,7 +7,7 @@ import numpy as np
 
 from penstock.data.windows import Scenario
 from penstock.report.findings import Claim
-from penstock.sim.bandits import Learning
+from penstock.sim.evaluate.bandits import Learning
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.offline import (
     AGAIN_WITHIN,

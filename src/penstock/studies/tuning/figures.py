@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.report.findings import Bars, Curves, Figure, Reference, Series
-from penstock.sim.bandits import Learning
+from penstock.sim.evaluate.bandits import Learning
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.claims import KINDS, show, strided
 from penstock.studies.tuning.offline import AGAIN_WITHIN, CHANGES_AT, OURS, Offline

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from penstock.live.patterns import Pattern, Phase
+from penstock.live.measure.access_patterns import Pattern, Phase
 
 KIB, MIB = 2**10, 2**20
 REQUEST = 32 * KIB

@@ -6,17 +6,17 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import fmean
 
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Row, Value
+from penstock.campaign.sizes import Size
 from penstock.config.tuning import PARAMETERS, TuningSection
-from penstock.council import Council, Experience
+from penstock.core.council import Council, Experience
 from penstock.data import windows
 from penstock.data.windows import Worth
 from penstock.learn.detection import model, samples
-from penstock.live import worths
-from penstock.live.passing import in_memory, interruptible, private_state
-from penstock.live.patterns import Phase
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Row, Value
-from penstock.studies.sizes import Size
+from penstock.live.measure import window_survey
+from penstock.live.measure.access_patterns import Phase
+from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.studies.tuning import jobs
 from penstock.studies.tuning.online import Layer, Played, tuned
 
@@ -82,7 +82,7 @@ LONG = Amounts(
     fixed=5,
     madbench=30,
     part=1.0,
-    madbench_windows=worths.WINDOWS,
+    madbench_windows=window_survey.WINDOWS,
     pairs=30,
     rounds=300,
 )
@@ -98,7 +98,9 @@ def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
         return list(_tuned(phase, policy, name))
     parts: Mapping[str, Callable[[], Iterable[dict[str, Value]]]] = {
         SHIPPED: lambda: ({"part": "worth", **one.row} for one in windows.shipped()),
-        FIXED: lambda: _fixed(jobs.write_read(size.fixed, part=size.volume), worths.WINDOWS, FIXED),
+        FIXED: lambda: _fixed(
+            jobs.write_read(size.fixed, part=size.volume), window_survey.WINDOWS, FIXED
+        ),
         MADBENCH: lambda: _madbench(size),
         OVERHEAD: lambda: _overhead(size),
         DECISION: lambda: _decisions(size.rounds),
@@ -189,7 +191,7 @@ def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
     """Measure a scenario of the thesis' grid with every window."""
     wanted = [
         one
-        for one in worths.tries(worths.FULL, seed)
+        for one in window_survey.tries(window_survey.FULL, seed)
         if (one.cell.phase, one.cell.processes, one.cell.io_nodes)
         == (cell.scenario, int(cell.x), cell.workload)
     ]
@@ -197,8 +199,8 @@ def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
         interruptible(),
         in_memory() as root,
         private_state() as state,
-        worths.Survey(
-            worths.FULL, root=root, state=state, emulate=worths.EMULATED, seed=seed
+        window_survey.Survey(
+            window_survey.FULL, root=root, state=state, emulate=window_survey.EMULATED, seed=seed
         ) as survey,
     ):
         return [{"part": "worth", **survey.take(one).row} for one in wanted]

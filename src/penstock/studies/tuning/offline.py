@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from penstock.data.windows import TWINS, Scenario, Worth, by_window
 from penstock.model import Value
-from penstock.sim.bandits import Evaluation, Learning, Rewards
+from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
 
 EPSILONS = (0.07, 0.10, 0.15, 0.20)
 OURS = "discounted-ucb"

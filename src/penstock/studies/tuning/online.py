@@ -16,13 +16,16 @@ import msgspec
 from penstock.config import Config
 from penstock.config.sections import LiveSection, SharingSection
 from penstock.config.tuning import TuningSection
-from penstock.live import launcher, runner, wire, worths
-from penstock.live.channel import Channel
-from penstock.live.deployment import Deployment, emulated, managed
-from penstock.live.explorer import Cell, Explorer, Timed
-from penstock.live.passing import in_memory, interruptible, private_state
-from penstock.live.patterns import DATA, Phase
-from penstock.live.state import State
+from penstock.live.agent import runner
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment, emulated, managed
+from penstock.live.measure import window_survey
+from penstock.live.measure.access_patterns import DATA, Phase
+from penstock.live.measure.explorer import Cell, Explorer, Timed
+from penstock.live.measure.scratch import in_memory, interruptible, private_state
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import Channel
+from penstock.live.protocol.state_directory import State
 
 PROCESSES, IO_NODES = 16, 4
 INTERVAL = 0.25
@@ -88,9 +91,9 @@ class Layer:
                 state=str(self._state.folder),
                 roots=roots,
                 io_nodes=IO_NODES,
-                emulate=emulated(worths.EMULATED, roots),
+                emulate=emulated(window_survey.EMULATED, roots),
                 attached=True,
-                settings=wire.Settings(scheduler="twins", window=DEFAULT),
+                settings=messages.Settings(scheduler="twins", window=DEFAULT),
                 config=Config(
                     sharing=SharingSection(policy="fair-share"),
                     live=LiveSection(mode="off" if self._section is None else "enforce"),
@@ -110,7 +113,7 @@ class Layer:
         """Give all I/O nodes a window."""
         for k in range(IO_NODES):
             with Channel(self._state.control(k)) as node:
-                node.ask(wire.Settings(window=window), wire.Done)
+                node.ask(messages.Settings(window=window), messages.Done)
 
     def play(self, phase: Phase) -> Played:
         """Run a job of that phase; LaunchError: it does not count."""
@@ -166,7 +169,7 @@ class _Onlooker:
         began = time.monotonic()
         with Channel(self._state.controller) as controller:
             while not self._over.wait(INTERVAL):
-                status = controller.ask(wire.Ask(), wire.Status)
+                status = controller.ask(messages.Ask(), messages.Status)
                 nodes: list[dict[str, Any]] = [dict(node) for node in status.io_nodes]
                 busy = next((node for node in nodes if node.get("operation")), None)
                 if busy is not None:

@@ -7,9 +7,9 @@ caption says; ARCHER's and TOKIO's measurements are added where they are at hand
 from collections.abc import Mapping
 from functools import partial
 
+from penstock.campaign.campaign import Campaign, Results
+from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
-from penstock.studies.campaign import Campaign, Results
-from penstock.studies.sizes import Size
 from penstock.studies.write_models import claims, comparison, figures, measured
 from penstock.studies.write_models.sets import SIZES, Subsets
 from penstock.studies.write_models.work import cells, work

@@ -19,7 +19,7 @@ from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.templates import LARGE_BURSTS, MIB
 from penstock.model.write import Write
-from penstock.sim.write_path import WritePath
+from penstock.sim.evaluate.write_path import WritePath
 
 LARGEST = LARGE_BURSTS[-1][1] * MIB
 """Bytes of a burst: a linear model that has seen none larger would promise anything."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from penstock.campaign.journal import Row
 from penstock.learn.write_models.regressors import FIVE
 from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
-from penstock.studies.journal import Row
 from penstock.studies.write_models import gain_claims, measured, paper
 from penstock.studies.write_models.comparison import NAMES, Compared, Judged
 

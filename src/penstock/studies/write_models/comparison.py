@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.campaign.journal import Row
 from penstock.learn.write_models import features
 from penstock.learn.write_models.features import Feature
 from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear, Options
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Cell, Search, Tried
-from penstock.studies.journal import Row
 from penstock.studies.write_models import sets
 from penstock.studies.write_models.adaptation import Gain
 from penstock.studies.write_models.sets import MACHINES, Amounts

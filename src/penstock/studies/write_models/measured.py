@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models import evaluation, interference, training
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.sources import archer, tokio
 from penstock.learn.write_models.table import Table
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
 
 WHERE = "PENSTOCK_DATA"
 ARCHER, TOKIO = "archer", "tokio"

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.campaign.sizes import Size
 from penstock.learn.write_models import features, templates, training
 from penstock.learn.write_models.machine import Machine, load
 from penstock.learn.write_models.model import Learned
@@ -18,8 +19,7 @@ from penstock.learn.write_models.regressors import Fitted
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.search import Cell, Search, Tried
 from penstock.learn.write_models.table import Table
-from penstock.sim import write_samples
-from penstock.studies.sizes import Size
+from penstock.sim.evaluate import write_samples
 
 Floats = NDArray[np.float64]
 MACHINES = ("cetus", "titan")

@@ -6,15 +6,15 @@ from statistics import fmean
 
 import numpy as np
 
+from penstock.campaign.campaign import Cell
+from penstock.campaign.journal import Value
 from penstock.learn.write_models import templates, training
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.regressors import FAILING, FIVE
 from penstock.learn.write_models.samples import SHORTEST
 from penstock.learn.write_models.search import Cell as Subset
 from penstock.learn.write_models.search import Search
-from penstock.sim.write_path import WritePath
-from penstock.studies.campaign import Cell
-from penstock.studies.journal import Value
+from penstock.sim.evaluate.write_path import WritePath
 from penstock.studies.write_models import adaptation, measured, sets
 from penstock.studies.write_models.adaptation import Gain
 from penstock.studies.write_models.sets import MACHINES, Amounts, searching

@@ -1,0 +1,1 @@
+"""Campaigns: cells, their journal, and the executors that run them."""

@@ -1,0 +1,123 @@
+"""Man pages: a page of the command line in roff, as `man` shows it."""
+
+import re
+import textwrap
+from collections.abc import Iterable
+from datetime import date
+
+from penstock import __version__
+from penstock.cli.common.manual.describe import Page
+
+EXIT = (
+    ("0", "It was done."),
+    ("1", "A run failed."),
+    ("2", "The input is wrong: one line on standard error says what, where and what to do."),
+    ("130", "It was interrupted."),
+)
+ENVIRONMENT = (
+    ("PENSTOCK_CONFIG", "The configuration to read, where --config names none."),
+    ("PENSTOCK_SECTION__KEY", "A value of the configuration: PENSTOCK_SITE__NODES=96."),
+    ("PENSTOCK_CONTROLLER", "The controller of another host, HOST:PORT."),
+    ("PENSTOCK_KEY_FILE", "The site key, for a controller of another host."),
+    ("PENSTOCK_DISABLE", "Set to 1, a program below 'penstock run' is left alone."),
+)
+FILES = (
+    ("penstock.toml", "The configuration, in the current directory, ~/.config/penstock or"),
+    ("/etc/penstock/penstock.toml", "for all users of a host."),
+)
+_SIGNS = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
+_WIDTH = 78
+
+
+def man_page(page: Page, day: date, others: tuple[str, ...] = ()) -> str:
+    """Return the man page; `others` are the pages to see besides those of its own verbs."""
+    lines = [
+        f'.TH "{page.name.upper()}" 1 "{day.isoformat()}" "penstock {__version__}" "Penstock"',
+        *_section("NAME", [f"{_text(page.name)} \\- {_text(_lowered(page.summary))}"]),
+        *_section("SYNOPSIS", [_bold(page.synopsis)]),
+        *_section("DESCRIPTION", _description(page)),
+        *_section("VERBS", _list((_bold(name), text) for name, text in page.verbs)),
+        *_section("OPTIONS", _list((_bold(names), text) for names, text in page.options)),
+        *_section("EXAMPLES", _examples(page)),
+    ]
+    if len(page.path) == 1:
+        lines += _section("EXIT STATUS", _list((_bold(code), text) for code, text in EXIT))
+        lines += _section("ENVIRONMENT", _list((_bold(name), text) for name, text in ENVIRONMENT))
+        lines += _section("FILES", _list((_bold(name), text) for name, text in FILES))
+    below = [f"{page.name}-{verb}" for verb, _ in page.verbs]
+    lines += _section("SEE ALSO", _see([*below, *others]))
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, body: list[str]) -> list[str]:
+    return [f'.SH "{title}"', *body] if body else []
+
+
+def _description(page: Page) -> list[str]:
+    lines: list[str] = []
+    for paragraph in page.paragraphs:
+        if lines:
+            lines.append(".PP")
+        if paragraph.kept:
+            kept = [_text(line) for line in paragraph.text.splitlines()]
+            lines += [".nf", *kept, ".fi"]
+        else:
+            lines += _wrapped(paragraph.text)
+    return lines
+
+
+def _examples(page: Page) -> list[str]:
+    lines: list[str] = []
+    for example in page.examples:
+        if example.note:
+            lines += [".PP", *_wrapped(f"{example.note}:")]
+        else:
+            lines.append(".PP")
+        lines += [".nf", ".RS 4", _text(example.command), ".RE", ".fi"]
+    return lines[1:] if lines and lines[0] == ".PP" else lines
+
+
+def _list(entries: Iterable[tuple[str, str]]) -> list[str]:
+    return [line for term, text in entries for line in (".TP", term, *_wrapped(text))]
+
+
+def _see(names: list[str]) -> list[str]:
+    return [
+        f".BR {_text(name)} (1){',' if i < len(names) - 1 else ''}" for i, name in enumerate(names)
+    ]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return lines of roff: a sentence a line, so that `man` spaces them as it should."""
+    sentences = re.split(r"(?<=[.:?]) (?=[A-Z'])", text)
+    return [
+        _guarded(line)
+        for sentence in sentences
+        for line in textwrap.wrap(
+            _escaped(sentence), _WIDTH, break_long_words=False, break_on_hyphens=False
+        )
+    ]
+
+
+def _bold(text: str) -> str:
+    return rf"\fB{_text(text)}\fR"
+
+
+def _text(text: str) -> str:
+    """Return text that roff prints as it is."""
+    return _guarded(_escaped(text))
+
+
+def _escaped(text: str) -> str:
+    return "".join(_SIGNS.get(sign, sign) for sign in text)
+
+
+def _guarded(line: str) -> str:
+    """Return a line that is no request, whatever it begins with."""
+    return rf"\&{line}" if line.startswith((".", "\\(aq")) else line
+
+
+def _lowered(summary: str) -> str:
+    """Return a summary as one in a list of them: no capital, no full stop."""
+    text = summary.rstrip(".")
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

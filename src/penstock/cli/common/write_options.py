@@ -1,0 +1,215 @@
+"""What predict and advise are told of a write: by options, by a Darshan log, and of its machine."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock import units
+from penstock.cli.common.configuration_options import gathered
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.learn.write_models.machine import Machine
+    from penstock.learn.write_models.prediction import Prediction, WriteModel
+    from penstock.model.write import Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the options say of a write and of the machine it is on."""
+
+    machine: str | None
+    model_file: Path | None
+    tag: str | None
+    log: Path | None
+    nodes: int | None
+    cores: int | None
+    burst: str | None
+    shared: bool | None
+    stripe_count: int | None
+    stripe_size: str | None
+    placement: str | None
+
+    def model(self) -> "WriteModel":
+        """Return the model of a file, else what the machine's description makes of writes."""
+        from penstock.learn.write_models import chosen  # noqa: PLC0415 - --help stays quick
+
+        return chosen.model(self.machine, self.model_file, self.tag)
+
+    def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
+        """Return the write that is meant, and what is to be known about it."""
+        from penstock.learn.write_models.attainable import LUSTRE_UNIT, on_lustre  # noqa: PLC0415
+
+        given = self._given()
+        if on_lustre(machine) and given.get("stripe_size", 0) % LUSTRE_UNIT:
+            raise InputError(f"--stripe-size {self.stripe_size}: Lustre has multiples of 64 KiB")
+        write, notes = self._meant(machine, given)
+        if write.nodes > 1 and not write.placement and any(machine.groups):
+            shared = ", ".join(stage.name for stage in machine.groups)
+            notes.append(
+                "its nodes are taken to be side by side, from number 0 on, as neighbours share "
+                f"components ({shared}); --placement says otherwise"
+            )
+        return write, notes
+
+    def _meant(self, machine: "Machine", given: dict[str, Any]) -> "tuple[Write, list[str]]":
+        from penstock.cli.common import logged  # noqa: PLC0415
+        from penstock.model.write import Write  # noqa: PLC0415
+
+        if self.log is not None:
+            return logged.write(self.log, machine, given)
+        missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in given]
+        if missing:
+            raise InputError(f"{' and '.join(missing)} missing; give them, or a --log")
+        return Write(**given), []
+
+    @property
+    def read(self) -> "tuple[Path | str | None, ...]":
+        """Return the files that are read for all this, which no result may be written over."""
+        own = self.machine is not None and self.machine.endswith(".toml")
+        return (self.log, self.model_file, self.machine if own else None)
+
+    def _given(self) -> dict[str, Any]:
+        from penstock.learn.write_models.samples import numbers  # noqa: PLC0415
+
+        given: dict[str, Any] = {
+            "nodes": self.nodes,
+            "cores": self.cores,
+            "shared": self.shared,
+            "stripe_count": self.stripe_count,
+        }
+        for name, parse in (
+            ("burst", units.volume),
+            ("stripe_size", units.volume),
+            ("placement", numbers),
+        ):
+            with blaming(f"--{name.replace('_', '-')}"):
+                text = getattr(self, name)
+                given[name] = None if text is None else parse(text)
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@contextmanager
+def blaming(flag: str) -> Iterator[None]:
+    """Put a flag's name in front of what is wrong with its value."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{flag}: {error}") from error
+
+
+def described(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that describe a write, as one `Told`."""
+
+    choices = (
+        click.option(
+            "--placement",
+            metavar="NUMBERS",
+            help="The job's nodes on the machine ('0-63 128-191'); else side by side.",
+        ),
+        click.option("--stripe-size", metavar="SIZE", help="Of a stripe ('4 MiB')."),
+        click.option(
+            "--stripe-count", metavar="N", type=click.IntRange(1), help="Targets of a file."
+        ),
+        click.option(
+            "--shared/--file-each", default=None, help="One file for all, or one a process."
+        ),
+        click.option("--burst", metavar="SIZE", help="K: bytes of each process ('100 MB')."),
+        click.option(
+            "--cores",
+            metavar="N",
+            type=int,
+            help="n: processes of each that write; with --log, where that does not say.",
+        ),
+        click.option("--nodes", metavar="N", type=int, help="m: compute nodes that write."),
+        click.option(
+            "--log",
+            metavar="LOG.darshan",
+            type=click.Path(path_type=Path),
+            help="Take the largest write of this run; other options override what it says.",
+        ),
+        click.option(
+            "--tag",
+            metavar="NAME",
+            help="Of the model's samples, where it was trained by source ('benchio, HDF5').",
+        ),
+        click.option(
+            "--model",
+            "model_file",
+            metavar="MODEL.json",
+            type=click.Path(path_type=Path),
+            help="Made by 'penstock write-model train'; else the machine's description is asked.",
+        ),
+        click.option(
+            "--machine",
+            metavar="NAME",
+            help="'penstock machines' lists them, or a file of your own, NAME.toml.",
+        ),
+    )
+    return gathered(command, Told, choices)
+
+
+def said(write: "Write") -> dict[str, Any]:
+    """Return a write, for machines."""
+    return {field.name: getattr(write, field.name) for field in fields(write)} | {
+        "bytes": write.bytes
+    }
+
+
+def figures(prediction: "Prediction") -> dict[str, Any]:
+    """Return a prediction, for machines."""
+    return {
+        "seconds": prediction.seconds,
+        "low": prediction.low,
+        "high": prediction.high,
+        "run": None if prediction.run is None else list(prediction.run),
+        "coverage": prediction.sure,
+        "simulated": bool(prediction.origin),
+        "outside": list(prediction.outside),
+        "stages": None if prediction.stages is None else dict(prediction.stages),
+        "dominant": dominant(prediction),
+    }
+
+
+def dominant(prediction: "Prediction") -> str | None:
+    """Return the stage that takes the largest part of the time."""
+    return next(iter(prediction.stages), None) if prediction.stages else None
+
+
+def words(write: "Write") -> str:
+    """Return a write for people."""
+    where = "one file for all" if write.shared else "a file each"
+    stripes = "" if write.stripe_count is None else f", stripe count {write.stripe_count}"
+    stripes += "" if write.stripe_size is None else f" of {units.show_volume(write.stripe_size)}"
+    return (
+        f"{write.nodes:,} nodes x {write.cores} processes, "
+        f"{units.show_volume(write.burst)} each, {where}{stripes}"
+    )
+
+
+def interval(prediction: "Prediction") -> str:
+    """Return a time and how sure it is, for people."""
+    return between(prediction.seconds, prediction.low, prediction.high, sure(prediction))
+
+
+def sure(prediction: "Prediction") -> str:
+    """Return how probable an interval is, for people: outside of what was seen nobody knows."""
+    return ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
+
+
+def between(seconds: float, low: float, high: float, how_sure: str = "") -> str:
+    """Return a time and its limits, for people."""
+    shown = units.show_seconds
+    return f"{shown(seconds)} ({shown(low)} to {shown(high)}{how_sure})"
+
+
+def doubts(prediction: "Prediction", notes: list[str]) -> None:
+    """Say what is to be known of a log, and in which respects a model has not seen the like."""
+    for what in [*notes, *filter(None, [prediction.origin])]:
+        click.echo(f"note       {what}")
+    for respect in prediction.outside:
+        click.echo(f"outside    {respect}")

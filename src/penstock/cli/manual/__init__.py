@@ -1,5 +1,0 @@
-"""The command line described as data: what man pages and the site's reference are made of."""
-
-from penstock.cli.manual.described import Example, Page, Paragraph, page, pages
-
-__all__ = ["Example", "Page", "Paragraph", "page", "pages"]

@@ -1,0 +1,145 @@
+"""penstock allocate: how many resources each job should get, what that gives, and why."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.common import options
+from penstock.cli.common.output import emit_json, emit_table
+from penstock.config import Loaded
+from penstock.core import arbiter
+from penstock.errors import InputError
+from penstock.model import Job, JobId, Site, Snapshot
+from penstock.model.curve import DIRECT
+from penstock.model.load import Options
+from penstock.policies.base import Allocator
+from penstock.sim.formats.jobs_file import read_jobs
+
+
+@click.command(short_help="How many I/O nodes each job should get.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    metavar="NAME",
+    help="'penstock policies --kind allocation' lists them, or ./file.py:Class; else mckp.",
+)
+@options.direct
+@options.divided
+@options.as_json
+def allocate(
+    *,
+    file: Path,
+    policy: str | None,
+    direct: bool | None,
+    told: options.Told,
+    as_json: bool,
+) -> None:
+    """Divide the site's I/O nodes (or storage targets) among the jobs in FILE.
+
+    \b
+    Examples:
+      penstock allocate jobs.json --io-nodes 12
+      penstock allocate jobs.json --io-nodes 12 --policy static --nodes 384
+      penstock allocate jobs.json --io-nodes 12 --no-direct --option shared=true
+
+    \b
+    FILE is JSON, bandwidths in any unit by number of I/O nodes, 0 being direct access:
+      {"jobs": [{"id": "BT-C", "nodes": 32, "processes": 128,
+                 "curve": {"0": 195.8, "1": 77.6, "2": 75.4, "4": 388.1, "8": 366.0},
+                 "volume": 12600, "compute": 100}]}
+      volume (in the curve's unit) and compute (seconds) are for policies that need them, such as
+      n-sys and t-cpu. A workload file whose jobs have curves will do as well.
+      A job never measured has its write instead, and a curve in MB/s is predicted:
+        {"id": "new", "nodes": 64, "machine": "titan", "write": {"cores": 16, "burst": "100 MB"}}
+
+    Bandwidths are those of a job alone on its I/O nodes. Jobs may go direct where their curves know
+    it, unless --no-direct or the configuration's site.direct says otherwise.
+    """
+    flags = {"allocation.policy": policy, "site.direct": options.yes_no(direct)}
+    loaded = told.load("allocation", flags)
+    jobs = read_jobs(file, loaded.config.site.site())
+    site = site_for(loaded, jobs)
+    counts = allocation(loaded, allocator_of(loaded), jobs, site)
+    result = {
+        "policy": loaded.config.allocation.policy,
+        "file": click.format_filename(file),
+        "io_nodes": site.resources,
+        "allocation": dict(counts),
+        "bandwidth": total(jobs, counts),
+        "given": sum(counts.values()),
+        "jobs": [explained(job, counts[job.id], site) for job in jobs],
+    }
+    emit_json(result) if as_json else _show(result)
+
+
+def site_for(loaded: Loaded, jobs: list[Job]) -> Site:
+    """Return the site; unless told otherwise, jobs may go direct where a curve knows it."""
+    site = loaded.config.site.site()
+    if "site.direct" in loaded.origins:
+        return site
+    return replace(site, direct=any(job.curve is not None and DIRECT in job.curve for job in jobs))
+
+
+def allocator_of(loaded: Loaded) -> Allocator:
+    """Return the allocator, made with its options."""
+    allocator = loaded.config.allocation.allocator()
+    if allocator is None:
+        raise InputError("allocation.policy is 'own'; name a policy")
+    return allocator
+
+
+def allocation(
+    loaded: Loaded, allocator: Allocator, jobs: list[Job], site: Site
+) -> Mapping[JobId, int]:
+    """Return the count of every job."""
+    with options.running(loaded.config.allocation.policy):
+        return arbiter.allocate(allocator, Snapshot.of(jobs, site))
+
+
+def total(jobs: list[Job], counts: Mapping[JobId, int]) -> float | None:
+    """Return the sum of the bandwidths, or None where a job has no curve."""
+    known = [job.curve.bandwidth(counts[job.id]) for job in jobs if job.curve is not None]
+    return math.fsum(known) if len(known) == len(jobs) else None
+
+
+def explained(job: Job, count: int, site: Site) -> dict[str, Any]:
+    """Return what a job gets, and why that is good or bad for it."""
+    told: dict[str, Any] = {"id": job.id, "nodes": job.nodes, "io_nodes": count}
+    if job.curve is None:
+        return told | {"bandwidth": None, "best_io_nodes": None, "why": "it has no curve"}
+    counts = job.curve.choices(site.resources, direct=site.direct)
+    best = Options.of(job.curve, counts, nodes=job.nodes, compute=0.0, volume=1.0).n_perf
+    bandwidth, most = job.curve.bandwidth(count), job.curve.bandwidth(best)
+    if count == best:
+        why = "its best: straight to the file system" if count == DIRECT else "its best"
+    else:
+        path = f"{best} I/O nodes" if best != DIRECT else "direct access"
+        why = f"{100 * bandwidth / most:.0f}% of its best, {most:.6g} with {path}"
+    return told | {"bandwidth": bandwidth, "best_io_nodes": best, "why": why}
+
+
+def _show(result: dict[str, Any]) -> None:
+    rows = [
+        (
+            job["id"],
+            f"{job['nodes']:,}",
+            str(job["io_nodes"]) if job["io_nodes"] else "direct",
+            "-" if job["bandwidth"] is None else f"{job['bandwidth']:,.6g}",
+            job["why"],
+        )
+        for job in result["jobs"]
+    ]
+    emit_table(
+        ("job", "nodes", "I/O nodes", "bandwidth", "why"),
+        rows,
+        title=f"{result['policy']}: {result['given']} of {result['io_nodes']} I/O nodes given",
+        text={"why"},
+    )
+    if result["bandwidth"] is not None:
+        click.echo(f"bandwidth in all, each job alone on its I/O nodes: {result['bandwidth']:,.6g}")
+    if result["given"] > result["io_nodes"]:
+        click.echo("more are given than there are: jobs share; 'penstock place' says which ones")

@@ -1,0 +1,157 @@
+"""penstock pack: which jobs should run together, in which order, behind which I/O node."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.common import options
+from penstock.cli.common.output import emit_json, emit_table
+from penstock.model import Job, JobId, Pack, Schedule, Site
+from penstock.model.load import io_occupation, isolated_io
+from penstock.policies._support.packs import partition_nodes
+from penstock.sim import formats
+from penstock.sim.evaluate import packs
+from penstock.sim.formats.jobs_file import is_workload, read_jobs
+from penstock.units import show_seconds
+
+
+@click.command(short_help="Which jobs should run together, behind which I/O node.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    metavar="NAME",
+    help="'penstock policies --kind packing' lists them, or ./file.py:Class; else pack-partition.",
+)
+@options.divided
+@options.as_json
+def pack(
+    *,
+    file: Path,
+    policy: str | None,
+    told: options.Told,
+    as_json: bool,
+) -> None:
+    """Split the jobs in FILE into packs: jobs that run together, one pack after the other.
+
+    \b
+    Examples:
+      penstock pack jobs.json --io-nodes 2 --nodes 256
+      penstock pack jobs.json --io-nodes 2 --nodes 256 --policy first-fit
+      penstock pack jobs.json --io-nodes 2 --nodes 256 --option sensitivity=1.5
+      penstock pack jobs.json --io-nodes 2 --nodes 256 --policy dominant-share --json
+
+    \b
+    FILE is that of 'penstock allocate', or a workload file:
+      {"jobs": [{"id": "BT-C", "nodes": 32, "curve": {"1": 77.6}, "volume": 12600, "compute": 100}]}
+      Every job needs a volume and a compute time (seconds). The volume is in the unit of the curve
+      at one I/O node; without a curve in that of site.bandwidth; without either in seconds.
+
+    The compute nodes are split evenly over the I/O nodes, and no job spans two partitions. A pack's
+    length is that of its longest job alone; its I/O load L is the I/O time of all its jobs over its
+    length: above one, they must wait for each other. The makespan is an estimate without
+    contention; 'penstock simulate' and 'penstock reproduce packs' run schedules exactly.
+    """
+    loaded = told.load("packing", {"packing.policy": policy})
+    site, section = loaded.config.site.site(), loaded.config.packing
+    jobs = (
+        packs.known_jobs(formats.read(file, site), site) if is_workload(file) else read_jobs(file)
+    )
+    with options.about(file), options.running(section.policy):
+        schedule = section.packer().pack(jobs, site)
+        times = packs.contention_free(jobs, schedule, site)
+    result = _result(jobs, schedule, site, times) | {
+        "policy": section.policy,
+        "file": click.format_filename(file),
+    }
+    emit_json(result) if as_json else _show(result)
+
+
+def _result(
+    jobs: Sequence[Job],
+    schedule: Schedule,
+    site: Site,
+    times: Mapping[JobId, tuple[float, float]],
+) -> dict[str, Any]:
+    by_name = {job.id: job for job in jobs}
+    partition = partition_nodes(site)
+    rows = []
+    for number, one in enumerate(schedule.packs):
+        members = [by_name[name] for name in one.jobs]
+        rows.append({"pack": number, **_row(one, members, site, times)})
+    io = [isolated_io(job, site) for job in jobs]
+    compute = [job.compute or 0.0 for job in jobs]
+    return {
+        "io_nodes": site.resources,
+        "partition": partition,
+        "barriers": schedule.barriers,
+        "alpha": io_occupation(partition, [job.nodes for job in jobs], compute, io),
+        "packs": rows,
+        "claims": dict(schedule.claims),
+        "makespan": max(end for _, end in times.values()),
+    }
+
+
+def _row(
+    pack: Pack, members: Sequence[Job], site: Site, times: Mapping[JobId, tuple[float, float]]
+) -> dict[str, Any]:
+    start = min(times[job.id][0] for job in members)
+    length = max(times[job.id][1] for job in members) - start
+    nodes = sum(job.nodes for job in members if job.id not in pack.behind)
+    load = sum(isolated_io(job, site) for job in members) / length
+    row = {
+        "io_node": pack.io_node,
+        "jobs": list(pack.jobs),
+        "behind": dict(pack.behind),
+        "nodes": nodes,
+        "start": start,
+        "length": length,
+        "io_load": load,
+    }
+    return row | {"why": _why(load, nodes / partition_nodes(site), len(pack.behind))}
+
+
+def _why(load: float, share: float, behind: int) -> str:
+    """Return what fills the pack: its nodes, or its I/O."""
+    # A job that does nothing but I/O has a load of one, give or take the last digit.
+    if load > 1 + 1e-9:
+        why = f"its I/O alone takes {load:.2f} times its length: jobs will wait"
+    elif load >= share:
+        why = f"I/O: the I/O node is busy {load:.0%} of its length"
+    else:
+        why = f"nodes: it has {share:.0%} of its partition"
+    return why + (f"; {behind} start behind others" if behind else "")
+
+
+def _show(result: dict[str, Any]) -> None:
+    rows = [
+        (
+            str(row["pack"]),
+            str(row["io_node"]),
+            show_seconds(row["start"]),
+            show_seconds(row["length"]),
+            f"{row['nodes']:,}",
+            f"{row['io_load']:.2f}",
+            ", ".join(
+                f"{j} (after {row['behind'][j]})" if j in row["behind"] else j for j in row["jobs"]
+            ),
+            row["why"],
+        )
+        for row in result["packs"]
+    ]
+    emit_table(
+        ("pack", "I/O node", "start", "length", "nodes", "L", "jobs", "what fills it"),
+        rows,
+        title=f"{result['policy']}: {len(rows)} packs behind {result['io_nodes']} I/O nodes with "
+        f"{result['partition']:,} compute nodes each",
+        text={"jobs", "what fills it"},
+    )
+    if not result["barriers"]:
+        click.echo(
+            "packs are an order only: each job starts as soon as its partition has room for it"
+        )
+    click.echo(
+        f"makespan without contention: {show_seconds(result['makespan'])}; I/O load alpha "
+        f"{result['alpha']:.2f}"
+    )

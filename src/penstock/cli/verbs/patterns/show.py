@@ -1,0 +1,75 @@
+"""penstock patterns show: what a model looks at, and what it was made of."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.common.output import as_json as json_option
+from penstock.cli.common.output import emit_json
+from penstock.cli.verbs.patterns import options
+
+if TYPE_CHECKING:
+    from penstock.learn.detection.model import Model
+    from penstock.learn.trees import Tree
+
+
+@click.command(short_help="What a model looks at, and what it was made of.")
+@options.model
+@json_option
+def show(*, model_file: Path | None, as_json: bool) -> None:
+    """Show a model: of which kind it is, what it looks at, how it decides, of what it was made.
+
+    \b
+    Examples:
+      penstock patterns show
+      penstock patterns show --model model.json --json
+
+    A tree is shown whole: what leads to a pattern, and how sure that is.
+    """
+    model = options.load(model_file)
+    if as_json:
+        emit_json(
+            {
+                "kind": model.kind,
+                "version": model.version,
+                "features": model.features,
+                "classes": model.classes,
+                "least_requests": model.least_requests,
+                "least_confidence": model.least_confidence,
+                "nodes": sum(len(tree.feature) for tree in model.trees),
+                "made": model.made,
+            }
+        )
+        return
+    click.echo(f"a {model.kind} of version {model.version}")
+    click.echo(f"looks at   {', '.join(model.features)}")
+    click.echo(f"tells      {', '.join(model.classes)}")
+    click.echo(
+        f"unknown    below {model.least_requests} requests, or {model.least_confidence:g} sure"
+    )
+    for name, value in model.made.items():
+        click.echo(f"{name}: {_plain(value)}")
+    if model.kind == "tree":
+        click.echo("\n" + "\n".join(_rules(model, model.trees[0])))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+
+
+def _rules(model: "Model", tree: "Tree", node: int = 0, indent: str = "") -> Iterator[str]:
+    at = tree.feature[node]
+    if at < 0:
+        sure = max(tree.shares[node])
+        said = model.classes[tree.shares[node].index(sure)]
+        yield f"{indent}{said if sure >= model.least_confidence else 'unknown'} ({sure:.2f})"
+        return
+    name, threshold = model.features[at], tree.threshold[node]
+    yield f"{indent}{name} <= {threshold:.4g}"
+    yield from _rules(model, tree, tree.left[node], indent + "    ")
+    yield f"{indent}{name} > {threshold:.4g}"
+    yield from _rules(model, tree, tree.right[node], indent + "    ")

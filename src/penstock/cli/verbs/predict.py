@@ -1,0 +1,53 @@
+"""penstock predict: what a write will cost, how sure that is, and which stage decides."""
+
+import click
+
+from penstock import units
+from penstock.cli.common import write_options
+from penstock.cli.common.output import as_json as json_option
+from penstock.cli.common.output import emit_json, emit_table
+
+
+@click.command(short_help="How long a write will take, and why.")
+@write_options.described
+@json_option
+def predict(*, told: write_options.Told, as_json: bool) -> None:
+    """Predict the mean time of a write: m nodes x n processes, each with a burst of K bytes.
+
+    \b
+    Examples:
+      penstock predict --machine titan --nodes 256 --cores 16 --burst "100 MB"
+      penstock predict --machine titan --log run.darshan
+      penstock predict --model mine.json --nodes 512 --cores 16 --burst "1 GB" --shared
+
+    Without --model the answer is from the machine's description alone, a guess with a wide
+    interval; a model is of measured runs and knows how far it may be wrong. What is outside of what
+    it has seen is said, and the interval is wider. 'part' is the part of the time for which a stage
+    is busy; stages work at once, so that parts may add up to more than all.
+    """
+    model = told.model()
+    write, notes = told.write(model.machine)
+    prediction = model.predict(write)
+    rate = write.bytes / prediction.seconds
+    if as_json:
+        emit_json(
+            {
+                "machine": model.machine.name,
+                "write": write_options.said(write),
+                "notes": notes,
+                "bandwidth": rate,
+                **write_options.figures(prediction),
+            }
+        )
+        return
+    click.echo(f"{model.machine.name}: {write_options.words(write)}")
+    click.echo(f"time       {write_options.interval(prediction)}")
+    if prediction.run is not None:
+        low, high = map(units.show_seconds, prediction.run)
+        click.echo(f"one run    {low} to {high}{write_options.sure(prediction)}")
+    click.echo(f"bandwidth  {units.show_bandwidth(rate)}")
+    write_options.doubts(prediction, notes)
+    if prediction.stages:
+        click.echo()
+        rows = [(name, f"{part:.1%}") for name, part in prediction.stages.items()]
+        emit_table(("stage", "part"), rows)

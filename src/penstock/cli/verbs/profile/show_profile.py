@@ -1,0 +1,232 @@
+"""Profiles on the terminal."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock.cli.common.output import emit_json, emit_table
+from penstock.errors import InputError
+from penstock.learn.profiles import Heat, Profile, write_of
+from penstock.learn.profiles.mixture import Mixture, direct_or, error
+from penstock.learn.profiles.profile import CLASSES
+from penstock.sim.formats.base_patterns import Explored
+from penstock.sim.formats.curves import plain
+from penstock.units import show_seconds, show_volume
+
+SHADES = " ░▒▓█"
+MOST = 12
+"""Rows of a table that are shown; --json has all."""
+TIMES = {
+    "dxt": "every request was logged",
+    "heatmap": "bins of time were logged",
+    "files": "first and last access of each file were logged",
+    "none": "the log has no times",
+}
+
+
+def one(profile: Profile, mixture: Mixture | None, *, cores: int | None) -> None:
+    """Print one profile in detail."""
+    on = f" on {profile.nodes} nodes" if profile.nodes is not None else ""
+    began = datetime.fromtimestamp(profile.start, UTC).strftime("%Y-%m-%d %H:%M")
+    click.echo(
+        f"{profile.name}\n{profile.executable or 'a program'}, {profile.processes:,} processes{on},"
+        f" {show_seconds(profile.seconds)} from {began} UTC; log version {profile.version}\n"
+        f"read {show_volume(profile.read)}, wrote {show_volume(profile.written)}; "
+        f"{profile.shared_files:,} shared files, {profile.own_files:,} of one process each; "
+        f"at most {show_seconds(profile.io_seconds)} in calls\n"
+    )
+    layers = [
+        (layer.name, f"{layer.files:,}", show_volume(layer.read), show_volume(layer.written))
+        for layer in profile.layers
+    ]
+    emit_table(("interface", "files", "read", "written"), layers)
+    _patterns(profile)
+    _sizes(profile)
+    _phases(profile)
+    if profile.heat is not None:
+        _heat(profile.heat)
+    if mixture is not None:
+        _curve(mixture)
+    _write(profile, cores)
+    for note in profile.notes:
+        click.echo(f"note: {note}")
+
+
+def _patterns(profile: Profile) -> None:
+    rows = [
+        (
+            pattern.operation,
+            pattern.layout,
+            pattern.spatiality,
+            show_volume(pattern.request_size),
+            f"{pattern.requests:,}",
+            show_volume(pattern.volume),
+            f"{pattern.files:,}",
+            f"{pattern.processes:,}",
+        )
+        for pattern in profile.patterns[:MOST]
+    ]
+    columns = ("pattern", "layout", "order", "request", "requests", "volume", "files", "processes")
+    click.echo()
+    emit_table(columns, rows, text=("layout", "order"))
+    if len(profile.patterns) > MOST:
+        click.echo(f"and {len(profile.patterns) - MOST} smaller ones")
+
+
+def _sizes(profile: Profile) -> None:
+    rows = [
+        (name, f"{read:,}", f"{written:,}")
+        for name, read, written in zip(
+            CLASSES, profile.read_sizes, profile.write_sizes, strict=True
+        )
+        if read or written
+    ]
+    if rows:
+        click.echo()
+        emit_table(("request size", "reads", "writes"), rows)
+
+
+def _phases(profile: Profile) -> None:
+    period = "" if profile.w_iter is None else f", w_iter {show_seconds(profile.w_iter)}"
+    click.echo(f"\nphases: {len(profile.phases) or 'unknown'}{period} ({TIMES[profile.source]})")
+    rows = [
+        (
+            show_seconds(phase.began),
+            show_seconds(phase.seconds),
+            show_volume(phase.read),
+            show_volume(phase.written),
+        )
+        for phase in profile.phases[:MOST]
+    ]
+    if rows:
+        emit_table(("begins at", "lasts", "read", "written"), rows)
+    if len(profile.phases) > MOST:
+        click.echo(f"and {len(profile.phases) - MOST} more")
+
+
+def _heat(heat: Heat) -> None:
+    for title, cells in (("written", heat.written), ("read", heat.read)):
+        most = max((value for row in cells for value in row), default=0.0)
+        if not most:
+            continue
+        click.echo(f"\n{title}, by ranks and time; the darkest is {show_volume(most)}")
+        width = max(map(len, heat.ranks))
+        for name, row in zip(heat.ranks, cells, strict=True):
+            click.echo(f"{name:>{width}} |{''.join(_shade(value / most) for value in row)}|")
+
+
+def _shade(part: float) -> str:
+    return SHADES[0] if part <= 0 else SHADES[1 + min(int(part * 4), 3)]
+
+
+def _curve(mixture: Mixture) -> None:
+    matched = [
+        (
+            f"{match.part.operation} {match.part.layout} {show_volume(match.part.request_size)}",
+            show_volume(match.part.volume),
+            match.base.name,
+            f"{match.octaves:.1f}",
+            ", ".join(match.differences) or "-",
+        )
+        for match in mixture.matches[:MOST]
+    ]
+    click.echo("\nbandwidth over I/O nodes, told from measured base patterns (never measured)")
+    columns = ("part", "volume", "nearest that was measured", "octaves off", "differences")
+    emit_table(columns, matched, text=("nearest that was measured", "differences"))
+    points = zip(mixture.curve.counts, mixture.curve.bandwidths, strict=True)
+    emit_table(("I/O nodes", "MB/s"), [(direct_or(n), f"{b:,.1f}") for n, b in points])
+    if mixture.guess:
+        click.echo(
+            f"a guess: what was measured is {mixture.octaves:.1f} octaves off; measure nearer "
+            "patterns with 'penstock explore'"
+        )
+
+
+def _write(profile: Profile, cores: int | None) -> None:
+    try:
+        write = write_of(profile, cores=cores)
+    except InputError as why:
+        if profile.written:
+            click.echo(f"\nas a write: unknown; {why}")
+        return
+    click.echo(
+        f"\nas a write: {write.nodes} nodes x {write.cores} processes x {show_volume(write.burst)}"
+        f" to {'one file' if write.shared else 'a file each'}"
+    )
+
+
+def row(profile: Profile) -> tuple[str, ...]:
+    """Return a profile as a row of `several`."""
+    main = profile.patterns[0] if profile.patterns else None
+    return (
+        profile.name if len(profile.name) <= 40 else profile.name[:37] + "...",
+        f"{profile.processes:,}",
+        "-" if profile.nodes is None else str(profile.nodes),
+        show_seconds(profile.seconds),
+        show_volume(profile.read),
+        show_volume(profile.written),
+        "-" if main is None else f"{main.operation} {main.layout} {main.spatiality}",
+        "-" if main is None else show_volume(main.request_size),
+        str(len(profile.phases) or "-"),
+        "-" if profile.w_iter is None else show_seconds(profile.w_iter),
+    )
+
+
+def several(rows: list[tuple[str, ...]]) -> None:
+    """Print several profiles, a line each."""
+    columns = ("run", "processes", "nodes", "time", "read", "written", "mostly")
+    emit_table((*columns, "request", "phases", "w_iter"), rows, text=("mostly",))
+
+
+def curve(mixture: Mixture) -> dict[str, Any]:
+    """Return a told curve for --json."""
+    return {
+        "curve": plain(mixture.curve),
+        "octaves": mixture.octaves,
+        "guess": mixture.guess,
+        "matches": [
+            {
+                "volume": match.part.volume,
+                "base": match.base.name,
+                "octaves": match.octaves,
+                "differences": match.differences,
+            }
+            for match in mixture.matches
+        ],
+    }
+
+
+def mixtures(path: Path, explored: Explored, *, as_json: bool) -> int:
+    """Print how well measured mixtures are told from the base patterns beside them."""
+    if not explored.mixtures:
+        raise InputError(f"{path} has no job of several patterns; measure one beside its parts")
+    told = [
+        {
+            "job": one.name,
+            "io_nodes": n,
+            "told": one.told.curve.bandwidth(n),
+            "measured": one.curve.bandwidth(n),
+            "error": off,
+            "octaves": one.told.octaves,
+        }
+        for one in explored.mixtures
+        for n, off in error(one.told.curve, one.curve).items()
+    ]
+    if as_json:
+        emit_json({"emulated": explored.emulated, "mixtures": told})
+        return 0
+    rows = [
+        (
+            str(one["job"]),
+            direct_or(int(str(one["io_nodes"]))),
+            f"{one['told']:,.1f}",
+            f"{one['measured']:,.1f}",
+            f"{one['error']:+.1%}",
+            f"{one['octaves']:.1f}",
+        )
+        for one in told
+    ]
+    emit_table(("mixture", "I/O nodes", "told MB/s", "measured", "error", "octaves off"), rows)
+    return 0

@@ -1,0 +1,152 @@
+"""`penstock reproduce`: a study's figures and its table of claims."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.common import (
+    configuration_options,
+    executor_options,
+    one_study,
+    reproduce_all,
+    whole_report,
+)
+from penstock.cli.common.output import console, emit_json, emit_table
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.report.findings import Findings
+
+ALL = "all"
+
+
+@click.command()
+@click.argument("study", required=False)
+@click.option("--full", is_flag=True, help="The paper's size; takes up to hours. Else minutes.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="All figures and claims of very few workloads, in seconds: for a look, not to judge by.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where results, figures and the report go; made if it is not there.",
+)
+@executor_options.cores
+@executor_options.on
+@configuration_options.configured
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
+)
+@click.option(
+    "--only",
+    metavar="STUDIES",
+    help="With all: run only these, as 'io-sets,packs'. Else every one.",
+)
+@click.option("--list", "show_list", is_flag=True, help="Show the studies there are.")
+@click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
+def reproduce(
+    *,
+    study: str | None,
+    full: bool,
+    quick: bool,
+    out: Path | None,
+    jobs: int | None,
+    on: str | None,
+    config_file: Path | None,
+    settings: tuple[str, ...],
+    seed: int,
+    only: str | None,
+    show_list: bool,
+    as_json: bool,
+) -> None:
+    """Run a paper's evaluation and hold its claims against the results.
+
+    \b
+    Examples:
+      penstock reproduce --list
+      penstock reproduce io-sets --out study                about a minute on two cores
+      penstock reproduce io-sets --quick --out look         a look at it, not to judge by
+      penstock reproduce io-sets --full --out study-full    the paper's size
+      penstock reproduce io-sets --out study --json         the claims, for machines
+      penstock reproduce all --out report                   every study, and one page of all
+      penstock reproduce all --quick --out look             a look at all, in minutes
+      penstock reproduce io-sets --full --out study --on tcp://head:8786    by Dask's workers
+      penstock reproduce io-sets --full --out study --on slurm --set campaign.jobs=20
+
+    DIR gets cells.jsonl (each finished piece of work), results.csv, claims.csv and .md, figures and
+    report.html, a page that needs no other file. When it is interrupted, the same command goes on
+    where it stopped, wherever it runs: the results are the same. docs/campaigns.md tells more.
+
+    With 'all' each study has a directory of its own in DIR; DIR/report.html has all their figures
+    and claims, and how many of the papers' claims hold, which do not and why. One that fails is
+    said so, and the others go on. With --only the page has those, and others that are finished in
+    DIR; it says what it has not. docs/report.md tells more.
+    """
+    from penstock import studies  # noqa: PLC0415 - so that --help stays quick
+    from penstock.campaign import sizes  # noqa: PLC0415
+
+    if show_list:
+        _list(as_json=as_json)
+        return
+    if study is None:
+        raise InputError(f"name a study: {', '.join(studies.STUDIES)}; or {ALL}")
+    if quick and full:
+        raise InputError("--quick and --full are two sizes: choose one")
+    size = sizes.chosen(quick=quick, full=full)
+    # A process a core already: threads of the algebra's own would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if study == ALL:
+        asked = reproduce_all.asked(only)
+        loaded = executor_options.load(config_file, settings, on)
+        reproduce_all.reproduce_all(
+            asked, _given(out, study), loaded, size=size, seed=seed, jobs=jobs, as_json=as_json
+        )
+        return
+    if only:
+        raise InputError(f"--only is for 'all'; to run {study} alone, leave it out")
+    chosen = studies.load(study)
+    out = _given(out, study)
+    if (out / whole_report.SUMMARY).exists():
+        raise InputError(f"{out} has the page of all studies; choose another --out")
+    loaded = executor_options.load(config_file, settings, on)
+    with executor_options.opened(loaded, jobs) as place:
+        one_study.prepare(out)
+        results = one_study.run(chosen, out, size=size, seed=seed, place=place)
+    written = one_study.write(chosen, results, out)
+    if as_json:
+        emit_json(written.findings.claims)
+    else:
+        _show(written.findings, out)
+
+
+def _given(out: Path | None, study: str) -> Path:
+    if out is None:
+        raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
+    return out
+
+
+def _list(*, as_json: bool) -> None:
+    from penstock import studies  # noqa: PLC0415
+
+    titles = {name: studies.load(name).title for name in studies.STUDIES}
+    if as_json:
+        emit_json([{"study": name, "title": title} for name, title in titles.items()])
+    else:
+        emit_table(("study", "what it is"), list(titles.items()), text={"what it is"})
+
+
+def _show(findings: "Findings", out: Path) -> None:
+    from penstock.report import tables  # noqa: PLC0415
+
+    if findings.table:
+        head, *rows = findings.table
+        emit_table(head, rows, title=findings.title)
+        click.echo(f"{tables.tally(findings.claims)}.")
+    else:
+        click.echo(tables.claims_text(findings.claims, width=console().width), nl=False)
+    click.echo(f"report: {out / 'report.html'}")

@@ -1,0 +1,58 @@
+"""How good a model of writes is on samples, for people and machines."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.common.output import emit_table
+
+if TYPE_CHECKING:
+    from penstock.learn.write_models.evaluation import Scores
+    from penstock.learn.write_models.model import Learned
+    from penstock.learn.write_models.samples import Sample
+
+
+def of(learned: "Learned", found: "Sequence[Sample]", *, by_source: bool) -> dict[str, Any]:
+    """Return the scores of a model by number of nodes, and of all samples together."""
+    from penstock.learn.write_models import evaluation  # noqa: PLC0415 - --help stays quick
+
+    tags = [one.source if by_source else "" for one in found]
+    told = evaluation.predictions(learned, found, tags)
+    scales = sorted({one.write.nodes for one in found})
+    by_scale = {
+        f"{scale:,} nodes": _figures(
+            evaluation.scores([pair for pair in told if pair[0].write.nodes == scale])
+        )
+        for scale in scales
+    }
+    return {**by_scale, "all": _figures(evaluation.scores(told))}
+
+
+def _figures(scores: "Scores") -> dict[str, Any]:
+    return {
+        "samples": scores.samples,
+        "median_error": scores.median_error,
+        "within": {f"{limit:g}": share for limit, share in scores.within.items()},
+        "covered": scores.covered,
+        "coverage": scores.coverage,
+        "outside": scores.outside,
+    }
+
+
+def show(judged: dict[str, Any], title: str) -> None:
+    """Print scores as a table."""
+    rows = [
+        (
+            name,
+            f"{one['samples']:,}",
+            f"{one['median_error']:.3f}",
+            *(f"{share:.1%}" for share in one["within"].values()),
+            f"{one['covered']:.1%}",
+            f"{one['outside']:,}",
+        )
+        for name, one in judged.items()
+    ]
+    sure = next(iter(judged.values()))["coverage"]
+    limits = [f"within {limit}" for limit in next(iter(judged.values()))["within"]]
+    covered = f"in the {sure:.0%} interval"
+    columns = ("", "samples", "median error", *limits, covered, "outside")
+    emit_table(columns, rows, title=title)

@@ -1,0 +1,1 @@
+"""The pure deciders, identical in both worlds: manager, arbiter, council, ledger."""

@@ -1,0 +1,1 @@
+"""The agent: one process per job or per node, next to the jobs."""

@@ -1,0 +1,1 @@
+"""The controller: one process per site, which decides."""

@@ -1,0 +1,93 @@
+"""The controller as a process of its own, in the background.
+
+`python -m penstock.live.controller` reads a Deployment from standard input, and writes Done or
+Failed to standard output once all I/O nodes serve, or cannot. Its arguments are the descriptor
+of the deployment's lock, which it inherits and holds, and the process that started it.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from pathlib import Path
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live.controller.controller import Controller
+from penstock.live.controller.io_nodes import StartError
+from penstock.live.controller.listeners import HostsPort
+from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import client, messages
+from penstock.live.protocol.process import end_with_parent, take_all_descriptors
+from penstock.live.protocol.state_directory import State, sign
+from penstock.live.store import StoreError
+
+log = logging.getLogger("penstock.controller")
+
+
+async def _run(deployment: Deployment, ready: int) -> None:
+    try:
+        port, hosts = _http(deployment), HostsPort(deployment)
+        controller = Controller(deployment)
+        server = await controller.start()
+    except (StartError, StoreError, InputError) as error:
+        log.error("%s", error)
+        wrong = isinstance(error, InputError)
+        _report(ready, messages.Failed(error=str(error), wrong_input=wrong))
+        return
+    _report(ready, messages.Done())
+    admitting = hosts.serving(controller.accept, controller.refusals)
+    async with server, port(controller), admitting:
+        await controller.serve(server)
+
+
+def _http(deployment: Deployment) -> Callable[[Controller], AbstractAsyncContextManager[object]]:
+    """Return what serves the HTTP API of a controller, if it has one: it is bound at once."""
+    if deployment.http is None:
+        return lambda _: nullcontext()
+    # A third of all imports, and most controllers have no use for it.
+    from penstock.live.http.api import HttpPort  # noqa: PLC0415
+    from penstock.live.http.controller_service import Governed  # noqa: PLC0415
+
+    port = HttpPort(deployment)
+    return lambda controller: port.serving(Governed(controller))
+
+
+def _report(ready: int, message: messages.Message) -> None:
+    os.write(ready, client.line(message))
+    os.close(ready)
+
+
+def main() -> None:
+    """Be the controller of the deployment on standard input."""
+    deployment = msgspec.json.decode(sys.stdin.buffer.read(), type=Deployment)
+    if deployment.attached:
+        end_with_parent(signal.SIGTERM, int(sys.argv[2]))
+    elif os.fork():
+        os._exit(0)
+    sign(int(sys.argv[1]), os.getpid())
+    ready = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.chdir("/")
+    os.umask(0o077)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    take_all_descriptors()
+    state = State(Path(deployment.state))
+    if left := state.clean():
+        log.warning("ended %d I/O nodes that an earlier controller left behind", left)
+    # Little of what a controller makes is in cycles; what it imported and loaded stays.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    try:
+        asyncio.run(_run(deployment, ready))
+    finally:
+        state.clean()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,389 @@
+"""The controller of a deployment: keeps its I/O nodes, its running jobs, and who has which."""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.errors import InputError
+from penstock.files import reason
+from penstock.live.controller.environment import Surroundings
+from penstock.live.controller.explain import advised
+from penstock.live.controller.io_node_link import Link
+from penstock.live.controller.io_node_map import Assignments
+from penstock.live.controller.io_nodes import Fleet
+from penstock.live.controller.job_archive import Archive
+from penstock.live.controller.job_table import Job, Jobs
+from penstock.live.controller.listeners import LocalPort
+from penstock.live.controller.peer import Peer, Refusals, RefusedError
+from penstock.live.controller.quotas import Places
+from penstock.live.controller.session import Talk
+from penstock.live.controller.status import overview
+from penstock.live.controller.supervise import for_ever
+from penstock.live.controller.tuning import Tuning
+from penstock.live.controller.turn_service import Governor
+from penstock.live.controller.unreported_exits import LateEnds
+from penstock.live.deployment.spec import ANSWERS_WITHIN, Deployment
+from penstock.live.protocol import client, messages
+from penstock.live.protocol.exit_spool import LastWords
+from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.users import uid_of
+from penstock.live.store import EndedJob, Keeper, RunningJob, Store
+from penstock.model import Assign
+from penstock.records import LogbookWriter, Retention
+
+COME_BACK_WITHIN = 10.0
+"""Seconds after which a job of an earlier controller that has not come back is lost."""
+LONGEST_BACKLOG = 1 << 20
+"""Bytes that may wait for a job that does not listen."""
+log = logging.getLogger("penstock.controller")
+
+
+class JobObserver(Protocol):
+    """Hears what becomes of jobs, for the dashboard; no fault of its own may reach its caller."""
+
+    def began(self, job: Job) -> None:
+        """Take in a job that began, or came back."""
+
+    def changed(self, id: str, /) -> None:
+        """Take note that a job's I/O nodes or settings changed."""
+
+    def counted(self, job: Job) -> None:
+        """Take in new counters of a job."""
+
+    def ended(self, job: Job) -> None:
+        """Take note that a job ended."""
+
+
+class Controller:
+    """Answers on a Unix socket, and to other hosts, until it is told to stop."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.state = State(Path(deployment.state))
+        self.surroundings = Surroundings.of(deployment, self.state)
+        self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.key = deployment.checked_key()
+        self.refusals = Refusals()
+        self.places = Places(deployment.config.live.user_jobs)
+        self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
+        totals = self.archive.keeper.totals
+        self.jobs = Jobs(
+            self.archive.keeper.serial,
+            (totals.forwarded_bytes, totals.direct_bytes, totals.fail_opens),
+        )
+        self.fleet = Fleet(
+            deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
+        )
+        self.governor = Governor(
+            deployment.config,
+            io_nodes=deployment.all_io_nodes,
+            tell=self._tell,
+            weigh=self._weigh,
+            is_direct=lambda job: not self.assignments.map(job).nodes,
+            assign=self._assign,
+        )
+        self.tuning = self._tuning()
+        seconds, size = deployment.config.live.kept()
+        self.logbook = LogbookWriter(
+            self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
+        )
+        self.governor.record(self.logbook)
+        self.history: JobObserver | None = None
+        """Kept where somebody can look at it."""
+        self.late_ends = LateEnds(self, LastWords(self.state.last_words))
+        self._writers: dict[str, asyncio.StreamWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._counted = asyncio.Condition()
+        self._stop = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    def _tuning(self) -> Tuning | None:
+        section = self.deployment.config.tuning
+        if not section.tune or not self.fleet.io_nodes:
+            return None
+        return Tuning(
+            section,
+            self.deployment.settings,
+            self.fleet,
+            self.state.tuning,
+            enforced=lambda: self.governor.modes.site == "enforce",
+        )
+
+    async def start(self) -> LocalPort:
+        """Return once all I/O nodes serve; StartError: one does not."""
+        await self.fleet.start()
+        return LocalPort(self.state.controller, self._accept_local)
+
+    async def serve(self, server: LocalPort) -> None:
+        """Go on until told to stop; jobs that still run then go on directly."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        endless = {
+            "keeping gates and waits": self.governor.keep,
+            "slicing": self.governor.slice,
+            "taking in last words": self.late_ends.keep,
+        }
+        if self.tuning is not None:
+            endless["tuning"] = self.tuning.run
+        keepers = [asyncio.create_task(for_ever(work, name)) for name, work in endless.items()]
+        asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
+        await self._stop.wait()
+        for keeper in keepers:
+            keeper.cancel()
+        if self.tuning is not None:
+            await self.tuning.save()
+        self.governor.govern(messages.Govern(mode="off"))
+        self.state.deployment.unlink(missing_ok=True)
+        log.info("stopping: %d jobs go on directly", len(self.jobs.running))
+        for job in list(self.jobs.running):
+            self._push(job, messages.Mapped(nodes=[]))
+        await self.fleet.stop()
+        self._stopped.set()
+        server.close()
+        # Who asked for the end is answered first.
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=1.0)
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.to_thread(self._close)
+
+    def _give_up(self) -> None:
+        if lost := self.archive.give_up():
+            log.warning("%d jobs of an earlier controller did not come back", len(lost))
+        for job in lost:
+            self.jobs.remember(job)
+
+    def _close(self) -> None:
+        self.logbook.close()
+        self.archive.keeper.close()
+
+    def _node_up(self, node: messages.Node) -> None:
+        for job, mapped in self.assignments.node_up(node).items():
+            self._push(job, mapped)
+        if self.governor.weighed:
+            self._weigh(self.governor.weighed)
+        if self.tuning is not None:
+            self.tuning.up(node.number)
+
+    def _node_down(self, number: int) -> None:
+        for job, mapped in self.assignments.node_down(number).items():
+            self._push(job, mapped)
+        if self.tuning is not None:
+            self.tuning.down(number)
+
+    def _push(self, job: str, mapped: messages.Mapped) -> None:
+        if job in self._writers:
+            self.jobs.running[job].maps += 1
+            self._tell(job, mapped)
+
+    def _tell(self, job: str, message: messages.Message) -> None:
+        writer = self._writers.get(job)
+        if writer is None:
+            return
+        if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
+            writer.transport.abort()  # it does not listen: it is lost, and opens its gate
+            return
+        writer.write(client.line(message))
+
+    def _assign(self, assign: Assign) -> None:
+        """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
+        job = self.jobs.running.get(assign.job)
+        if job is None or job.pinned or self.governor.modes.of(job.begin.user) != "enforce":
+            return
+        stripe = self.deployment.stripe
+        self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
+        job.io_nodes = self.assignments.numbers(assign.job)
+        if self.history is not None:
+            self.history.changed(job.id)
+
+    def _weigh(self, weights: Mapping[str, float]) -> None:
+        if self.deployment.all_users:
+            users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
+            weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
+        self._do_soon(self._weigh_all(messages.Weigh(weights=weights)))
+
+    def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _weigh_all(self, weigh: messages.Weigh) -> None:
+        for io_node in self.fleet.io_nodes:
+            if io_node.node is not None:
+                try:
+                    await self.fleet.ask(io_node.number, weigh, messages.Done)
+                except OSError as error:
+                    log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
+
+    async def _accept_local(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self.accept(reader, writer, Peer.of(writer.get_extra_info("socket")))
+
+    async def accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer
+    ) -> None:
+        """Hear one connection to its end."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        talk = Talk(self, writer, peer)
+        try:
+            if (full := talk.entered()) is not None:
+                writer.write(client.line(full))
+                return
+            while not self._stopped.is_set() and (text := await reader.readline()):
+                answer = await talk.heard(text)
+                if answer is not None:
+                    writer.write(client.line(answer))
+                    await writer.drain()
+        except (OSError, ValueError):
+            pass  # gone, or a line without end: the same as gone
+        finally:
+            self._connections.discard(task)
+            talk.over()
+            writer.close()
+
+    def joined(self, link: Link) -> Link:
+        """Take an I/O node of another host in."""
+        self.fleet.join(link)
+        self._do_soon(self.fleet.welcome(link))
+        return link
+
+    async def earlier(self, begin: messages.Begin, peer: Peer) -> RunningJob | EndedJob | None:
+        """Return the job that one that comes back was; None: nobody knows of it."""
+        assert begin.resumes is not None
+        running = self.jobs.running.get(begin.resumes)
+        if running is not None and running.begin.user == begin.user:
+            if running.begin.pid != begin.pid:
+                return None
+            # It comes by a new way, and that the old one is broken was not noticed yet.
+            if (writer := self._writers.get(running.id)) is not None:
+                writer.transport.abort()
+            self.end(running, None)
+            running = None
+        earlier = (
+            running.begin if running is not None else await self.archive.earlier(begin.resumes)
+        )
+        if earlier is not None and earlier.user != begin.user:
+            raise RefusedError(f"{peer} cannot resume {begin.resumes}: it is another user's")
+        return earlier if isinstance(earlier, RunningJob | EndedJob) else None
+
+    def begin(
+        self,
+        begin: messages.Begin,
+        writer: asyncio.StreamWriter,
+        peer: Peer,
+        earlier: RunningJob | EndedJob | None = None,
+    ) -> tuple[Job, messages.Begun]:
+        """Take a job in and give it its I/O nodes."""
+        if self._stop.is_set():
+            # No refusal: who asks runs its command plainly, as it would a moment later.
+            raise ConnectionError("the deployment is being taken down")
+        if isinstance(earlier, EndedJob):
+            self.jobs.take_back(earlier)
+        job = self.jobs.begin(begin, time.time(), peer.address)
+        job.agent = begin.pid if begin.pid == peer.pid else 0
+        try:
+            mapped = self.assignments.begin(
+                job.id, begin.io_nodes, user=begin.user, local=peer.is_local
+            )
+        except InputError:
+            del self.jobs.running[job.id]
+            raise
+        if earlier is not None and earlier.id == job.id:
+            self.archive.resumed(job, earlier)
+        # The arbiter's word for it is in the answer.
+        self.governor.started(job, self.archive.knowledge(job))
+        if (mate := self.governor.mate(job)) is not None:
+            self.assignments.follow(job.id, mate)
+            job.pinned = self.jobs.running[mate].pinned
+        self.archive.began(job)
+        mapped = self.assignments.map(job.id)
+        job.io_nodes = self.assignments.numbers(job.id)
+        self._writers[job.id] = writer
+        if self.history is not None:
+            self.history.began(job)
+        log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
+        return job, messages.Begun(
+            job=job.id,
+            roots=self.deployment.roots,
+            nodes=mapped.nodes,
+            stripe=mapped.stripe,
+            environment=self.surroundings.job(job.id),
+            preload=self.surroundings.below,
+            above=self.surroundings.above,
+            mode=self.governor.modes.of(job.begin.user),
+            lease=self.governor.lease,
+            longest_wait=self.governor.longest_wait,
+            token="" if self.key is None else self.key.token(begin.user).hex(),
+            dirty_window=self.deployment.config.live.window(),
+        )
+
+    def end(self, job: Job, status: int | None) -> None:
+        """Let a job go; without a status its connection broke off."""
+        if self.jobs.running.get(job.id) is not job:
+            return  # it came back by another way
+        self.jobs.end(job, status, time.time())
+        self.assignments.end(job.id)
+        self._writers.pop(job.id, None)
+        standing, known = self.governor.standing(job), self.governor.known(job)
+        self.governor.ended(job)
+        self.archive.ended(job, standing, None if known is None else known.w_iter)
+        if self.history is not None:
+            self.history.ended(job)
+        if job.agent:
+            self.state.agent(job.agent).unlink(missing_ok=True)
+        log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+
+    def advice(self, job: Job) -> str:
+        """Return what a job that ended is told in advise mode: what turns would have meant."""
+        if self.governor.modes.of(job.begin.user) != "advise":
+            return ""
+        return advised(job.told(time.monotonic()), self.governor.policy)
+
+    async def remap(self, remap: messages.Remap) -> None:
+        """Give a running job other I/O nodes; return when it has them."""
+        job = self.jobs.find(remap.job)
+        job.pinned = True
+        self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
+        job.io_nodes = self.assignments.numbers(job.id)
+        if self.history is not None:
+            self.history.changed(job.id)
+        log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
+        wanted = job.maps
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN), self._counted:
+                await self._counted.wait_for(
+                    lambda: job.state != "running" or job.counters.get("maps", 0) >= wanted
+                )
+        except TimeoutError:
+            raise InputError(
+                f"job {job.id} does not answer; its new map waits for it in its connection"
+            ) from None
+
+    async def counted(self, job: Job, counters: dict[str, int]) -> None:
+        """Take note of what a job did."""
+        self.governor.heard(job)
+        if job.id in self.jobs.running:
+            self.archive.progressed(job, self.governor.standing(job))
+        async with self._counted:
+            job.counters = counters
+            self._counted.notify_all()
+        if self.history is not None:
+            self.history.counted(job)
+
+    async def stop(self) -> None:
+        """Begin to stop, and return when the I/O nodes have ended."""
+        self._stop.set()
+        await self._stopped.wait()
+
+    async def status(self) -> messages.Status:
+        """Return how things are, the I/O nodes' own measurements included."""
+        return await overview(self)

@@ -1,0 +1,99 @@
+"""Which I/O nodes each running job has: decided here, told to jobs elsewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.errors import InputError, unknown
+from penstock.live.protocol.messages import Mapped, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """The I/O nodes of a job, by number, whether they are up or not."""
+
+    numbers: tuple[int, ...]
+    stripe: int = 0
+    user: str = ""
+    local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
+
+    def reaches(self, node: Node) -> bool:
+        """Say whether the job can go to an I/O node: one of its host, or of its user over TCP."""
+        return self.local if node.transport == "unix" else node.user in ("", self.user)
+
+
+class Assignments:
+    """Gives I/O nodes to jobs, the least loaded first; no clock, no sockets."""
+
+    def __init__(self, io_nodes: int, *, stripe: int = 0) -> None:
+        self._io_nodes = io_nodes
+        self._stripe = stripe
+        self._up: dict[int, Node] = {}
+        self._jobs: dict[str, Assigned] = {}
+
+    def begin(
+        self, job: str, wanted: int | None = None, *, user: str = "", local: bool = True
+    ) -> Mapped:
+        """Give a new job as many I/O nodes as it wants, or all."""
+        count = self._io_nodes if wanted is None else wanted
+        if not 0 <= count <= self._io_nodes:
+            raise InputError(f"{count} I/O nodes are wanted; there are {self._io_nodes}")
+        load = [0] * self._io_nodes
+        for assigned in self._jobs.values():
+            for number in assigned.numbers:
+                load[number] += 1
+        order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
+        numbers = tuple(sorted(order[:count]))
+        self._jobs[job] = Assigned(numbers=numbers, stripe=self._stripe, user=user, local=local)
+        return self.map(job)
+
+    def follow(self, job: str, other: str) -> None:
+        """Give a job the I/O nodes that another has: both are members of one."""
+        had = self._jobs[other]
+        self._jobs[job] = replace(self._jobs[job], numbers=had.numbers, stripe=had.stripe)
+
+    def end(self, job: str) -> None:
+        """Take back what a job had."""
+        self._jobs.pop(job, None)
+
+    def remap(self, job: str, numbers: Sequence[int], stripe: int) -> Mapped:
+        """Give a running job these I/O nodes instead."""
+        if job not in self._jobs:
+            raise unknown("running job", job, self._jobs)
+        for number in numbers:
+            if not 0 <= number < self._io_nodes:
+                raise InputError(
+                    f"there is no I/O node {number}; they are 0 to {self._io_nodes - 1}"
+                    if self._io_nodes
+                    else "there is no I/O node; jobs go direct"
+                )
+        if len(set(numbers)) < len(numbers):
+            raise InputError("an I/O node is named twice; name it once")
+        self._jobs[job] = replace(self._jobs[job], numbers=tuple(numbers), stripe=stripe)
+        return self.map(job)
+
+    def node_up(self, node: Node) -> dict[str, Mapped]:
+        """Take an I/O node in; return the jobs whose map is another now."""
+        self._up[node.number] = node
+        return self._on(node.number)
+
+    def node_down(self, number: int) -> dict[str, Mapped]:
+        """Leave an I/O node out until it is up again; return the jobs whose map is another now."""
+        return self._on(number) if self._up.pop(number, None) else {}
+
+    def _on(self, number: int) -> dict[str, Mapped]:
+        return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
+
+    def map(self, job: str) -> Mapped:
+        """Return a job's map: those of its I/O nodes that are up, and that it can go to."""
+        assigned = self._jobs[job]
+        nodes = [self._up[k] for k in assigned.numbers if k in self._up]
+        nodes = [node for node in nodes if assigned.reaches(node)]
+        return Mapped(nodes=nodes, stripe=assigned.stripe)
+
+    def numbers(self, job: str) -> tuple[int, ...]:
+        """Return the numbers of a job's I/O nodes, whether they are up or not."""
+        return self._jobs[job].numbers
+
+    def on(self, number: int) -> list[str]:
+        """Return the jobs of an I/O node."""
+        return [job for job, assigned in self._jobs.items() if number in assigned.numbers]

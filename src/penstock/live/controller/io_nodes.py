@@ -1,0 +1,367 @@
+"""The I/O nodes of a deployment: started, asked, started again when they die, drained.
+
+Those on other hosts come by themselves, and are asked on the connection that they keep.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InputError
+from penstock.live.controller.io_node_link import Lines, Link
+from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.protocol import client
+from penstock.live.protocol import messages as wire
+from penstock.live.protocol.state_directory import State, is_stopped, sign
+
+RESTARTS, RESTARTS_WITHIN = 5, 60.0
+"""An I/O node that died more often than this, in so many seconds, stays down."""
+FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
+
+log = logging.getLogger("penstock.controller")
+
+
+class StartError(Exception):
+    """An I/O node does not serve, and why."""
+
+
+class IoNode:
+    """One I/O node: its process, and the next one when that dies."""
+
+    def __init__(self, number: int, *, remote: bool = False) -> None:
+        self.number = number
+        self.remote = remote  # on another host: it comes and goes by itself
+        self.link: Link | None = None
+        self.node: wire.Node | None = None  # while it serves
+        self.process: asyncio.subprocess.Process | None = None
+        self.deaths = 0
+        self.given_up = False
+        self.answered = 0.0  # when it last did, on the monotonic clock
+
+    @property
+    def absence(self) -> str:
+        """Return the state of one that does not serve."""
+        if self.remote:
+            return "away"
+        return "down" if self.given_up else "starting"
+
+    def silence(self, why: str) -> dict[str, object]:
+        """Return for how long it has not answered, and why, as far as can be told from here."""
+        # It may have gone while it was asked.
+        if self.node is not None and not self.remote and is_stopped(self.node.pid):
+            why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
+        return {"silent_seconds": time.monotonic() - self.answered, "why": why}
+
+
+class Fleet:
+    """All I/O nodes; `up` and `down` are called as they come and go."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        environment: Callable[[int], dict[str, str]],
+        *,
+        up: Callable[[wire.Node], None],
+        down: Callable[[int], None],
+    ) -> None:
+        self.state = State(Path(deployment.state))
+        self.io_nodes = [
+            IoNode(k, remote=k >= deployment.io_nodes) for k in range(deployment.all_io_nodes)
+        ]
+        self._deployment = deployment
+        self._environment = environment
+        self._up, self._down = up, down
+        self._keepers: list[asyncio.Task[None]] = []
+        self._ending = False
+
+    async def start(self) -> None:
+        """Return when all serve; StartError: one does not, and none is left running."""
+        tasks = [asyncio.create_task(self._start(io_node)) for io_node in self._own()]
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for io_node in self._own():
+                await _kill(io_node.process)
+            raise
+        self._keepers = [asyncio.create_task(self._keep(io_node)) for io_node in self._own()]
+
+    async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
+        """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
+        io_node = self.io_nodes[number]
+        if io_node.link is not None:
+            told = await io_node.link.ask(message, answer)
+        elif not io_node.remote:
+            told = await self._ask(number, message, answer, ANSWERS_WITHIN)
+        else:
+            raise ConnectionError(f"I/O node {number} is away")
+        io_node.answered = time.monotonic()
+        return told
+
+    async def ask_each(
+        self,
+        messages: Mapping[int, wire.Message],
+        answer: Any,
+        heard: Callable[[int, Any], None],
+        within: float = ANSWERS_WITHIN,
+    ) -> None:
+        """Ask several at once; `heard` is called with each answer, or OSError, as it comes."""
+        waiting: set[asyncio.Future[bytes]] = set()
+        lines: dict[wire.Message, bytes] = {}
+        # All are on their way before the first answer is heard.
+        for number, message in messages.items():
+            link = self.io_nodes[number].link
+            try:
+                if link is None:
+                    raise ConnectionError(f"I/O node {number} is not connected")
+                if message not in lines:
+                    lines[message] = client.line(message)
+                text = link.send(lines[message])
+            except OSError as error:
+                heard(number, error)
+                continue
+            text.add_done_callback(partial(self._answered, number, answer, heard))
+            waiting.add(text)
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=within)
+            for text in late:
+                text.cancel()
+
+    def _answered(
+        self,
+        number: int,
+        answer: Any,
+        heard: Callable[[int, Any], None],
+        text: "asyncio.Future[bytes]",
+    ) -> None:
+        if text.cancelled():
+            heard(number, TimeoutError("no answer came in time"))
+            return
+        try:
+            told = client.parse(text.result(), wire.Failed | answer)
+        except OSError as error:
+            heard(number, error)
+            return
+        self.io_nodes[number].answered = time.monotonic()
+        heard(number, told)
+
+    async def link(self, io_node: IoNode) -> None:
+        """Keep a connection to an I/O node of this host; without one it is asked all the same."""
+        assert io_node.node is not None
+        node, loop = io_node.node, asyncio.get_running_loop()
+
+        def heard(text: bytes) -> None:
+            link.heard(text)
+
+        def over() -> None:
+            link.over()
+            if io_node.link is link:
+                io_node.link = None
+
+        try:
+            transport, _ = await loop.create_unix_connection(
+                lambda: Lines(heard, over), str(self.state.control(io_node.number))
+            )
+        except OSError as error:
+            log.warning("I/O node %d: %s", io_node.number, error)
+            return
+        io_node.link = link = Link(node, transport)
+
+    def join(self, link: Link) -> None:
+        """Let an I/O node of another host in; InputError: its number is not free."""
+        number, first = link.node.number, self._deployment.io_nodes
+        if not first <= number < len(self.io_nodes):
+            numbers = f"{first} to {len(self.io_nodes) - 1}"
+            raise InputError(
+                f"there is no I/O node {number} on another host; "
+                + (
+                    f"they are {numbers}"
+                    if self._deployment.remote_io_nodes
+                    else "none is expected"
+                )
+            )
+        before = self.io_nodes[number].link
+        if before is not None and before.node.id != link.node.id:
+            raise InputError(f"I/O node {number} is there already; give another --number")
+        self.leave(before)
+        self.io_nodes[number].link = link
+
+    async def welcome(self, link: Link) -> None:
+        """Set an I/O node that joined, and tell that it is up."""
+        number = link.node.number
+        try:
+            await self._configure(number)
+        except StartError as error:
+            log.error("%s", error)
+            return
+        io_node = self.io_nodes[number]
+        if io_node.link is link:
+            io_node.node, io_node.answered = link.node, time.monotonic()
+            log.info("I/O node %d serves at %s", number, link.node.address)
+            self._up(link.node)
+
+    def leave(self, link: Link | None) -> None:
+        """An I/O node of another host, or the way to it, is gone."""
+        if link is None:
+            return
+        link.over()
+        io_node = self.io_nodes[link.node.number]
+        if io_node.link is link:
+            io_node.link = io_node.node = None
+            log.warning("I/O node %d is away", io_node.number)
+            self._down(io_node.number)
+
+    def _own(self) -> list[IoNode]:
+        return [io_node for io_node in self.io_nodes if not io_node.remote]
+
+    async def stop(self) -> None:
+        """Let all finish what they began, and end them."""
+        self._ending = True
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*map(self._drain, self._own()))
+        for io_node in self._own():
+            if io_node.link is not None:
+                io_node.link.over()
+
+    async def _start(self, io_node: IoNode) -> None:
+        number, identity = io_node.number, secrets.randbits(63) | 1
+        socket, control = self.state.socket(number), self.state.control(number)
+        socket.unlink(missing_ok=True)
+        control.unlink(missing_ok=True)
+        lock = _locked(self.state, number)
+        try:
+            with self.state.log.open("ab") as errors:
+                io_node.process = process = await asyncio.create_subprocess_exec(
+                    *self._deployment.io_node,
+                    *("--socket", str(socket), "--control", str(control)),
+                    *("--number", str(number), "--id", str(identity)),
+                    *(["--with-parent"] if self._deployment.attached else []),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                    env=self._environment(number),
+                    pass_fds=[lock],
+                    start_new_session=True,
+                )
+            sign(lock, process.pid)
+        except OSError as error:
+            raise StartError(f"I/O node {number} cannot be started: {error}") from error
+        finally:
+            os.close(lock)
+        await self._serving(number, process)
+        io_node.answered = time.monotonic()
+        await self._configure(number)
+        io_node.node = wire.Node(number=number, id=identity, address=str(socket), pid=process.pid)
+        log.info("I/O node %d serves, process %d", number, process.pid)
+        await self.link(io_node)
+        self._up(io_node.node)
+
+    async def _serving(self, number: int, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        seconds = self._deployment.serves_within
+        try:
+            async with asyncio.timeout(seconds):
+                told = await process.stdout.readline()
+        except TimeoutError:
+            await _kill(process)
+            raise StartError(f"I/O node {number} does not serve after {seconds:g} s") from None
+        if not told:
+            await _kill(process)
+            raise StartError(f"I/O node {number} ended with status {process.returncode}")
+
+    async def _configure(self, number: int) -> None:
+        if self._deployment.settings == wire.Settings():
+            return
+        try:
+            answer = await self.ask(number, self._deployment.settings, wire.Done)
+        except OSError as error:
+            raise StartError(f"I/O node {number} cannot be set: {error}") from error
+        if isinstance(answer, wire.Failed):
+            raise StartError(f"I/O node {number}: {answer.error}")
+
+    async def _keep(self, io_node: IoNode) -> None:
+        """Start the I/O node again whenever it dies, unless that happens too often."""
+        clock = asyncio.get_running_loop().time
+        died: deque[float] = deque(maxlen=RESTARTS)
+        delay = FIRST_DELAY
+        while True:
+            assert io_node.process is not None
+            status = await io_node.process.wait()
+            io_node.node = None
+            io_node.deaths += 1
+            self._down(io_node.number)
+            log.warning("I/O node %d died with status %d", io_node.number, status)
+            now = clock()
+            if len(died) == RESTARTS and now - died[0] < RESTARTS_WITHIN:
+                io_node.given_up = True
+                log.error("I/O node %d died too often and stays down", io_node.number)
+                return
+            again = died and now - died[-1] < RESTARTS_WITHIN
+            delay = min(2 * delay, LONGEST_DELAY) if again else FIRST_DELAY
+            died.append(now)
+            await asyncio.sleep(delay)
+            try:
+                await self._start(io_node)
+            except StartError as error:
+                log.error("%s", error)
+
+    async def _drain(self, io_node: IoNode) -> None:
+        process = io_node.process
+        if process is None or process.returncode is not None:
+            return
+        with suppress(OSError):
+            drain = wire.Drain(seconds=DRAINS_WITHIN)
+            await self._ask(io_node.number, drain, wire.Done, DRAINS_WITHIN + ANSWERS_WITHIN)
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN):
+                await process.wait()
+        except TimeoutError:
+            log.warning("I/O node %d did not end when drained", io_node.number)
+            await _kill(process)
+
+    async def _ask(self, number: int, message: wire.Message, kind: Any, seconds: float) -> Any:
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_unix_connection(
+                self.state.control(number), limit=client.LONGEST_LINE
+            )
+            try:
+                writer.write(client.line(message))
+                try:
+                    text = await reader.readuntil(b"\n")
+                except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+                    raise ConnectionError(f"I/O node {number} does not answer") from error
+                return client.parse(text, wire.Failed | kind)
+            finally:
+                writer.close()
+
+
+def _locked(state: State, number: int) -> int:
+    """Return a lock that the I/O node inherits, so that it is held exactly as long as it lives."""
+    lock = os.open(state.node_lock(number), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise StartError(f"I/O node {number} of an earlier run is still there") from error
+    return lock
+
+
+async def _kill(process: asyncio.subprocess.Process | None) -> None:
+    if process is None or process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()

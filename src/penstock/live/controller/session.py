@@ -1,0 +1,175 @@
+"""One connection to the controller: a job's agent, a person's question, or a remote I/O node."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live.controller.io_node_link import Link
+from penstock.live.controller.job_table import Job
+from penstock.live.controller.peer import Peer, RefusedError
+from penstock.live.protocol import client, messages
+from penstock.live.protocol.errors import FullError
+from penstock.live.store import EndedJob
+
+if TYPE_CHECKING:
+    from penstock.live.controller.controller import Controller
+
+_TO_CONTROLLER = (
+    messages.Begin
+    | messages.PhaseBegan
+    | messages.PhaseEnded
+    | messages.Idle
+    | messages.Counted
+    | messages.Ended
+    | messages.LastWord
+    | messages.Remap
+    | messages.Govern
+    | messages.Ask
+    | messages.Stop
+    | messages.Serving
+)
+
+
+_PIECE = 1 << 16
+Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class ToTheEnd(asyncio.StreamReaderProtocol):
+    """Reads what has come to its end, also where writing fails first: last words are in it."""
+
+    def __init__(self, accept: Accept) -> None:
+        self._reader = asyncio.StreamReader(limit=client.LONGEST_LINE)
+        self._descriptor = -1
+        super().__init__(self._reader, accept)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Take in what is left, then the end, whatever ended it."""
+        with suppress(OSError):
+            for _ in range(client.LONGEST_LINE // _PIECE):
+                if not (left := os.read(self._descriptor, _PIECE)):
+                    break
+                self._reader.feed_data(left)
+        super().connection_lost(None)
+
+
+class Talk:
+    """One connection: at most one job, which lives as long as the connection does."""
+
+    def __init__(self, controller: "Controller", writer: asyncio.StreamWriter, peer: Peer) -> None:
+        self._controller = controller
+        self._writer = writer
+        self._peer = peer
+        self._job: Job | None = None
+        self._link: Link | None = None
+        self._inside = False
+        self._user: str | None = None  # whose place its job has
+
+    def entered(self) -> messages.Failed | None:
+        """Take a place among the connections; return what is said where there is none."""
+        try:
+            self._controller.places.enter(self._peer)
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return messages.Failed(error=str(error), full=True)
+        self._inside = True
+        return None
+
+    async def heard(self, text: bytes) -> messages.Message | None:
+        """Return the answer to a line; None: there is none."""
+        if self._link is not None:
+            self._link.heard(text)
+            return None
+        try:
+            return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
+        except FullError as error:
+            self._controller.refusals.note(str(error))
+            return messages.Failed(error=str(error), full=True)
+        except RefusedError as error:
+            self._controller.refusals.note(str(error))
+            return messages.Failed(error=str(error))
+        except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return messages.Failed(error=str(error))
+
+    def over(self) -> None:
+        """The connection is no more."""
+        if self._job is not None:
+            self._controller.end(self._job, None)
+            self._job = None
+        if self._inside:
+            self._controller.places.leave(self._peer, self._user)
+        self._controller.fleet.leave(self._link)
+
+    async def _do(self, message: Any) -> messages.Message | None:
+        match message:
+            case messages.Begin():
+                self._job, begun = await self._begin(message)
+                return begun
+            case (
+                messages.PhaseBegan() | messages.PhaseEnded() | messages.Idle() | messages.Counted()
+            ):
+                if self._job is not None and self._job.state == "running":
+                    await self._told(self._job, message)
+                return None
+            case messages.Ended():
+                if self._job is not None:
+                    job, self._job = self._job, None
+                    job.counters = message.counters
+                    self._controller.end(job, message.status)
+                    await self._controller.counted(job, message.counters)
+                    return messages.Done(advice=self._controller.advice(job))
+            case messages.LastWord():
+                await self._controller.late_ends.hear(message, self._peer)
+            case messages.Serving(node=node):
+                self._peer.check_node()
+                self._link = self._controller.joined(Link(node, self._writer))
+            case messages.Govern():
+                self._peer.check_rule("change a mode")
+                self._controller.governor.govern(message)
+            case messages.Remap():
+                self._peer.check_rule("remap a job")
+                await self._controller.remap(message)
+            case messages.Ask():
+                return await self._controller.status()
+            case messages.Stop():
+                self._peer.check_rule("stop the deployment")
+                await self._controller.stop()
+        return messages.Done()
+
+    async def _begin(self, begin: messages.Begin) -> tuple[Job, messages.Begun]:
+        if self._job is not None:
+            raise InputError("this connection has its job; one a connection")
+        self._peer.check_user(begin.user)
+        if self._user is None:
+            self._controller.places.begin(begin.user)
+            self._user = begin.user
+        earlier = None
+        if begin.resumes is not None:
+            earlier = await self._controller.earlier(begin, self._peer)
+            ended = isinstance(earlier, EndedJob) and earlier.state != "lost"
+            # One that began just before the controller was killed may not have been kept.
+            unheard = earlier is None and not self._controller.archive.may_be(begin.resumes)
+            if ended or unheard:  # an id that it cannot have had is not given to it
+                begin, earlier = msgspec.structs.replace(begin, resumes=None), None
+        return self._controller.begin(begin, self._writer, self._peer, earlier)
+
+    async def _told(self, job: Job, message: messages.Message) -> None:
+        """Hear what a job tells and no answer is expected to."""
+        match message:
+            case messages.PhaseBegan():
+                self._controller.governor.phase_began(job, message)
+            case messages.PhaseEnded():
+                self._controller.governor.phase_ended(job, message)
+            case messages.Idle():
+                self._controller.governor.idle(job, message)
+            case messages.Counted():
+                await self._controller.counted(job, message.counters)

@@ -1,0 +1,69 @@
+"""How things are at a deployment, for `penstock status`, `top` and the API."""
+
+import asyncio
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.files import reason
+from penstock.live.controller.io_nodes import IoNode
+from penstock.live.deployment.spec import ANSWERS_WITHIN
+from penstock.live.protocol import messages
+
+if TYPE_CHECKING:
+    from penstock.live.controller.controller import Controller
+
+
+async def overview(controller: "Controller") -> messages.Status:
+    """Return what a controller knows; its I/O nodes are asked for the rest."""
+    governor, jobs = controller.governor, controller.jobs
+    asked = (_io_node(controller, io_node) for io_node in controller.fleet.io_nodes)
+    io_nodes = await asyncio.gather(*asked)
+    forwarded, direct, fail_opens = jobs.totals()
+    return messages.Status(
+        site=socket.gethostname(),
+        roots=controller.deployment.roots,
+        emulated=controller.deployment.emulate,
+        jobs=[job.told(time.monotonic()) | governor.told(job.id) for job in jobs.all()],
+        io_nodes=list(io_nodes),
+        forwarded_bytes=forwarded,
+        direct_bytes=direct,
+        fail_open_total=fail_opens,
+        policy=governor.policy,
+        mode=governor.modes.site,
+        modes=governor.modes.users,
+        turns=governor.turns.turns,
+        tuning=None if controller.tuning is None else controller.tuning.told(),
+        refused=controller.refusals.total,
+        policy_failures=governor.failures,
+    )
+
+
+async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, object]:
+    told: dict[str, object] = {
+        "number": io_node.number,
+        "alive": io_node.node is not None,
+        "state": io_node.absence,
+        "pid": None,
+        "id": None,
+        "deaths": io_node.deaths,
+        "jobs": controller.assignments.on(io_node.number),
+    }
+    if io_node.node is None:
+        return told
+    told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
+    if controller.tuning is not None:
+        told |= controller.tuning.node(io_node.number)
+    try:
+        measured = await controller.fleet.ask(io_node.number, messages.Measure(), messages.Measured)
+    except TimeoutError:
+        why = f"no answer came within {ANSWERS_WITHIN:g} s"
+        return told | {"state": "not answering", **io_node.silence(why)}
+    except OSError as error:
+        return told | {"state": "not answering", **io_node.silence(reason(error))}
+    if isinstance(measured, messages.Failed):
+        return told | {"state": "not answering", **io_node.silence(measured.error)}
+    plain: dict[str, Any] = msgspec.to_builtins(measured)
+    return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}

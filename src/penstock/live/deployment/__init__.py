@@ -1,0 +1,1 @@
+"""What `penstock up` starts."""

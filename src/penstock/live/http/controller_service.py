@@ -1,0 +1,98 @@
+"""The API's Service of the controller: its jobs, and the turns and modes of its Governor."""
+
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.live.controller.modes import DEFAULT
+from penstock.live.http.dashboard.service import Watched
+from penstock.live.http.faults import NotFoundError
+from penstock.live.http.schema import (
+    Dashboard,
+    Measures,
+    Mode,
+    Modes,
+    Transferring,
+    Turns,
+    Waiting,
+)
+from penstock.live.protocol import messages
+from penstock.live.protocol.users import UnknownUserError
+
+if TYPE_CHECKING:
+    from penstock.live.controller.controller import Controller
+
+
+class Governed:
+    """What the HTTP API asks, answered by the controller in its own loop."""
+
+    def __init__(self, controller: "Controller") -> None:
+        self._jobs, self._governor = controller.jobs, controller.governor
+        self._keeper, self._logbook = controller.archive.keeper, controller.logbook
+        self.status, self.remap = controller.status, controller.remap
+        self._mode: str = "observe"  # the site's behind the kill switch
+        self.dashboard: Dashboard = Watched(controller)
+
+    async def job(self, job: str) -> dict[str, Any]:
+        """Return one job of the status, by its id."""
+        for known in self._jobs.all():
+            if known.id == job:
+                return known.told(time.monotonic()) | self._governor.told(job)
+        raise NotFoundError(f"there is no job {job[:80]!r}; /v1/jobs lists those that are known")
+
+    async def explain(self, job: str) -> dict[str, Any]:
+        """Return what decides over a job: policy, mode, and how it stands."""
+        found = await self.job(job)
+        standing = {"policy": self._governor.policy, **self._governor.told(job)}
+        return {"job": job, "io_nodes": found["io_nodes"], **standing}
+
+    async def modes(self) -> Modes:
+        """Return the modes in force, and those that will be once the kill switch is off."""
+        killed = self._governor.modes.site == "off"
+        site = self._mode if killed else self._governor.modes.site
+        users = cast("dict[str, Mode]", dict(self._governor.modes.users))
+        return Modes(site=cast("Mode", site), kill_switch=killed, users=users)
+
+    async def set_mode(self, user: str | None, mode: Mode | None) -> None:
+        """Set the mode of the site or of a user; the kill switch stays above all."""
+        killed = self._governor.modes.site == "off"
+        if user is None and killed:
+            self._mode = mode or self._mode
+        elif mode is not None or user is not None:
+            try:
+                self._governor.govern(messages.Govern(mode=mode or DEFAULT, user=user))
+            except UnknownUserError as error:
+                raise NotFoundError(str(error)) from error
+
+    async def kill_switch(self, on: bool) -> None:
+        """Open every gate, or let the site go by its mode again."""
+        killed = self._governor.modes.site == "off"
+        if on and not killed:
+            self._mode = self._governor.modes.site
+            self._governor.govern(messages.Govern(mode="off"))
+        elif killed and not on:
+            self._governor.govern(messages.Govern(mode=self._mode))
+
+    async def waiting(self) -> Turns:
+        """Return who transfers and who waits."""
+        now, found = time.time(), Turns()
+        for job in self._jobs.running.values():
+            told: dict[str, Any] = self._governor.told(job.id)
+            who: dict[str, Any] = {"job": job.id, "user": job.begin.user}
+            if told and told["doing"] == "waiting":
+                who |= {"since": now - told["since_seconds"], "behind": told["behind"]}
+                found.waiting.append(Waiting(**who))
+            elif told and told["doing"] == "transferring":
+                who |= {"since": now - told["since_seconds"], "share": told["share"]}
+                found.transferring.append(Transferring(**who))
+        return found
+
+    async def measures(self) -> Measures:
+        """Return what `/metrics` has beside the status."""
+        return Measures(
+            fail_opens=self._jobs.fail_opens(),
+            throttled_seconds=dict(self._governor.throttled),
+            turn_waits=self._governor.waits,
+            store_failures=self._keeper.failed_total,
+            record_lost=self._logbook.lost_total,
+            record_failures=self._logbook.failed_total,
+        )

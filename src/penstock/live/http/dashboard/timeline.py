@@ -1,0 +1,203 @@
+"""The timeline: one answer a second feeds a dashboard, made in steps that keep no turn waiting."""
+
+import asyncio
+import secrets
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET
+
+from penstock.live.controller.supervise import Steps
+from penstock.live.http.dashboard.history import WINDOW, History
+from penstock.live.http.dashboard.lanes import Lane
+from penstock.live.http.dashboard.sampler import Sampler
+from penstock.live.http.dashboard.schema import LaneJob, Timeline, UserNow
+from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
+from penstock.model import JobId
+
+if TYPE_CHECKING:
+    from penstock.live.controller.controller import Controller
+
+BEHIND = 8
+"""Jobs that one waits for that are named."""
+USERS = 100
+LONGEST_COMMAND = 200
+_DOING = {"io": "transferring", "wait": "waiting", "would-wait": "would wait", None: "computing"}
+Queue = Mapping[JobId, tuple[list[JobId], int]]
+
+
+class Timelines:
+    """Makes timelines of a controller's history."""
+
+    def __init__(self, controller: "Controller", history: History, sampler: Sampler) -> None:
+        self._controller, self._history, self._sampler = controller, history, sampler
+        self._run = secrets.token_hex(6)
+        self._site = socket.gethostname()
+        self._one = asyncio.Lock()
+
+    async def answer(self, cursor: str | None, *, named: bool) -> bytes:
+        """Return what changed since a cursor as JSON; `named`: with what is the users' own."""
+        async with self._one:  # several dashboards take turns, too
+            return await self._answer(cursor, named=named)
+
+    async def _answer(self, cursor: str | None, *, named: bool) -> bytes:
+        history, lanes = self._history, self._history.lanes
+        since = self._since(cursor)
+        # What changes from here on is of a later revision: the next answer tells it, again maybe.
+        head = self._head(since)
+        now = head.now
+        everyone = list(lanes.by_id.values())
+        queue = self._queue()
+        # Who is in a phase has another share, or others before it, by what those do.
+        changed = [lane for lane in everyone if lane.revision > since or lane.kind is not None]
+        told: list[bytes] = []
+        stretches: list[bytes] = []
+        steps = Steps()
+        for lane in everyone:
+            if newer := lane.stretches_since(since):
+                stretches.append(b",".join(newer))  # by lanes: to join all at once would take long
+            await steps.breathe()
+        for lane in changed:
+            told.append(msgspec.json.encode(self.job(lane, queue, named=named)))
+            await steps.breathe()
+        for lane in everyone:
+            if lane.kind is not None:
+                share = round(history.mean_share(lane, max(now, history.now())), 4)
+                opened = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
+                stretches.append(msgspec.json.encode(opened))
+            await steps.breathe()
+        head = msgspec.structs.replace(head, known_since=lanes.known_since)  # some may be dropped
+        if named:
+            head = msgspec.structs.replace(head, users=await self._users(everyone))
+        lists = {"jobs": told, "stretches": stretches}
+        raw = {name: msgspec.Raw(b"[" + b",".join(x) + b"]") for name, x in lists.items()}
+        return msgspec.json.encode(msgspec.structs.replace(head, **raw))
+
+    def _since(self, cursor: str | None) -> int:
+        """Return the revision that a cursor stands for; -1: the whole must be told."""
+        run, _, revision = (cursor or "").partition("-")
+        if run != self._run or not (revision.isascii() and revision.isdigit()):
+            return -1
+        lanes = self._history.lanes
+        since = int(revision[:18])
+        return since if lanes.dropped <= since <= lanes.revision else -1
+
+    def _head(self, since: int) -> Timeline:
+        controller, sampler = self._controller, self._sampler
+        governor, lanes = controller.governor, self._history.lanes
+        totals = sampler.totals
+        return Timeline(
+            cursor=f"{self._run}-{lanes.revision}",
+            whole=since < 0,
+            now=self._history.now(),
+            window=WINDOW,
+            known_since=lanes.known_since,
+            site=self._site,
+            policy=governor.policy,
+            mode=governor.modes.site,
+            kill_switch=governor.modes.site == "off",
+            emulated=controller.deployment.emulate is not None,
+            turns=governor.turns.turns,
+            fail_opens=totals[2],
+            policy_failures=governor.failures,
+            forwarded_bytes=totals[0],
+            direct_bytes=totals[1],
+            gone=[id for revision, id in lanes.gone if revision > since] if since >= 0 else [],
+            samples=sampler.since(since),
+            io_nodes=sampler.io_nodes,
+        )
+
+    def _queue(self) -> Queue:
+        """Return whom each waits for: the next ones, and how many in all."""
+        found: dict[JobId, tuple[list[JobId], int]] = {}
+        for transferring, waiting in self._history.turns.manager.queues():
+            ahead = [*transferring, *waiting]
+            for k, id in enumerate(waiting, len(transferring)):
+                found[id] = (ahead[: min(k, BEHIND)], k)
+        return found
+
+    def job(self, lane: Lane, queue: Queue | None = None, *, named: bool) -> LaneJob:
+        """Return a job as the timeline tells it."""
+        governor, history, job = self._controller.governor, self._history, lane.job
+        id, counters, over = governor.turn_id(job.id), job.counters, job.state != "running"
+        begin, longest = job.begin, governor.longest_wait
+        known = None if id is None else history.turns.manager.jobs.get(id)
+        behind, ahead, most = list[JobId](), 0, None
+        if lane.kind in {"wait", "would-wait"} and id is not None:
+            behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
+            phase = history.turns.standings[id].phase
+            began = time.monotonic() if phase is None else phase.began
+            most = max(longest - (time.monotonic() - began), 0.0)
+        failed = named and job.state == "ended" and job.status
+        return LaneJob(
+            id=job.id,
+            serial=job.serial,
+            state="failed" if failed else job.state,
+            began=history.epoch + job.since,
+            ended=None if job.lasted is None else history.epoch + job.since + job.lasted,
+            nodes=begin.nodes,
+            processes=begin.processes,
+            io_nodes=list(job.io_nodes),
+            doing=job.state if over else _DOING[lane.kind],
+            since=lane.since,
+            share=history.shares.share(lane.weight) if lane.kind == "io" else 0.0,
+            behind=behind,
+            ahead=ahead,
+            at_most_seconds=most,
+            w_iter=_w_iter(lane) if known is None else known.w_iter,
+            pattern=lane.patterns[-1][1] if lane.patterns else None,
+            forwarded_bytes=forwarded_bytes(counters),
+            direct_bytes=direct_bytes(counters),
+            rate=lane.rate,
+            waits=counters.get("waits", 0),
+            waited_seconds=counters.get("waited", 0) / 1e9,
+            fail_opens=fail_opens(counters),
+            mode=governor.modes.of(begin.user) if named else UNSET,
+            user=begin.user if named else UNSET,
+            name=begin.name if named else UNSET,
+            command=_command(begin.command) if named else UNSET,
+        )
+
+    async def _users(self, lanes: Iterable[Lane]) -> list[UserNow]:
+        sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
+        steps = Steps()
+        for lane in lanes:
+            counters = lane.job.counters
+            parts = (
+                lane.job.state == "running",
+                forwarded_bytes(counters),
+                direct_bytes(counters),
+                lane.rate,
+                counters.get("waited", 0) / 1e9,
+            )
+            for i, part in enumerate(parts):
+                sums[lane.job.begin.user][i] += part
+            await steps.breathe()
+        top = nlargest(USERS, sums.items(), key=lambda item: (item[1][3], item[1][1] + item[1][2]))
+        return [
+            UserNow(
+                user=user,
+                jobs=int(jobs),
+                forwarded_bytes=int(forwarded),
+                direct_bytes=int(direct),
+                rate=rate,
+                waited_seconds=waited,
+            )
+            for user, (jobs, forwarded, direct, rate, waited) in top
+        ]
+
+
+def _w_iter(lane: Lane) -> float | None:
+    return lane.phases[-1].w_iter if lane.phases else None
+
+
+def _command(words: list[str]) -> str:
+    """Return a command line, cut: it is its user's word, and may be endless."""
+    text = " ".join(word[:LONGEST_COMMAND] for word in islice(words, LONGEST_COMMAND))
+    return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"

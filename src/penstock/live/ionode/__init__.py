@@ -1,0 +1,1 @@
+"""The I/O node: the process that forwards data."""

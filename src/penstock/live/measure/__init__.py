@@ -1,0 +1,1 @@
+"""Measurements on a live deployment: explorer and surveys."""

@@ -1,0 +1,1 @@
+"""What the processes of a site say to each other: messages, shared page, addresses, keys."""

@@ -1,0 +1,297 @@
+"""The pages that a job's processes share with their node's agent (native/common/page.h).
+
+Control is the agent's: a gate, and what lies under the client library's eyes. It is sealed, so that
+a job can map it but never write to it. Counters are the job's, and not to be trusted.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import platform
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.errors import InputError
+from penstock.live.protocol.messages import Node
+
+VERSION = 3
+CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
+ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
+MAP_NODES, JOB_BYTES, TOKEN_BYTES, ADDRESS_BYTES = 64, 64, 32, 108
+_HEAD = struct.Struct("<8sII")
+_CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS = 16, 24, 28, 32, 40
+_PATIENCE, _JOB, _TOKEN, _ROOTS, _DIRTY_WINDOW = 48, 56, 120, 152, 156
+_FIRST_ROOT, _ROOT = 160, struct.Struct(f"<II{ROOT_BYTES}s")
+_MAP_VERSION = _FIRST_ROOT + ROOTS * _ROOT.size
+_MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
+_FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
+CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
+SLOT_BYTES = 192
+_TAKEN, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
+_ANNOUNCED = 184
+_FIRST_SLOT = 192
+COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
+_SEAL_FUTURE_WRITE = 0x10
+_FUTEX_WAIT, _FUTEX_WAKE = 0, 1
+_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+def futex_wake(memory: mmap.mmap, offset: int) -> None:
+    """Wake all who wait for the 32-bit word at this offset of shared memory to change."""
+    number = _SYS_FUTEX.get(platform.machine())
+    if number is not None:
+        word = ctypes.c_uint32.from_buffer(memory, offset)
+        _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAKE, 2**31 - 1, None, None, 0)
+
+
+def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> None:
+    """Wait until somebody wakes who waits for this word, or it is not `value`, or time is up."""
+    number = _SYS_FUTEX.get(platform.machine())
+    if number is None:
+        time.sleep(min(seconds, 0.01))
+        return
+    word = ctypes.c_uint32.from_buffer(memory, offset)
+    whole, part = divmod(round(max(seconds, 0.0) * 1e9), 10**9)
+    timeout = _Timespec(whole, part)
+    _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
+
+
+class Thread(NamedTuple):
+    """Who has a slot, or had it last; where `namespace` or `id` is 0, that is not known."""
+
+    pid: int
+    namespace: int = 0
+    """The inode of its namespace of process ids; `pid` and `id` mean something there alone."""
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What a thread of a job, and those that had its slot before, did under the managed roots.
+
+    Times are in nanoseconds.
+    """
+
+    pid: int
+    opens: int
+    reads: int
+    read_bytes: int
+    writes: int
+    write_bytes: int
+    syncs: int
+    left_to_kernel: int
+    waits: int
+    waited: int
+    gave_up: int
+    last_call: int
+    in_flight: int
+    forwarded_reads: int
+    forwarded_read_bytes: int
+    forwarded_writes: int
+    forwarded_write_bytes: int
+    left_bytes: int
+    failed_open: int
+    waiting: int
+    interrupted: int
+    locked: int
+
+
+_NAMES = tuple(field.name for field in fields(Counters))
+_COLUMN = {name: k for k, name in enumerate((*_NAMES, "owner"))}
+_SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
+_MOVED = ("read_bytes", "write_bytes", "left_bytes")
+_STRIDE = SLOT_BYTES // 8
+
+
+class Pages:
+    """The two pages of a job; a context manager."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        job: str = "job",
+        token: bytes = bytes(TOKEN_BYTES),
+        longest_wait: float = 30.0,
+        never_waits: int = 64 * 1024,
+        patience: float = 2.0,
+    ) -> None:
+        self.control_fd = os.memfd_create("penstock-control", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self.counters_fd = os.memfd_create(
+            "penstock-counters", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        )
+        os.ftruncate(self.control_fd, CONTROL_BYTES)
+        os.ftruncate(self.counters_fd, COUNTERS_BYTES)
+        self._control = mmap.mmap(self.control_fd, CONTROL_BYTES)
+        self._counters = mmap.mmap(self.counters_fd, COUNTERS_BYTES)
+        # One store a number, so that nobody reads half of it.
+        self._words = memoryview(self._control).cast("B").cast("Q")
+        self._halves = memoryview(self._control).cast("B").cast("I")
+        self._counted = memoryview(self._counters).cast("B").cast("Q")
+        self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
+        self._words[_NEVER_WAITS // 8] = never_waits
+        self._words[_PATIENCE // 8] = round(patience * 1e9)
+        self._describe(roots, job.encode(), token)
+        size = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.control_fd, fcntl.F_ADD_SEALS, size | _SEAL_FUTURE_WRITE)
+        fcntl.fcntl(self.counters_fd, fcntl.F_ADD_SEALS, size)
+
+    def _describe(self, roots: Sequence[Path], job: bytes, token: bytes) -> None:
+        if len(roots) > ROOTS:
+            raise InputError(f"{len(roots)} managed roots; give at most {ROOTS}")
+        if not 0 < len(job) < JOB_BYTES or len(token) != TOKEN_BYTES:
+            raise InputError(f"a job's name has 1 to {JOB_BYTES - 1} bytes, not {len(job)}")
+        _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, VERSION, CONTROL_BYTES)
+        _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, VERSION, SLOTS)
+        self._control[_JOB : _JOB + len(job)] = job
+        self._control[_TOKEN : _TOKEN + TOKEN_BYTES] = token
+        for k, root in enumerate(roots):
+            # As the kernel names open files: resolved, and without a slash at the end.
+            path = os.fsencode(root.resolve())
+            if not root.is_dir() or path == b"/" or len(path) > ROOT_BYTES:
+                raise InputError(f"managed root {str(root)!r} is no directory that can be managed")
+            _ROOT.pack_into(self._control, _FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
+        self._halves[_ROOTS // 4] = len(roots)
+        self._halves[_ACTIVE // 4] = 1
+
+    def __enter__(self) -> "Pages":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Open the gate for good and let go of the pages; running jobs keep theirs."""
+        self.deactivate()
+        self._words.release()
+        self._halves.release()
+        self._counted.release()
+        self._control.close()
+        self._counters.close()
+        os.close(self.control_fd)
+        os.close(self.counters_fd)
+
+    def deactivate(self) -> None:
+        """Let everything pass through, from now on."""
+        self._halves[_ACTIVE // 4] = 0
+        self.open_gate()
+
+    def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
+        """Let the job's data calls go to these I/O nodes from now on; to none: directly."""
+        if len(nodes) > MAP_NODES:
+            raise InputError(f"{len(nodes)} I/O nodes for one job; give at most {MAP_NODES}")
+        packed = [
+            (node.id, int(node.transport == "tcp"), node.port, os.fsencode(node.address), 0)
+            for node in nodes
+        ]
+        for address in (entry[3] for entry in packed):
+            if len(address) >= ADDRESS_BYTES:
+                raise InputError(f"I/O node address {os.fsdecode(address)!r} is too long")
+        version = self._halves[_MAP_VERSION // 4]
+        self._halves[_MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
+        for k, entry in enumerate(packed):
+            _NODE.pack_into(self._control, _FIRST_NODE + k * _NODE.size, *entry)
+        self._halves[_MAP_COUNT // 4] = len(packed)
+        self._words[_MAP_STRIPE // 8] = stripe
+        self._halves[_MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
+
+    def bound_dirty(self, window: int) -> None:
+        """Let direct writes run ahead of the storage by so many bytes a file; 0: by any number."""
+        self._halves[_DIRTY_WINDOW // 4] = window
+
+    def close_gate(self, seconds: float) -> None:
+        """Let large data calls wait, for at most so long: the gate opens by itself."""
+        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._changed()
+
+    def keep_closed(self, seconds: float) -> None:
+        """Let a gate that is closed stay so for longer; who waits need not hear of it."""
+        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+
+    def open_gate(self) -> None:
+        """Let all calls go on at once."""
+        self._words[_CLOSED_UNTIL // 8] = 0
+        self._changed()
+
+    def _changed(self) -> None:
+        self._halves[_GATE_CHANGES // 4] = (self._halves[_GATE_CHANGES // 4] + 1) & 0xFFFFFFFF
+        futex_wake(self._control, _GATE_CHANGES)
+
+    @property
+    def knocks(self) -> int:
+        """How often the job wanted to be looked at: it waits at the gate, or said a phase."""
+        return self._counted[_KNOCKS // 8] & 0xFFFFFFFF
+
+    def await_knock(self, knocks: int, seconds: float) -> None:
+        """Wait until there are more knocks than these, or for so long."""
+        futex_wait(self._counters, _KNOCKS, knocks, seconds)
+
+    def wake(self) -> None:
+        """End an `await_knock` of this process."""
+        futex_wake(self._counters, _KNOCKS)
+
+    def said(self) -> tuple[int, int]:
+        """Return how many phases the job's processes said themselves: begun, and ended."""
+        return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
+
+    def _taken(self) -> int:
+        return min(self._counted[_TAKEN // 8], SLOTS)
+
+    def _column(self, name: str) -> list[int]:
+        """Return one counter of every slot that a thread has, or had."""
+        first = _FIRST_SLOT // 8 + _COLUMN[name]
+        return self._counted[first : first + self._taken() * _STRIDE : _STRIDE].tolist()
+
+    @property
+    def announced(self) -> int:
+        """The bytes of all phases whose length the job's processes said before they began."""
+        return self._counted[_ANNOUNCED // 8]
+
+    def threads(self) -> Iterator[Counters]:
+        """Yield the counters of every slot that a thread has, or had."""
+        for k in range(self._taken()):
+            first = _FIRST_SLOT // 8 + k * _STRIDE
+            values = self._counted[first : first + len(_NAMES)].tolist()
+            if values[0]:  # its process id; a slot may be taken and not yet signed
+                yield Counters(**dict(zip(_NAMES, values, strict=True)))
+
+    def totals(self) -> dict[str, int]:
+        """Return the counters that add up, summed over threads."""
+        return {name: self.total(name) for name in _SUMMED}
+
+    def total(self, name: str) -> int:
+        """Return one counter, summed over threads."""
+        return sum(self._column(name))
+
+    def moved(self) -> int:
+        """Return the bytes that the job has moved."""
+        return sum(map(self.total, _MOVED))
+
+    def last_call(self) -> int:
+        """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
+        return max(self._column("last_call"), default=0)
+
+    def processes(self) -> set[Thread]:
+        """Return the processes that called, those that have ended included."""
+        return {thread._replace(id=0) for thread in self._owners() if thread.pid}
+
+    def calling(self) -> list[tuple[Thread, bool]]:
+        """Return who is amid a data call unless it died there; and whether it waits at the gate."""
+        waiting, in_flight = self._column("waiting"), self._column("in_flight")
+        # Slots may be taken meanwhile.
+        slots = zip(self._owners(), waiting, in_flight, strict=False)
+        return [(owner, waits != 0) for owner, waits, flies in slots if waits or flies]
+
+    def _owners(self) -> Iterator[Thread]:
+        for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):
+            yield Thread(pid, owner >> 32, owner & 0xFFFFFFFF)

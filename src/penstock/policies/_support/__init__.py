@@ -1,0 +1,1 @@
+"""What several policies share; no policy is here."""

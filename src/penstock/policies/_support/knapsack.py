@@ -1,0 +1,44 @@
+"""The multiple-choice knapsack, solved exactly by dynamic programming in native code."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from penstock.policies._support import _knapsack
+
+Class = Sequence[tuple[int, float]]
+"""Items as (weight, value)."""
+
+
+def solve(classes: Sequence[Class], capacity: int) -> list[int] | None:
+    """Return the index of the item to take of each class, or None.
+
+    Exactly one item a class, total weight at most `capacity`, the highest total value; of equal
+    values the lower weight. None if even the lightest items are too heavy.
+    """
+    chosen = np.empty(len(classes), np.int32)
+    feasible = _knapsack.solve(*_arrays(classes), capacity, chosen)
+    return chosen.tolist() if feasible else None
+
+
+def totals(classes: Sequence[Class], sets: ArrayLike, capacity: int) -> NDArray[np.float64]:
+    """Return the highest total value of many sets of classes, each at every capacity.
+
+    `sets` has a row a set: the indices of its classes. The result has a row a set too, and a
+    column a capacity from 0 to `capacity`; minus infinity where nothing fits. One dynamic program
+    a set answers for all capacities.
+    """
+    members = np.ascontiguousarray(sets, np.int64)
+    best = np.empty((len(members), capacity + 1))
+    _knapsack.totals(*_arrays(classes), members.ravel(), len(members), best.ravel())
+    return best
+
+
+def _arrays(
+    classes: Sequence[Class],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    offsets = np.cumsum([0, *(len(items) for items in classes)])
+    weights = np.array([weight for items in classes for weight, _ in items], np.int32)
+    values = np.array([value for items in classes for _, value in items], np.float64)
+    return offsets, weights, values

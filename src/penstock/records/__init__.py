@@ -1,0 +1,25 @@
+"""The record of a live day: every event, and the actions that it led to.
+
+A record is a text of JSON Lines: a header, then one line an event (docs/record-files.md). It is
+written while a controller runs, read back one line at a time, and replayed through a fresh Manager,
+which must come to the same actions.
+"""
+
+from penstock.records.header import Chosen, Header
+from penstock.records.lines import Entry
+from penstock.records.reader import Logbook
+from penstock.records.replay import Difference, Replayed, replay
+from penstock.records.retention import Retention
+from penstock.records.writer import LogbookWriter
+
+__all__ = [
+    "Chosen",
+    "Difference",
+    "Entry",
+    "Header",
+    "Logbook",
+    "LogbookWriter",
+    "Replayed",
+    "Retention",
+    "replay",
+]

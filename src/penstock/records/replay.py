@@ -1,0 +1,84 @@
+"""The events of a record through a fresh Manager: it must come to the recorded actions."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from penstock.core.ledger import Ledger, decide
+from penstock.core.manager import Manager
+from penstock.errors import InputError
+from penstock.files import reason
+from penstock.model import Action, Event
+from penstock.records.lines import Entry
+from penstock.records.reader import Logbook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """An event on which a fresh Manager decides otherwise than the record says."""
+
+    where: str
+    event: Event
+    recorded: Sequence[Action] | None
+    """None: the policy failed, as in `replayed`."""
+    replayed: Sequence[Action] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """How many events and actions are the same, up to the first difference or the end."""
+
+    events: int
+    actions: int
+    first_difference: Difference | None
+
+
+def replay(logbook: Logbook, *, trusted: Collection[str] = ()) -> Replayed:
+    """Return what becomes of a record's events, from the first part of its run on.
+
+    A record may name a policy's file, which would be run: only if it is among the `trusted`.
+    """
+    logbook = logbook.whole()
+    for file in logbook.header.policy_files():
+        if file not in trusted:
+            raise InputError(
+                f"{logbook.paths[0]} was decided by the policy {file!r}, a file that would be run; "
+                "say that you trust it ('--trust')"
+            )
+    if logbook.lost:
+        raise InputError(
+            f"{logbook.paths[0]}: {logbook.lost} events of run {logbook.header.run} could not be "
+            "written then, so the others cannot be replayed; take the parts before the gap"
+        )
+    try:
+        manager, ledger = logbook.header.manager()
+    except InputError as error:
+        raise InputError(f"{logbook.paths[0]}, line 1: {error}") from error
+    events = actions = 0
+    for entry in logbook:
+        recorded = None if entry.failed else tuple(entry.actions)
+        event, decided = _decide(manager, ledger, entry)
+        if event != entry.event or decided != recorded:
+            difference = Difference(
+                where=entry.where, event=entry.event, recorded=recorded, replayed=decided
+            )
+            return Replayed(events=events, actions=actions, first_difference=difference)
+        events += 1
+        actions += len(decided or ())
+    return Replayed(events=events, actions=actions, first_difference=None)
+
+
+def _decide(
+    manager: Manager, ledger: Ledger, entry: Entry
+) -> tuple[Event, tuple[Action, ...] | None]:
+    """Return the event as it is dated, and what is decided; None: it fails, as it did then."""
+    try:
+        event, actions = decide(manager, ledger, entry.event)
+    except Exception as error:
+        if entry.failed:  # with this much of it taken in, as then
+            return entry.event, None
+        if isinstance(error, KeyError):
+            raise InputError(f"{entry.where}: no job {error} is there, or has a phase") from error
+        if isinstance(error, ValueError | ArithmeticError):
+            raise InputError(f"{entry.where} cannot be decided: {reason(error)}") from error
+        raise
+    return event, tuple(actions)

@@ -1,0 +1,1 @@
+"""What decisions are worth: evaluators on top of the engine."""

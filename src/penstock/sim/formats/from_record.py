@@ -1,0 +1,261 @@
+"""The record of a live day as a workload: what its jobs would do under any policy.
+
+A job computes in the gaps between its phases; its I/O is what each phase would have taken alone, as
+the controller worked out from the bytes and the job's uncontended bandwidth. How long a phase
+waited for its turn, or shared the file system, was the policies' doing, and is left out. A phase
+past all I/O nodes took part in no sharing: it counts as a gap.
+
+A record begins and ends amid jobs. One that ran before counts from the record's beginning, or from
+the end of the phase that it was in; one that runs on counts up to the record's end, or to the
+beginning of the phase that it is in.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.errors import InputError
+from penstock.model import (
+    DIRECT_PATH,
+    Event,
+    Job,
+    JobEnded,
+    JobStarted,
+    PhaseBegan,
+    PhaseEnded,
+    ResourceId,
+    Site,
+)
+from penstock.records import Logbook
+from penstock.sim.checks import SHORTEST
+from penstock.sim.run import Run
+from penstock.sim.workload import Floats, Workload
+
+TOO_FAST = 1.05
+"""A phase that was faster than alone by more than this was not measured well."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cuts:
+    """What of a record could not be taken as it is, in jobs or phases."""
+
+    jobs_before: int = 0
+    """Jobs that ran when the record began."""
+    jobs_after: int = 0
+    """Jobs that ran when the record ended."""
+    jobs_idle: int = 0
+    """Jobs left out, of which the record has no work."""
+    jobs_moved: int = 0
+    """Jobs whose phases used several sets of resources; they count with the most used."""
+    phases: int = 0
+    """Phases left out, which the record's beginning or end cuts."""
+    phases_direct: int = 0
+    """Phases past all I/O nodes."""
+    phases_unmeasured: int = 0
+    """Phases of which nobody knows how long they would have taken alone; they count as none."""
+    phases_too_fast: int = 0
+    """Phases that were faster than they should have been alone: the bandwidth is known badly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recording:
+    """A record as a workload, and as the run that really happened."""
+
+    workload: Workload
+    run: Run
+    cuts: Cuts
+    notes: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What one job did: iteration i computed until request[i], and its phase ended at end[i]."""
+
+    job: Job
+    start: float
+    carried: bool = False
+    io: "array[float]" = field(default_factory=lambda: array("d"))
+    request: "array[float]" = field(default_factory=lambda: array("d"))
+    end: "array[float]" = field(default_factory=lambda: array("d"))
+    places: Counter[tuple[ResourceId, ...]] = field(default_factory=Counter)
+    asked: float | None = None
+    parts: set[ResourceId] = field(default_factory=set)
+    longest: float = 0.0
+
+    @property
+    def last_end(self) -> float:
+        return self.end[-1] if self.end else self.start
+
+    @property
+    def compute(self) -> Floats:
+        """The gaps before the phases."""
+        ends = np.concatenate(([self.start], np.array(self.end)))
+        return np.array(self.request) - ends[:-1]
+
+    @property
+    def works(self) -> bool:
+        """There is something to simulate."""
+        work = float(self.compute.sum()) + sum(self.io) if self.end else 0.0
+        return work > SHORTEST * len(self.end)
+
+    def began(self, event: PhaseBegan, now: float) -> None:
+        self.asked, self.longest = now, 0.0
+        self.parts = set(event.resources) or {DIRECT_PATH}
+        if event.resources:
+            self.places[event.resources] += 1
+
+    def ended(self, event: PhaseEnded, now: float) -> bool:
+        """Take in the end of a part; return whether the phase is over with it."""
+        self.parts.discard(event.resource)
+        self.longest = max(self.longest, event.io)
+        if self.asked is None or self.parts:
+            return False
+        if event.resource != DIRECT_PATH:
+            self._add(self.asked, self.longest, max(self.asked, now - event.idle))
+        self.asked = None
+        return True
+
+    def over(self, now: float) -> None:
+        """The job, or its record, ends: what it did since its last phase is computing."""
+        if now > self.last_end:
+            self._add(now, 0.0, now)
+
+    def _add(self, request: float, io: float, end: float) -> None:
+        # The end of a phase may be dated back to before another job's event, never before its own.
+        self.request.append(max(request, self.last_end))
+        self.io.append(io)
+        self.end.append(max(end, self.request[-1]))
+
+
+class _Traces:
+    """Takes a record's events in and keeps each job's phases."""
+
+    def __init__(self, began: float, running: Iterable[JobStarted]) -> None:
+        self.cuts = Cuts()
+        self.now = 0.0
+        self._began = began
+        self._open = {s.job.id: _Trace(s.job, 0.0, carried=True) for s in running}
+        self.cuts.jobs_before = len(self._open)
+        self.all = list(self._open.values())
+
+    def take(self, event: Event) -> None:
+        self.now = event.time - self._began
+        match event:
+            case JobStarted() if event.job.id not in self._open:
+                self._open[event.job.id] = _Trace(event.job, self.now)
+                self.all.append(self._open[event.job.id])
+            case JobEnded() if event.job in self._open:
+                self._close(self._open.pop(event.job))
+            case PhaseBegan() if event.job in self._open:
+                # One that the policy failed at may have no end in the record.
+                self.cuts.phases += self._open[event.job].asked is not None
+                self._open[event.job].began(event, self.now)
+                self.cuts.phases_direct += not event.resources
+            case PhaseEnded() if event.job in self._open:
+                self._phase_ended(self._open[event.job], event)
+
+    def end(self) -> None:
+        """The record is over, and with it what still runs."""
+        self.cuts.jobs_after = len(self._open)
+        for trace in self._open.values():
+            self._close(trace)
+
+    def _phase_ended(self, trace: _Trace, event: PhaseEnded) -> None:
+        if trace.asked is None and trace.carried and not trace.end:
+            trace.start = max(0.0, self.now - event.idle)
+            self.cuts.phases += 1
+        elif trace.ended(event, self.now) and event.resource != DIRECT_PATH:
+            took = trace.end[-1] - trace.request[-1]
+            self.cuts.phases_unmeasured += trace.io[-1] == 0 < took
+            self.cuts.phases_too_fast += trace.io[-1] > took * TOO_FAST
+
+    def _close(self, trace: _Trace) -> None:
+        if trace.asked is not None:
+            self.cuts.phases += 1
+        trace.over(self.now if trace.asked is None else trace.asked)
+
+
+def load(logbook: Logbook, site: Site | None = None) -> Recording:
+    """Return what a record says, on its own site unless told otherwise."""
+    name = logbook.paths[0]
+    if logbook.lost:
+        raise InputError(
+            f"{name}: {logbook.lost} events between the parts could not be written then; "
+            "give the parts on one side of the gap"
+        )
+    traces = _Traces(logbook.header.began, logbook.header.running)
+    for entry in logbook:
+        traces.take(entry.event)
+    traces.end()
+    worked = [trace for trace in traces.all if trace.works]
+    traces.cuts.jobs_idle = len(traces.all) - len(worked)
+    traces.cuts.jobs_moved = sum(len(trace.places) > 1 for trace in worked)
+    if not worked:
+        raise InputError(f"{name}: no job in it did anything; take a record of a longer time")
+    # In the order of submission, which breaks ties; a sort keeps those of one serial in order.
+    worked.sort(key=lambda trace: trace.job.serial)
+    try:
+        workload = _workload(worked)
+    except OverflowError as error:
+        raise InputError(f"{name}: a job has an absurd number of nodes or resources") from error
+    run = Run(
+        workload=workload,
+        site=site or logbook.header.site,
+        request=_joined(trace.request for trace in worked),
+        end=_joined(trace.end for trace in worked),
+        start=workload.release,
+        phase_ends=2 * workload.iterations,
+    )
+    return Recording(workload=workload, run=run, cuts=traces.cuts, notes=tuple(logbook.notes))
+
+
+def read(path: Path, site: Site) -> Workload:
+    """Return the workload of one part of a record; its numbers are not checked."""
+    return load(Logbook(path), site).workload
+
+
+def _workload(traces: Sequence[_Trace]) -> Workload:
+    places = [next(iter(trace.places.most_common(1)), ((0,), 0))[0] for trace in traces]
+    jobs = [trace.job for trace in traces]
+    return Workload(
+        compute=np.concatenate([trace.compute for trace in traces]),
+        io=_joined(trace.io for trace in traces),
+        offsets=np.cumsum([0, *(len(trace.end) for trace in traces)]),
+        release=[trace.start for trace in traces],
+        ids=_names(jobs),
+        nodes=[job.nodes for job in jobs],
+        max_share=[job.max_share for job in jobs],
+        resource_offsets=np.cumsum([0, *map(len, places)]),
+        resources=[resource for chosen in places for resource in chosen],
+        curves=[job.curve for job in jobs] if any(job.curve for job in jobs) else None,
+        details=[_details(job) for job in jobs],
+    )
+
+
+def _joined(columns: Iterable["array[float]"]) -> Floats:
+    return np.concatenate([np.array(column) for column in columns])
+
+
+def _names(jobs: Sequence[Job]) -> list[str]:
+    """Return the jobs' names; one that came twice is told apart."""
+    seen: Counter[str] = Counter()
+    names = []
+    for job in jobs:
+        seen[job.id] += 1
+        names.append(job.id if seen[job.id] == 1 else f"{job.id}#{seen[job.id]}")
+    return names
+
+
+def _details(job: Job) -> dict[str, Any]:
+    known = {
+        "user": job.user,
+        "executable": job.executable,
+        "processes": job.processes,
+        "hints": dict(job.hints),
+    }
+    return {name: value for name, value in known.items() if value}

@@ -1,5 +1,0 @@
-"""Darshan logs as profiles, and as jobs of a workload."""
-
-from penstock.sim.traces.darshan.reader import Reader, logs_in, read
-
-__all__ = ["Reader", "logs_in", "read"]

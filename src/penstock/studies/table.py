@@ -1,0 +1,119 @@
+"""Rows of a campaign as samples: means over workloads with bootstrap intervals.
+
+Single runs say little (fair-share is numerically chaotic: a change in the twelfth digit moves its
+figures by per cents), so everything here is a mean over workloads. Policies met the same workloads,
+so what one gains over another is taken workload by workload: the bootstrap draws whole workloads.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.campaign.journal import Row
+from penstock.report.findings import Series
+
+Floats = NDArray[np.float64]
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A figure and its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def show(self, form: str = ".3f", *, unit: str = "", scale: float = 1.0) -> str:
+        """Return "value [low, high]"; a lone workload has no interval."""
+        value, low, high = (f"{scale * v:{form}}" for v in (self.value, self.low, self.high))
+        return f"{value}{unit}" if self.low == self.high else f"{value}{unit} [{low}, {high}]"
+
+
+def bootstrap(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:
+    """Estimate a statistic of paired samples, each one row a workload.
+
+    `statistic` gets the means over workloads, one entry (or row) a resample.
+    """
+    weights = _weights(len(samples[0]))
+    value = statistic(*(sample.mean(axis=0, keepdims=True) for sample in samples))[0]
+    spread = statistic(*(weights @ sample for sample in samples))
+    low, high = np.quantile(spread, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(value=float(value), low=float(low), high=float(high))
+
+
+@cache
+def _weights(n: int) -> Floats:
+    """Return how much each of n workloads counts in each resample."""
+    rng = np.random.default_rng(n)
+    draws: Floats = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
+    return draws
+
+
+def curve(label: str, by_point: Mapping[float, Estimate], scale: float = 1.0) -> Series:
+    """Return estimates over a parameter as a curve with its intervals."""
+    estimates = by_point.values()
+    return Series(
+        label=label,
+        x=list(by_point),
+        y=[scale * e.value for e in estimates],
+        low=[scale * e.low for e in estimates],
+        high=[scale * e.high for e in estimates],
+    )
+
+
+class Table:
+    """The rows of a campaign, looked up by scenario, point, policy and metric."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows: dict[tuple[str, float, str], list[Row]] = {}
+        for row in rows:
+            key = str(row["scenario"]), float(row["x"] or 0), str(row["policy"])
+            self._rows.setdefault(key, []).append(row)
+
+    def points(self, scenario: str) -> list[float]:
+        """Return the points of a scenario, in order."""
+        return sorted({x for name, x, _ in self._rows if name == scenario})
+
+    def policies(self, scenario: str) -> list[str]:
+        """Return who met the scenario, in the order of the rows."""
+        return list(dict.fromkeys(policy for name, _, policy in self._rows if name == scenario))
+
+    def rows(self, scenario: str, x: float, policy: str) -> list[Row]:
+        """Return a row a workload."""
+        return self._rows[scenario, x, policy]
+
+    def values(self, scenario: str, x: float, policy: str, metric: str) -> Floats:
+        """Return a metric, one entry a workload."""
+        values = [row[metric] for row in self.rows(scenario, x, policy)]
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    def grid(
+        self, scenario: str, policy: str, metric: str, points: Sequence[float] | None = None
+    ) -> Floats:
+        """Return a metric with a row a workload and a column a point."""
+        points = self.points(scenario) if points is None else points
+        return np.stack([self.values(scenario, x, policy, metric) for x in points], axis=1)
+
+    def mean(self, scenario: str, x: float, policy: str, metric: str) -> Estimate:
+        """Return a metric's mean over workloads."""
+        return bootstrap(lambda mean: mean, self.values(scenario, x, policy, metric))
+
+    def ratio(
+        self,
+        scenario: str,
+        metric: str,
+        over: str,
+        under: str,
+        points: Sequence[float] | None = None,
+    ) -> Estimate:
+        """Return the mean of `over` divided by the mean of `under`, averaged over points."""
+        return bootstrap(
+            lambda a, b: (a / b).mean(axis=1),
+            self.grid(scenario, over, metric, points),
+            self.grid(scenario, under, metric, points),
+        )

@@ -1,0 +1,173 @@
+"""Who uses which resources while jobs come and go, without any clock."""
+
+import pytest
+
+from penstock import registry
+from penstock.core.arbiter import Arbiter
+from penstock.errors import InputError
+from penstock.model import (
+    Action,
+    Assign,
+    Curve,
+    Event,
+    Job,
+    JobEnded,
+    JobStarted,
+    Site,
+    Snapshot,
+    WakeAt,
+    Woke,
+)
+
+FLAT = Curve.of({1: 10.0})
+STEEP = Curve.of({1: 10.0, 2: 20.0, 4: 40.0})
+
+
+class Site4:
+    """Four I/O nodes, eight compute nodes, and an arbiter between jobs that come and go."""
+
+    def __init__(
+        self,
+        allocator: str,
+        delay: float = 0.0,
+        placer: str = "greedy-non-clairvoyant",
+        **options: object,
+    ) -> None:
+        self.direct = placer == "exclusive"
+        self.jobs: dict[str, Job] = {}
+        self.arbiter = Arbiter(
+            allocator=registry.policy("allocation", allocator, options),
+            placer=registry.policy("placement", placer),
+            remap_delay=delay,
+        )
+
+    def start(self, name: str, time: float, curve: Curve, nodes: int = 2) -> list[Action]:
+        job = Job(id=name, serial=len(self.jobs), nodes=nodes, curve=curve)
+        self.jobs[name] = job
+        return self.tell(JobStarted(time=time, job=job))
+
+    def end(self, name: str, time: float) -> list[Action]:
+        del self.jobs[name]
+        return self.tell(JobEnded(time=time, job=name))
+
+    def wake(self, time: float) -> list[Action]:
+        return self.tell(Woke(time=time))
+
+    def tell(self, event: Event) -> list[Action]:
+        view = Snapshot(
+            site=Site(resources=4, nodes=8, direct=self.direct), jobs=self.jobs, now=event.time
+        )
+        return self.arbiter.handle(event, view)
+
+
+def assign(job: str, *resources: int) -> Assign:
+    return Assign(job=job, resources=resources)
+
+
+def test_a_running_job_gives_up_what_another_needs_and_gets_it_back() -> None:
+    site = Site4("mckp", measured=True)
+    assert site.start("a", 0.0, STEEP) == [assign("a", 0, 1, 2, 3)]
+    assert site.start("b", 5.0, FLAT) == [assign("a", 0, 1), assign("b", 2)]
+    assert site.end("b", 9.0) == [assign("a", 0, 1, 2, 3)]
+    assert site.arbiter.moves == 2
+
+
+def test_a_job_that_goes_direct_gives_its_resources_back() -> None:
+    """A placer that decides for all jobs took it for one that stays where it was."""
+    site = Site4("mckp", placer="exclusive", measured=True)
+    assert site.start("a", 0.0, Curve.of({0: 1.0, 4: 5.0})) == [assign("a", 0, 1, 2, 3)]
+    assert site.start("b", 1.0, STEEP) == [assign("a"), assign("b", 0, 1, 2, 3)]
+
+
+def test_a_job_whose_count_stays_is_not_moved() -> None:
+    site = Site4("mckp", measured=True)
+    site.start("a", 0.0, FLAT)
+    site.start("b", 1.0, FLAT)
+    assert site.start("c", 2.0, FLAT) == [assign("c", 2)]
+    assert site.end("a", 3.0) == []
+    assert site.start("d", 4.0, FLAT) == [assign("d", 0)]
+
+
+def test_static_never_moves_a_running_job() -> None:
+    """Paper forwarding, 5.6.3."""
+    site = Site4("static", measured=True)
+    assert site.start("a", 0.0, STEEP, nodes=4) == [assign("a", 0, 1)]
+    assert site.start("b", 1.0, STEEP, nodes=4) == [assign("b", 2, 3)]
+    assert site.end("a", 2.0) == []
+
+
+def test_a_move_takes_effect_after_the_delay_and_a_start_at_once() -> None:
+    site = Site4("mckp", delay=10.0, measured=True)
+    site.start("a", 0.0, STEEP)
+    assert site.start("b", 5.0, FLAT) == [WakeAt(time=15.0), assign("b", 2)]
+    assert site.wake(14.0) == []
+    assert site.wake(15.0) == [assign("a", 0, 1)]
+
+
+def test_what_is_decided_while_a_job_has_not_heard_replaces_what_it_would_have() -> None:
+    site = Site4("mckp", delay=10.0, measured=True)
+    site.start("a", 0.0, STEEP)
+    site.start("b", 5.0, FLAT)
+    assert site.end("b", 7.0) == []
+    assert site.wake(15.0) == [assign("a", 0, 1, 2, 3)]
+
+
+def test_jobs_that_start_together_are_mapped_together() -> None:
+    site = Site4("mckp", delay=10.0, measured=True)
+    site.start("a", 0.0, STEEP)
+    assert site.start("b", 0.0, FLAT) == [assign("a", 0, 1), assign("b", 2)]
+    assert site.arbiter.moves == 0
+
+
+def test_nobody_is_told_after_its_end() -> None:
+    site = Site4("mckp", delay=10.0, measured=True)
+    site.start("a", 0.0, STEEP)
+    site.start("b", 5.0, FLAT)
+    site.end("a", 6.0)
+    assert site.wake(15.0) == []
+
+
+def test_a_negative_delay_is_refused() -> None:
+    with pytest.raises(InputError, match="remap-delay"):
+        Site4("mckp", delay=-1.0)
+
+
+def test_an_allocator_that_gives_more_than_there_is_is_told_so() -> None:
+    class Greedy:
+        needs = frozenset[str]()
+        sticky = False
+
+        def allocate(self, view: Snapshot) -> dict[str, int]:
+            return dict.fromkeys(view.jobs, 5)
+
+    site = Site4("mckp")
+    site.arbiter.allocator = Greedy()
+    with pytest.raises(InputError, match="Greedy gives job 'a' 5 resources; the site has 4"):
+        site.start("a", 0.0, FLAT)
+
+
+def exclusive(*, shared: bool = True) -> Site4:
+    site = Site4("mckp", measured=True, shared=shared)
+    site.arbiter.placer = registry.policy("placement", "exclusive")
+    return site
+
+
+def test_who_had_a_node_of_its_own_steps_down_to_the_shared_one() -> None:
+    """Five jobs on four nodes: three have their own, the two least share the last."""
+    site = exclusive()
+    curves = {name: Curve.of({1: 10.0 + k}) for k, name in enumerate("abcde")}
+    places: dict[str, tuple[int, ...]] = {}
+    for time, (name, curve) in enumerate(curves.items()):
+        for action in site.start(name, float(time), curve):
+            places[action.job] = action.resources
+    assert places["a"] == places["b"] == (3,)
+    assert {places[name] for name in "cde"} == {(0,), (1,), (2,)}
+
+
+def test_who_shared_gets_a_node_of_its_own_once_there_is_one() -> None:
+    site = exclusive()
+    for time, name in enumerate("abcde"):
+        site.start(name, float(time), Curve.of({1: 10.0 + time}))
+    assert site.end("e", 9.0) != []
+    last = site.arbiter._decided
+    assert sorted(where for where in last.values()) == [(0,), (1,), (2,), (3,)]

@@ -1,0 +1,134 @@
+"""The one turn logic, without any clock: events in, actions out."""
+
+import pytest
+
+from penstock import registry
+from penstock.core.manager import Manager
+from penstock.model import (
+    Action,
+    Admit,
+    Event,
+    Hold,
+    Job,
+    JobEnded,
+    JobStarted,
+    PhaseBegan,
+    PhaseEnded,
+    Request,
+)
+
+
+class Still:
+    """A view in which every request still needs what it asked for."""
+
+    now = 0.0
+    jobs: dict[str, Job] = {}  # noqa: RUF012
+
+    def progress(self, job: Job) -> float:
+        return 1.0
+
+    def age(self, job: Job) -> float:
+        return 1.0
+
+    def remaining(self, request: Request) -> float:
+        assert request.io is not None
+        return request.io
+
+
+def manager(policy: str, *w_iters: float, max_share: float = 1.0) -> Manager:
+    made = Manager(sharing=registry.sharing(policy), view=Still())
+    for serial, w_iter in enumerate(w_iters):
+        job = Job(id=f"j{serial}", serial=serial, w_iter=w_iter, max_share=max_share)
+        assert made.handle(JobStarted(time=0.0, job=job)) == []
+    return made
+
+
+def begin(job: str, time: float, io: float = 1.0) -> PhaseBegan:
+    return PhaseBegan(time=time, job=job, resources=(0,), io=io)
+
+
+def end(job: str, time: float) -> PhaseEnded:
+    return PhaseEnded(time=time, job=job, resource=0, io=1.0)
+
+
+def admitted(actions: list[Action]) -> list[str]:
+    return [action.job for action in actions if isinstance(action, Admit)]
+
+
+def test_a_set_goes_one_by_one_in_order_of_arrival() -> None:
+    m = manager("set-10", 10.0, 12.0, 100.0, 9.0)
+    assert admitted(m.handle(begin("j1", 1.0))) == ["j1"]
+    assert admitted(m.handle(begin("j3", 2.0))) == []
+    assert admitted(m.handle(begin("j0", 3.0))) == []
+    other_set = m.handle(begin("j2", 4.0))
+    assert other_set == [Admit(job="j2", resource=0, weight=10.0**-2, max_share=1.0)]
+    assert admitted(m.handle(end("j1", 5.0))) == ["j3"]
+    assert admitted(m.handle(end("j3", 6.0))) == ["j0"]
+
+
+def test_ties_go_to_the_earlier_job() -> None:
+    m = manager("exclusive-fcfs", 1.0, 1.0, 1.0)
+    m.handle(begin("j1", 0.0))
+    m.handle(begin("j2", 1.0))
+    m.handle(begin("j0", 1.0))
+    assert admitted(m.handle(end("j1", 2.0))) == ["j0"]
+
+
+def test_a_preempted_job_is_held_and_comes_back() -> None:
+    m = manager("greedy-com", 1.0, 1.0)
+    assert admitted(m.handle(begin("j0", 0.0, io=5.0))) == ["j0"]
+    assert m.handle(begin("j1", 1.0, io=2.0)) == [
+        Hold(job="j0", resource=0),
+        Admit(job="j1", resource=0, weight=1.0, max_share=1.0),
+    ]
+    assert admitted(m.handle(end("j1", 3.0))) == ["j0"]
+
+
+def test_a_phase_that_ends_while_it_waits_gets_no_turn() -> None:
+    """Live, a waiting job may be killed, or its gate open by itself."""
+    m = manager("exclusive-fcfs", 1.0, 1.0, 1.0)
+    for job in ("j0", "j1", "j2"):
+        m.handle(begin(job, 0.0))
+    assert m.handle(end("j1", 1.0)) == []
+    assert admitted(m.handle(end("j0", 2.0))) == ["j2"]
+    assert m.handle(end("j2", 3.0)) == []
+
+
+def test_caps_let_more_than_one_in() -> None:
+    m = manager("exclusive-fcfs", 1.0, 1.0, 1.0, max_share=0.5)
+    assert admitted(m.handle(begin("j0", 0.0))) == ["j0"]
+    assert admitted(m.handle(begin("j1", 0.0))) == ["j1"]
+    assert admitted(m.handle(begin("j2", 0.0))) == []
+
+
+def test_replaying_a_record_gives_the_same_actions() -> None:
+    record: list[Event] = [
+        begin("j0", 1.0),
+        begin("j1", 1.5),
+        end("j0", 2.0),
+        begin("j2", 2.0),
+        end("j1", 4.0),
+        JobEnded(time=4.0, job="j1"),
+        end("j2", 5.0),
+        begin("j0", 6.0),
+    ]
+    first, second = manager("set-10", 10, 11, 12), manager("set-10", 10, 11, 12)
+    assert [first.handle(e) for e in record] == [second.handle(e) for e in record]
+
+
+def test_a_phase_at_whose_end_the_policy_raises_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the job would be in it for good, and its next one could not begin."""
+    m = manager("shortest-io", 10.0, 10.0, 10.0)
+    for name in ("j0", "j1"):
+        m.handle(begin(name, 1.0))
+
+    def raises(*_: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(m, "_choose", raises)
+        with pytest.raises(RuntimeError):
+            m.handle(end("j0", 2.0))
+    assert not m.in_phase("j0")
+    assert admitted(m.handle(begin("j2", 3.0))) == ["j1"]
+    assert admitted(m.handle(end("j1", 4.0))) == ["j2"]

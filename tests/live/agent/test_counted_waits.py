@@ -1,0 +1,241 @@
+"""Every wait for a turn is counted once, by what ended it; docs/turns.md defines the counters."""
+
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live.controller.test_multi_host_jobs import Heard
+from live.controller.turn_deployment import LEASE, Deployed, deployed
+
+from penstock.live.protocol import messages
+from penstock.live.protocol.counters import COUNTED_EVERY
+from penstock.live.protocol.state_directory import gone
+from penstock.records import Logbook, replay
+
+CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
+HTTP = ("--http", "127.0.0.1:0")
+BAD = """
+from penstock.policies.base import ByArrival
+class Bad(ByArrival):
+    def group(self, job):
+        if job.id.startswith("bad"):
+            raise RuntimeError("oops")
+        return 1
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Deployed]:
+    with deployed(tmp_path) as site:
+        yield site
+
+
+def causes(told: dict[str, Any]) -> dict[str, int]:
+    return {cause: n for cause in CAUSES if (n := told["counters"].get(cause, 0))}
+
+
+def throttled(site: Deployed) -> float:
+    """Return the seconds of waits in /metrics."""
+    with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
+        lines = got.read().decode().splitlines()
+    name = "penstock_throttled_seconds_total{"
+    return sum(float(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def test_a_wait_that_ends_with_its_turn_is_no_fail_open(site: Deployed) -> None:
+    site.up(*HTTP)
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    first.do("end")
+    assert second.answer() == "write"
+    second.finish()
+    told = site.job("second")
+    assert causes(told) == {}
+    assert told["turn_waited_seconds"] == pytest.approx(told["counters"]["turn_waited"] / 1e9)
+    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
+    assert told["turn_waited_seconds"] > 0
+
+
+def test_a_wait_that_ends_at_max_wait_is_counted_by_the_agent_alone(site: Deployed) -> None:
+    """Not by the call that waits at the gate, too."""
+    site.up("--set", "live.max-wait=1 s", *HTTP)
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    assert second.answer(4.0) == "write"
+    second.finish()
+    told = site.job("second")
+    assert causes(told) == {"overdue": 1}
+    assert told["turn_waited_seconds"] == pytest.approx(1.0, abs=0.6)
+    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
+
+
+def test_a_wait_for_a_controller_that_is_stopped_is_counted_when_it_goes_on(site: Deployed) -> None:
+    site.up(*HTTP)
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    controller = site.controller
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        assert second.answer(LEASE + 2.0) == "write"
+    finally:
+        os.kill(controller, signal.SIGCONT)
+    second.finish()
+    told = site.until("second", lambda job: job["state"] == "ended")
+    assert causes(told) == {"lapses": 1}
+    assert told["turn_waited_seconds"] > LEASE / 2
+    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
+
+
+def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deployed) -> None:
+    """A phase that begins while there is none has not waited, and went on without its turn."""
+    site.up()
+    first, second, third = map(site.obedient, ("first", "second", "third"))
+    site.held(first, second)
+    killed = os.pidfd_open(site.controller)
+    signal.pidfd_send_signal(killed, signal.SIGKILL)
+    assert gone(killed, 5.0)
+    os.close(killed)
+    assert second.answer(LEASE + 2.0) == "write"
+    third.do("mark")
+    third.do("write 4")
+    site.up(*HTTP)
+    for job in (second, third):
+        site.until(job.name, lambda job: job.get("state") == "running")
+    third.do("end")
+    second.finish()
+    third.finish()
+    told = site.job("second")
+    assert causes(told) == {"lapses": 1}
+    assert told["counters"]["turn_waited"] > 0
+    assert causes(site.job("third")) == {"lapses": 1}
+    assert site.job("third")["counters"]["turn_waited"] == 0
+
+
+def test_a_wait_that_the_kill_switch_ends_is_counted_and_no_fail_open(site: Deployed) -> None:
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    site.penstock("mode", "off")
+    assert second.answer() == "write"
+    second.finish()
+    told = site.job("second")
+    assert causes(told) == {}
+    assert told["counters"]["turn_waited"] > 0
+
+
+def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Whoever waits then goes on at once; all who ask are told that it failed."""
+    (tmp_path / "bad.py").write_text(BAD)
+    site.up("--policy", f"{tmp_path}/bad.py:Bad", *HTTP)
+    first, second, bad = map(site.obedient, ("first", "second", "bad"))
+    site.held(first, second)
+    bad.do("write 4")
+    assert second.answer() == "write"
+    for job in (second, bad):
+        job.finish()
+        told = site.job(job.name)
+        assert causes(told) == {"policy_failed": 1}
+        page = site.penstock("explain", str(told["id"]))
+        assert "because the policy failed" in page
+        assert "max-wait" not in page
+    failures = site.status().policy_failures
+    assert failures > 0
+    assert "the policy FAILED" in site.penstock("top", "--once", "--interval", "0.1 s")
+    assert f"failed {failures} times" in site.penstock("status")
+    with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
+        assert f"penstock_policy_failures_total {failures:.1f}" in got.read().decode()
+    first.finish()
+    site.penstock("down")
+    (path,) = site.state.records.iterdir()
+    assert replay(Logbook(path), trusted=[f"{tmp_path}/bad.py:Bad"]).first_difference is None
+
+
+def test_a_phase_that_was_let_go_and_has_its_turn_later_has_waited_once() -> None:
+    heard = Heard()
+    governor, a, b = heard.governor, heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    governor._heed(lambda: governor.turns.overdue(governor.turns.ledger.now + 60, 30.0))
+    assert heard.take() == [("b", "Turn", 1)]
+    assert heard.end(a, 1) == [("b", "Turn", 1)]
+    governor.phase_ended(b, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=30.0))
+    assert (sum(governor.waits.counts), governor.waits.seconds) == (2, 30.0)
+    assert governor.throttled == {"ann": 30.0}
+
+
+def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
+    heard = Heard()
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    heard.governor.ended(b)
+    assert sum(heard.governor.waits.counts) == 1
+
+
+@pytest.mark.parametrize("how", ["has its turn", "was let go", "lent its turn", "was silent"])
+def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
+    """For as long as its phase waited until its turn came, or it went on without."""
+    heard = Heard()
+    governor, a, b, c = heard.governor, heard.start("a"), heard.start("b"), heard.start("c")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    phase = governor.turns.standings["b"].phase
+    assert phase is not None
+    phase.since -= 10.0
+    if how == "was let go":
+        governor._heed(lambda: governor.turns.overdue(phase.began + 30, 30.0))
+        phase.waited -= 30.0
+    elif how == "was silent":
+        governor._heed(lambda: governor.turns.silent(phase.began, 0.0))
+    else:
+        heard.end(a, 1)
+        if how == "lent its turn":
+            heard.begin(c, 1)
+            governor.idle(b, messages.Idle(phase=1, lends=True))
+    counted = sum(governor.waits.counts)
+    before = governor.waits.seconds
+    governor.ended(b)
+    assert sum(governor.waits.counts) == counted + 1
+    assert governor.waits.seconds - before == pytest.approx(10.0, abs=1.0)
+
+
+def test_a_host_that_is_lost_last_of_its_job_has_waited() -> None:
+    heard = Heard()
+    a, b, b2 = heard.start("a"), heard.start("b", "mpi"), heard.start("b2", "mpi")
+    heard.begin(a, 1)
+    heard.begin(b2, 1)
+    phase = heard.governor.turns.standings["b"].phase
+    assert phase is not None
+    phase.since -= 10.0
+    heard.governor.ended(b2)
+    assert heard.governor.waits.seconds == pytest.approx(10.0, abs=1.0)
+    heard.governor.ended(b)
+    assert sum(heard.governor.waits.counts) == 1
+
+
+@pytest.mark.parametrize("lease", [0.5, 2.0, 10.0])
+def test_a_phase_whose_gate_may_still_be_closed_is_not_cut(lease: float) -> None:
+    """An agent heard a beat just before it fell silent, and spoke last up to a second before."""
+    heard = Heard(lease=lease)
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    spoke = heard.governor.turns.standings["b"].heard
+    gate_opens = spoke + COUNTED_EVERY + lease
+    assert heard.governor.turns.silent(gate_opens, heard.governor.silence) == []
+    assert heard.governor.turns.silent(gate_opens + 3.0, heard.governor.silence) != []
+
+
+@pytest.mark.parametrize("lie", [-1.0, 1e300])
+def test_a_job_that_lies_about_its_wait_spoils_no_total(lie: float) -> None:
+    heard = Heard()
+    a = heard.start("a")
+    heard.begin(a, 1)
+    heard.governor.phase_ended(a, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=lie))
+    assert 0 <= heard.governor.waits.seconds <= 62

@@ -1,0 +1,330 @@
+"""`penstock run` as people and scripts use it: shells, pipes, MPI, signals, jobs inside jobs."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.agent.group_signals import Witness
+from penstock.live.agent.page_server import library
+from penstock.live.agent.runner import CannotRunError
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol.state_directory import State
+
+PENSTOCK = (sys.executable, "-m", "penstock.cli")
+WAIT = 20.0
+KIB = 1 << 10
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def state(folder: Path) -> Iterator[State]:
+    (folder / "data").mkdir()
+    state = State(folder / "state")
+    launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "data")], io_nodes=2))
+    yield state
+    launcher.down(state)
+
+
+@pytest.fixture
+def root(folder: Path) -> Path:
+    return folder / "data"
+
+
+def command(state: State, *given: str) -> list[str]:
+    return [*PENSTOCK, "run", "--state", str(state.folder), *given]
+
+
+def run(state: State, *given: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(state, *given),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **({"stdin": subprocess.DEVNULL} | options if "input" not in options else options),
+    )
+
+
+def moved(result: subprocess.CompletedProcess[str]) -> Any:
+    """Return what --json said."""
+    return json.loads(result.stderr.splitlines()[-1])
+
+
+def test_verbs_that_start_often_import_nothing_heavy() -> None:
+    """NumPy, SciPy, Matplotlib and Rich take longer to import than a small job takes to run."""
+    heavy = "{'numpy', 'scipy', 'matplotlib', 'rich'}"
+    modules = "penstock.cli.verbs.run, penstock.cli.verbs.ionode"
+    program = f"import sys, penstock.cli.__main__, {modules}; print({heavy} & set(sys.modules))"
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "set()\n", told.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "said"),
+    [
+        ("no-such-command", 127, "penstock: no-such-command: command not found\n"),
+        ("./nowhere/at-all", 127, "penstock: ./nowhere/at-all: No such file or directory\n"),
+        ("/", 126, "penstock: /: Permission denied\n"),
+        ("", 127, "penstock: '': command not found\n"),
+    ],
+)
+def test_what_cannot_be_run_is_told_as_shells_do(
+    state: State, program: str, status: int, said: str
+) -> None:
+    result = run(state, "--", program)
+    assert (result.returncode, result.stderr, result.stdout) == (status, said, "")
+
+
+NOWHERE, NO_PROGRAM = (127, "prog: command not found"), (126, "prog: Permission denied")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_directories_of_path_that_may_not_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    """They make execvp say "Permission denied" of a command that is nowhere."""
+    closed, searched = tmp_path / "closed", tmp_path / "searched"
+    closed.mkdir(mode=0)
+    searched.mkdir()
+    if there:
+        (searched / "prog").touch(0o644)
+    monkeypatch.setenv("PATH", f"{closed}:{searched}")
+    error = CannotRunError("prog", PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+    assert (error.status, str(error)) == (NO_PROGRAM if there else NOWHERE)
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("there", [False, True])
+def test_a_file_among_the_directories_of_path(
+    state: State, tmp_path: Path, up: bool, there: bool
+) -> None:
+    """It makes execvp say "Not a directory" of a command that is nowhere."""
+    (tmp_path / "file").touch()
+    if there:
+        (tmp_path / "prog").touch(0o644)
+    environment = os.environ | {"PATH": f"{tmp_path}:{tmp_path / 'file'}"}
+    result = run(state if up else State(tmp_path / "none"), "--", "prog", env=environment)
+    status, said = NO_PROGRAM if there else NOWHERE
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (status, f"penstock: {said}")
+
+
+def test_a_script_whose_interpreter_is_not_there(state: State, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    result = run(state, "--", str(script))
+    assert (result.returncode, "interpreter" in result.stderr) == (127, True)
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_script_without_a_first_line_is_the_shells(
+    state: State, tmp_path: Path, up: bool
+) -> None:
+    """As execvp, and with it env and nice, would run it."""
+    script = tmp_path / "script"
+    script.write_text('echo "$1"; exit 5\n')
+    script.chmod(0o755)
+    result = run(state if up else State(tmp_path / "none"), "--", str(script), "a b")
+    assert (result.stdout, result.returncode) == ("a b\n", 5)
+
+
+def test_standard_input_and_a_pipeline_pass_through(state: State, root: Path) -> None:
+    text = "line\n" * 20_000
+    shell = "cat > given && sort given | tr a-z A-Z | tee shouted | wc -l"
+    result = run(state, "--json", "--", "sh", "-c", shell, input=text, cwd=root)
+    assert result.stdout.strip() == "20000"
+    assert (root / "shouted").read_text() == text.upper()
+    told = moved(result)
+    # cat may leave its copying to the kernel, where the kernel can; tee and sort are forwarded.
+    assert told["forwarded_bytes"] >= 2 * len(text)
+    assert told["fail_opens"] == 0
+
+
+def test_a_command_that_changes_directory(state: State, root: Path, tmp_path: Path) -> None:
+    shell = f"cd {root} && dd if=/dev/zero of=deep bs=4k count=4 status=none"
+    result = run(state, "--json", "--", "sh", "-c", shell, cwd=tmp_path)
+    assert moved(result)["forwarded_bytes"] == 16 * KIB
+
+
+@pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="no Open MPI")
+def test_an_mpi_program_is_one_job(state: State, root: Path) -> None:
+    write = "dd if=/dev/zero of=rank.$OMPI_COMM_WORLD_RANK bs=64k count=8 status=none"
+    mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
+    result = run(state, "--json", "--", *mpirun, "sh", "-c", write, cwd=root)
+    assert result.returncode == 0, result.stderr
+    assert moved(result)["forwarded_bytes"] == 2 * 512 * KIB
+    assert [(root / f"rank.{k}").stat().st_size for k in range(2)] == [512 * KIB] * 2
+
+
+def test_a_job_inside_a_job_counts_for_the_inner_one(state: State, root: Path) -> None:
+    write = ["dd", "if=/dev/zero", "of=nested", "bs=64k", "count=4", "status=none"]
+    inner = command(state, "--json", "--name", "inner", "--", *write)
+    result = run(state, "--json", "--name", "outer", "--", *inner, cwd=root)
+    first, second = (json.loads(line) for line in result.stderr.splitlines())
+    assert (first["job"].split(".")[0], first["forwarded_bytes"]) == ("inner", 256 * KIB)
+    assert (second["job"].split(".")[0], second["forwarded_bytes"]) == ("outer", 0)
+
+
+@pytest.mark.parametrize("separator", [":", " "])
+def test_other_preloaded_libraries_stay_and_ours_comes_once(state: State, separator: str) -> None:
+    others = ["libm.so.6", "libdl.so.2"]
+    environment = os.environ | {"LD_PRELOAD": separator.join(others)}
+    show = ["sh", "-c", "echo $LD_PRELOAD"]
+    result = run(state, "--", *command(state, "--", *show), env=environment)
+    assert result.stdout.strip().split(":") == [str(library()), *others]
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [("x" * 200, "x" * 40), ("wéird näme!", "w-ird-n-me-"), ("-dash", "job"), ("...", "job")],
+)
+def test_odd_programs_give_plain_job_names(
+    state: State, tmp_path: Path, program: str, name: str
+) -> None:
+    (tmp_path / program).write_text("#!/bin/sh\n")
+    (tmp_path / program).chmod(0o755)
+    result = run(state, "--json", "--", f"./{program}", cwd=tmp_path)
+    assert moved(result)["job"].rpartition(".")[0] == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 41, "a/b", "-x", "a\nb"])
+def test_odd_job_names_are_refused(state: State, name: str) -> None:
+    result = run(state, f"--name={name}", "--", "true")
+    assert (result.returncode, "up to 40 letters" in result.stderr) == (2, True)
+
+
+# It waits for signals: a handler of Python's that is due just before a pause runs after it.
+COUNTS = (
+    "import signal\n"
+    "awaited = {signal.SIGUSR1, signal.SIGTERM}\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, awaited)\n"
+    "print('ready', flush=True)\n"
+    "while signal.sigwait(awaited) != signal.SIGTERM: print('got it', flush=True)\n"
+)
+
+
+@pytest.mark.parametrize("of_all", [True, False], ids=["to the group", "to penstock run"])
+def test_a_signal_comes_to_the_command_once(state: State, of_all: bool) -> None:
+    """What is sent to the group comes by itself, what is sent to `penstock run` by its hand.
+
+    `penstock run` is stopped until the command has the group's signal, lest two be taken as one.
+    SIGTERM has the higher number: it comes after whatever was forwarded before.
+    """
+    given = command(state, "--", sys.executable, "-c", COUNTS)
+    with subprocess.Popen(given, stdout=subprocess.PIPE, text=True, start_new_session=True) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "ready\n"
+        if of_all:
+            os.kill(job.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, job.pid, os.WSTOPPED)
+            os.killpg(job.pid, signal.SIGUSR1)
+            assert job.stdout.readline() == "got it\n"
+            os.kill(job.pid, signal.SIGTERM)
+            os.kill(job.pid, signal.SIGCONT)
+            assert job.stdout.read() == ""
+        else:
+            os.kill(job.pid, signal.SIGUSR1)
+            assert job.stdout.readline() == "got it\n"
+            os.kill(job.pid, signal.SIGTERM)
+        assert job.wait(WAIT) == 0
+
+
+def test_a_background_job_of_a_script_ignores_the_interrupt(state: State) -> None:
+    """Shells start those with SIGINT ignored; so it stays for the command."""
+    ignored = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    given = " ".join(command(state, "--", sys.executable, "-c", f"'{ignored}'"))
+    told = subprocess.run(
+        ["sh", "-c", f"{given} & wait"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert told.stdout == "True\n", told.stderr
+
+
+INTERRUPTED = """
+import pathlib, signal, sys, threading, time
+from penstock.live import runner
+from penstock.live.protocol.state_directory import State
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+def elsewhere():
+    time.sleep(0.2)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+signal.signal(signal.SIGTERM, interrupt)
+threading.Thread(target=elsewhere).start()
+try:
+    runner.run(State(pathlib.Path(sys.argv[1])), ["sleep", "1"], name="sleeps")
+except KeyboardInterrupt:
+    print([thread.name for thread in threading.enumerate()])
+"""
+
+
+def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(state: State) -> None:
+    """A signal that another thread of the caller takes is no longer the command's."""
+    told = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(state.folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert told.stdout == "['MainThread']\n", told.stderr
+
+
+def test_a_witness_tells_of_each_signal_once_and_of_no_other() -> None:
+    with Witness({signal.SIGUSR1, signal.SIGUSR2}) as witness:
+        os.kill(witness._pid, signal.SIGUSR1)
+        assert not witness.saw(signal.SIGUSR2)
+        assert witness.saw(signal.SIGUSR1)
+        assert not witness.saw(signal.SIGUSR1)
+        os.kill(witness._pid, signal.SIGKILL)
+        assert not witness.saw(signal.SIGUSR1)
+
+
+def test_a_stopped_io_node_says_since_when_and_what_to_do(state: State) -> None:
+    def status(*given: str) -> str:
+        told = [*PENSTOCK, "status", "--state", str(state.folder), *given]
+        return subprocess.run(told, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    pid = json.loads(status("--json"))["io_nodes"][1]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        said = status()
+        (node,) = (n for n in json.loads(status("--json"))["io_nodes"] if n["number"] == 1)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert "I/O node 1 has not answered for" in said
+    assert f"kill -CONT {pid}" in said
+    assert (node["state"], node["alive"]) == ("not answering", True)
+    assert node["silent_seconds"] >= 4  # two questions, 2 s each
+    assert json.loads(status("--json"))["io_nodes"][1]["state"] == "serving"
+
+
+def test_a_library_that_cannot_be_preloaded_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The linker would take its name apart, and complain in every process of the job."""
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    (folder / "libpenstock_client.so").touch()
+    monkeypatch.setattr("penstock.live.__path__", [str(folder)])
+    with pytest.raises(InputError, match="cannot be preloaded"):
+        library()

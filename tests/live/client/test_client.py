@@ -1,0 +1,188 @@
+"""Unmodified programs under the client library: byte-exact, counted, and never held for long."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.live.agent.page_server import Agent, library
+from penstock.live.protocol import shared_page
+from penstock.live.protocol.shared_page import Pages
+
+MIB = 1 << 20
+
+
+def test_what_dd_writes_and_reads_is_counted(run: Any, root: Path, pages: Pages) -> None:
+    run("dd", "if=/dev/urandom", "of=one", "bs=64k", "count=32")
+    run("dd", "if=one", "of=two", "bs=256k")
+    assert (root / "one").read_bytes() == (root / "two").read_bytes()
+    assert pages.total("write_bytes") == 4 * MIB
+    assert pages.total("read_bytes") == 2 * MIB
+    assert len({thread.pid for thread in pages.threads()}) == 2
+
+
+def test_files_elsewhere_are_none_of_our_business(run: Any, tmp_path: Path, pages: Pages) -> None:
+    run("dd", "if=/dev/zero", f"of={tmp_path}/elsewhere", "bs=1M", "count=2")
+    assert pages.total("write_bytes") == 0
+
+
+def test_redirections_of_a_shell_are_learned_across_exec(
+    run: Any, root: Path, pages: Pages
+) -> None:
+    run("bash", "-c", "dd if=/dev/zero bs=1k count=10 > file 2> /dev/null")
+    assert (root / "file").stat().st_size == 10240
+    assert pages.total("write_bytes") == 10240
+
+
+def test_python_with_fork_threads_and_subprocess(run: Any, root: Path, pages: Pages) -> None:
+    program = """
+import os, subprocess, threading
+def write(name):
+    with open(name, "wb", buffering=0) as file:
+        for _ in range(16): file.write(b"x" * 65536)
+threads = [threading.Thread(target=write, args=(f"t{k}",)) for k in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+if os.fork() == 0:
+    write("child"); os._exit(0)
+os.wait()
+file = os.open("kept", os.O_WRONLY | os.O_CREAT)
+subprocess.run(["true"], close_fds=True, check=True)
+os.write(file, b"y" * 1000)
+"""
+    run(sys.executable, "-c", program)
+    assert all((root / name).stat().st_size == MIB for name in ("t0", "t1", "t2", "t3", "child"))
+    assert pages.total("write_bytes") == 5 * MIB + 1000
+
+
+@pytest.mark.parametrize("way", ["dup2", "fcntl"])
+def test_copies_of_descriptors_are_followed(run: Any, pages: Pages, way: str) -> None:
+    copy = {"dup2": "os.dup2(fd, 50)", "fcntl": "fcntl.fcntl(fd, fcntl.F_DUPFD, 50)"}[way]
+    run(
+        sys.executable,
+        "-c",
+        f"import os, fcntl; fd = os.open('f', os.O_CREAT | os.O_RDWR); {copy}; os.close(fd);"
+        "os.write(50, b'z' * 777); os.pwrite(50, b'a' * 23, 0);"
+        "assert os.pread(50, 30, 0) == b'a' * 23 + b'z' * 7",
+    )
+    assert pages.total("write_bytes") == 800
+    assert pages.total("read_bytes") == 30
+
+
+def test_errors_are_those_of_the_kernel(run: Any, root: Path) -> None:
+    result = run(
+        sys.executable,
+        "-c",
+        "import os\n"
+        "fd = os.open('f', os.O_CREAT | os.O_RDONLY)\n"
+        "try: os.write(fd, b'x')\n"
+        "except OSError as e: print(e.errno)\n"
+        "os.close(fd)\n"
+        "try: os.read(fd, 1)\n"
+        "except OSError as e: print(e.errno)\n",
+    )
+    assert result.stdout.split() == 2 * [str(errno.EBADF)]
+
+
+def test_a_closed_gate_holds_large_calls_and_opens_by_itself(
+    run: Any, root: Path, pages: Pages
+) -> None:
+    pages.close_gate(0.7)
+    began = time.monotonic()
+    run("dd", "if=/dev/zero", "of=small", "bs=1k", "count=10")
+    assert pages.total("waits") == 0
+    run("dd", "if=/dev/zero", "of=large", "bs=1M", "count=1")
+    assert time.monotonic() - began >= 0.7
+    assert pages.total("waits") == 1
+    assert pages.total("waited") > 0
+
+
+def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: Pages) -> None:
+    pages.close_gate(60.0)
+    opening = threading.Timer(0.3, pages.open_gate)
+    opening.start()
+    began = time.monotonic()
+    run("dd", "if=/dev/zero", "of=large", "bs=1M", "count=1")
+    assert time.monotonic() - began < 4
+    opening.join()  # it has the pages in its hands until then
+    assert pages.total("gave_up") == 0
+
+
+def test_no_wait_is_longer_than_allowed(tmp_path: Path, root: Path) -> None:
+    with Pages([root], longest_wait=0.2) as pages, Agent(pages, tmp_path / "a.sock") as agent:
+        pages.close_gate(60.0)
+        command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
+        subprocess.run(command, env=os.environ | agent.environment(), timeout=30, check=True)
+        assert pages.total("gave_up") == 1
+
+
+def test_who_holds_a_lock_never_waits(run: Any, pages: Pages) -> None:
+    pages.close_gate(60.0)
+    program = (
+        "import fcntl, os; fd = os.open('f', os.O_CREAT | os.O_RDWR);"
+        "fcntl.lockf(fd, fcntl.LOCK_EX);"
+        "os.write(fd, b'x' * (1 << 20))"
+    )
+    began = time.monotonic()
+    run(sys.executable, "-c", program)
+    assert time.monotonic() - began < 4
+    assert pages.total("waits") == 0
+
+
+def test_switched_off_it_passes_through(run: Any, root: Path, pages: Pages) -> None:
+    pages.close_gate(60.0)
+    run("dd", "if=/dev/zero", "of=f", "bs=1M", "count=1", PENSTOCK_DISABLE="1")
+    assert (root / "f").stat().st_size == MIB
+    assert list(pages.threads()) == []
+
+
+def test_without_an_agent_it_passes_through(root: Path) -> None:
+    environment = os.environ | {"LD_PRELOAD": str(library()), "PENSTOCK_AGENT": "/nowhere/agent"}
+    command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
+    subprocess.run(command, env=environment, timeout=30, check=True)
+    assert (root / "f").stat().st_size == MIB
+
+
+def test_a_job_cannot_write_to_its_control_page(run: Any, agent: Agent) -> None:
+    program = """
+import mmap, os, socket, struct
+s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PENSTOCK_AGENT"])
+s.sendall(struct.pack("<8sII", b"PNSTCTRL", 3, os.getpid()))
+_, fds, _, _ = socket.recv_fds(s, 16, 2)
+try: mmap.mmap(fds[0], 4096)
+except PermissionError: print("not mapped")
+try: os.pwrite(fds[0], b"x", 0)
+except PermissionError: print("not written")
+"""
+    assert run(sys.executable, "-c", program).stdout == "not mapped\nnot written\n"
+
+
+def test_it_needs_no_symbol_newer_than_glibc_2_17() -> None:
+    """A symbol that an older system does not have is fatal to every program there."""
+    table = subprocess.run(["objdump", "-T", library()], capture_output=True, text=True, check=True)
+    versions = {
+        word[6:]
+        for word in table.stdout.replace("(", " ").replace(")", " ").split()
+        if word.startswith("GLIBC_")
+    }
+    assert versions
+    assert max(tuple(map(int, version.split("."))) for version in versions) <= (2, 17)
+
+
+def test_it_needs_nothing_but_the_c_library() -> None:
+    table = subprocess.run(["objdump", "-p", library()], capture_output=True, text=True, check=True)
+    needed = {line.split()[1] for line in table.stdout.splitlines() if "NEEDED" in line}
+    assert needed <= {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+
+
+def test_the_layout_is_the_documented_one() -> None:
+    assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16560, 196_800)
+    text = (Path(__file__).parents[3] / "docs" / "shared-page.md").read_text()
+    assert "16,560 bytes" in text
+    assert "196,800 bytes" in text
+    assert 8 * len(shared_page.Counters.__dataclass_fields__) <= shared_page.SLOT_BYTES

@@ -1,0 +1,315 @@
+"""Real faults below a forwarded program: it sees what it would see without us, and goes on."""
+
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from live.ionode.real_node import BECOME, RealNode
+from live.storage.real_storage import loop_device, need, need_root, remount, small_memory
+
+from penstock.live.agent.page_server import Agent
+from penstock.live.protocol.shared_page import Pages
+
+MIB = 1 << 20
+NOBODY = 65534
+WAIT = 30.0
+PROLOGUE = f"""{BECOME}
+import errno, fcntl, hashlib, os, resource, signal, sys
+def outcome(call):
+    try: return call()
+    except OSError as error: return errno.errorcode[error.errno]
+def where(fd): return os.lseek(fd, 0, os.SEEK_CUR), os.fstat(fd).st_size
+def fill(fd):
+    while True:
+        written = outcome(lambda: os.write(fd, b"x" * 100_000))
+        print(written, *where(fd))
+        if isinstance(written, str): return
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A job of a user, and its I/O node."""
+
+    root: Path
+    pages: Pages
+    agent: Agent
+    node: RealNode
+    user: int
+
+    def begin(self, program: str, *, forwarded: bool = True) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-S", "-c", PROLOGUE + f"become({self.user})\n" + program],
+            cwd=self.root,
+            env=os.environ | (self.agent.environment() if forwarded else {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, program: str, *, forwarded: bool = True, status: int = 0) -> str:
+        with self.begin(program, forwarded=forwarded) as process:
+            try:
+                said, _ = process.communicate(timeout=WAIT)
+            finally:
+                process.kill()
+        assert process.returncode == status, said
+        return said
+
+    def clear(self) -> None:
+        for entry in self.root.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def as_without_us(self, program: str, *, status: int = 0) -> list[str]:
+        """Run a program natively and forwarded, each in a clean directory; return what both say."""
+        self.clear()
+        native = self.run(program, forwarded=False, status=status)
+        self.clear()
+        assert self.run(program, status=status) == native
+        assert self.pages.total("forwarded_writes") > 0
+        return native.splitlines()
+
+
+@contextmanager
+def layer(
+    folder: Path, root: Path, *options: str, user: int = 0, served_by: int | None = None
+) -> Iterator[Layer]:
+    """Serve a user's job on a directory."""
+    root.chmod(0o777)
+    with ExitStack() as stack:
+        sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        sockets.chmod(0o777)
+        node = stack.enter_context(
+            RealNode(sockets, 0, *options, user=user if served_by is None else served_by)
+        )
+        if "--all-users" in options:
+            Path(node.node.address).chmod(0o666)
+        pages = stack.enter_context(Pages([root], patience=0.3))
+        pages.assign([node.node])
+        agent = stack.enter_context(Agent(pages, sockets / "agent"))
+        os.chown(agent.path, user, user)
+        yield Layer(root=root, pages=pages, agent=agent, node=node, user=user)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A directory in memory that every user may enter."""
+    with tempfile.TemporaryDirectory(prefix="faults", dir="/dev/shm") as path:
+        Path(path).chmod(0o755)
+        (Path(path) / "managed").mkdir()
+        yield Path(path)
+
+
+@pytest.fixture
+def ours(folder: Path) -> Iterator[Layer]:
+    with layer(folder, folder / "managed") as ours:
+        yield ours
+
+
+@pytest.fixture
+def theirs(folder: Path) -> Iterator[Layer]:
+    """A job and an I/O node of a user without privileges."""
+    need_root()
+    with layer(folder, folder / "managed", user=NOBODY) as theirs:
+        yield theirs
+
+
+@pytest.fixture
+def served_as_theirs(folder: Path) -> Iterator[Layer]:
+    """A job of a user without privileges at root's I/O node."""
+    need_root()
+    with layer(folder, folder / "managed", "--all-users", user=NOBODY, served_by=0) as theirs:
+        yield theirs
+
+
+FULL = """
+blocker, fd = (os.open(name, os.O_CREAT | os.O_RDWR) for name in ("blocker", "f"))
+os.write(blocker, b"b" * 300_000)
+fill(fd)
+print(outcome(lambda: os.pwrite(fd, b"y" * 10, 50_000_000)), *where(fd))
+os.unlink("blocker"); os.close(blocker)
+print(os.write(fd, b"z" * 100_000), *where(fd))
+os.fsync(fd)
+os.lseek(fd, 0, os.SEEK_SET)
+print(hashlib.sha256(b"".join(iter(lambda: os.read(fd, 65536), b""))).hexdigest())
+os.close(fd)
+"""
+"""Goes on where the space that a removed file leaves is enough."""
+
+
+def test_a_full_file_system_is_full_at_the_same_byte(folder: Path) -> None:
+    need_root()
+    with small_memory(folder, size=MIB) as root, layer(folder, root) as job:
+        said = job.as_without_us(FULL)
+        pages = MIB // 4096 - 74  # without the blocker's
+        assert f"{pages * 4096 % 100_000} {pages * 4096} {pages * 4096}" in said, "a short write"
+        assert f"ENOSPC {pages * 4096} {pages * 4096}" in said
+        assert f"100000 {pages * 4096 + 100_000} {pages * 4096 + 100_000}" in said
+        assert job.pages.total("failed_open") == 0
+        assert job.node.measured().files == 0, "it gave the blocker's space back, too"
+
+
+@pytest.mark.parametrize("first", ["os.write(fd, b'before ')", "os.lseek(fd, 7, 0)"])
+def test_a_directory_may_be_removed_under_an_open_file(ours: Layer, first: str) -> None:
+    """The I/O node opens a file when it is first written to; it may have no name by then."""
+    said = ours.as_without_us(
+        "os.mkdir('d'); fd = os.open('d/f', os.O_CREAT | os.O_RDWR)\n"
+        f"{first}\n"
+        "os.unlink('d/f'); os.rmdir('d')\n"
+        "print(os.write(fd, b'after'), *where(fd), os.fstat(fd).st_nlink)\n"
+        "print(os.pread(fd, 100, 0)[7:], os.fsync(fd), os.close(fd))\n"
+    )
+    assert said == ["5 12 12 0", "b'after' None None"]
+    assert ours.pages.total("failed_open") == 0
+    assert ours.node.measured().files == 0
+
+
+@pytest.fixture
+def job(request: pytest.FixtureRequest) -> Layer:
+    """The layer that a test names: served by its user's own I/O node, or by one for all."""
+    layer: Layer = request.getfixturevalue(request.param)
+    return layer
+
+
+@pytest.mark.parametrize("opened", [True, False], ids=["opened", "not-yet-opened"])
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+def test_a_revoked_permission_is_for_the_next_open(job: Layer, opened: bool) -> None:
+    """What is open stays open; an I/O node that cannot open it any more leaves it to the kernel."""
+    said = job.as_without_us(
+        "os.close(os.open('other', os.O_CREAT | os.O_WRONLY))\n"
+        "with open('other', 'wb', buffering=0) as other: other.write(b'forwarded')\n"
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR, 0o600)\n"
+        f"os.write(fd, b'before ' * {int(opened)}); os.chmod('f', 0)\n"
+        "print(os.write(fd, b'after'), *where(fd), os.pread(fd, 100, 0), os.fsync(fd))\n"
+        "for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):\n"
+        "    print(outcome(lambda: os.open('f', flags)))\n"
+    )
+    expected = "5 12 12 b'before after' None" if opened else "5 5 5 b'after' None"
+    assert said == [expected, "EACCES", "EACCES", "EACCES"]
+    assert job.pages.total("failed_open") == (0 if opened else 1)
+
+
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+def test_a_file_created_read_only_is_written_directly(job: Layer) -> None:
+    """Only the call that created it may write; the I/O node would have to open it again."""
+    said = job.run(
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR, 0o444)\n"
+        "for k in range(5): os.write(fd, b'%d' % k)\n"
+        "print(os.pread(fd, 100, 0), *where(fd))\n"
+    )
+    assert said == "b'01234' 5 5\n"
+    assert job.pages.total("forwarded_writes") == 0
+    assert job.pages.total("writes") == 5
+    assert job.pages.total("failed_open") == 1, "once for the file: it is direct from then on"
+
+
+@pytest.mark.parametrize("job", ["theirs", "served_as_theirs", "ours"], indirect=True)
+def test_a_write_clears_the_bits_that_give_rights_away(job: Layer) -> None:
+    """Root's I/O node has the right to keep them; a user's write has not."""
+    said = job.as_without_us(
+        "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.fchmod(fd, 0o6755)\n"
+        "os.write(fd, b'x'); print(oct(os.fstat(fd).st_mode & 0o7777))\n"
+    )
+    assert said == ["0o6755" if job.user == 0 else "0o755"]
+    assert job.pages.total("failed_open") == 0
+
+
+def limited(action: str, limit: int) -> str:
+    """Return the begin of a program that may write files of so many bytes."""
+    return (
+        f"signal.signal(signal.SIGXFSZ, signal.{action})\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        f"fd = os.open('f', os.O_CREAT | os.O_RDWR); os.lseek(fd, {limit - 150_000}, 0)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "forwarded"), [(8_000_000, 2), (250_000, 0)], ids=["large", "small"]
+)
+def test_a_file_size_limit_is_the_programs_own(ours: Layer, limit: int, forwarded: int) -> None:
+    """It counts for shared memory, too: with less than that takes, calls are direct."""
+    program = limited("SIG_IGN", limit) + (
+        "fill(fd)\nprint(outcome(lambda: os.pwrite(fd, b'x', 9_000_000)), os.pwrite(fd, b'x', 0))\n"
+    )
+    said = ours.run(program)
+    ours.clear()
+    assert said == ours.run(program, forwarded=False)
+    assert said.splitlines() == [
+        f"100000 {limit - 50_000} {limit - 50_000}",
+        f"50000 {limit} {limit}",
+        f"EFBIG {limit} {limit}",
+        "EFBIG 1",
+    ]
+    assert ours.pages.total("forwarded_writes") == forwarded
+
+
+@pytest.mark.parametrize("limit", [8_000_000, 250_000])
+def test_a_program_beyond_its_limit_gets_the_signal(ours: Layer, limit: int) -> None:
+    program = limited("SIG_DFL", limit)
+    program += "while True: print(os.write(fd, b'x' * 100_000), flush=True)\n"
+    said = ours.run(program, status=-signal.SIGXFSZ)
+    assert said == ours.run(program, forwarded=False, status=-signal.SIGXFSZ) == "100000\n50000\n"
+
+
+def test_a_file_system_that_shuts_down_fails_its_programs(folder: Path) -> None:
+    """As one does whose device is gone: the error reaches the program, and nothing hangs."""
+    need_root()
+    need("mkfs.ext4")
+    said = []
+    for forwarded in (False, True):
+        place = folder / f"forwarded-{forwarded}"
+        place.mkdir()
+        with loop_device(place, size=32 * MIB) as (root, _), layer(place, root) as job:
+            program = job.begin(
+                "fd = os.open('f', os.O_CREAT | os.O_RDWR); print(os.write(fd, b'x' * 100_000))\n"
+                "sys.stdout.flush(); input()\n"
+                "print(outcome(lambda: os.write(fd, b'y' * 100_000)), os.lseek(fd, 0, 1))\n"
+                "print(outcome(lambda: os.fsync(fd)), outcome(lambda: os.close(fd)))\n",
+                forwarded=forwarded,
+            )
+            with program:
+                assert program.stdout is not None
+                assert program.stdout.readline() == "100000\n"
+                shut_down(root)
+                said.append(program.communicate("\n", timeout=WAIT)[0])
+            assert job.pages.total("forwarded_writes") == (2 if forwarded else 0)
+    assert said[0] == said[1] == "EIO 100000\nEIO None\n"
+
+
+def shut_down(mount: Path) -> None:
+    """Let an ext4 fail every access from now on (EXT4_IOC_SHUTDOWN)."""
+    directory = os.open(mount, os.O_RDONLY)
+    fcntl.ioctl(directory, 0x8004587D, struct.pack("I", 2))
+    os.close(directory)
+
+
+def test_a_closed_file_does_not_keep_a_file_system_writable(folder: Path) -> None:
+    """An I/O node that still held it open would make remounting fail."""
+    need_root()
+    need("mkfs.ext4")
+    with loop_device(folder, size=32 * MIB) as (root, _), layer(folder, root) as job:
+        program = job.begin(
+            "with open('f', 'wb', buffering=0) as file: file.write(b'x' * 100_000)\n"
+            "fd = os.open('f', os.O_RDONLY); os.read(fd, 10)\n"
+            "print('closed', flush=True); input()\n"
+            "print(len(os.read(fd, 200_000)), outcome(lambda: os.write(fd, b'x')))\n"
+            "print(outcome(lambda: os.open('f', os.O_RDWR)))\n"
+            "print(outcome(lambda: os.open('g', os.O_CREAT | os.O_RDWR)))\n"
+        )
+        with program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "closed\n"
+            remount(root, "ro")
+            said, _ = program.communicate("\n", timeout=WAIT)
+        assert said == "99990 EBADF\nEROFS\nEROFS\n"
+        assert job.pages.total("forwarded_read_bytes") == 100_000

@@ -1,0 +1,189 @@
+"""I/O nodes and agents that die, stand still or are of another version: jobs go on."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live.client.misbehaving_node import OddNode
+from live.client.test_faults import Layer, folder, layer, ours
+from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
+from live.ionode.real_node import RealNode
+
+from penstock.live.agent.page_server import Agent
+from penstock.live.protocol import shared_page
+from penstock.live.protocol.shared_page import Pages
+
+__all__ = ["folder", "ours"]
+WAIT = 30.0
+STANDS_STILL = 0.5  # longer than the job's patience
+OVERWRITER = """
+import threading
+fd, ended, failed = os.open("f", os.O_CREAT | os.O_RDWR), threading.Event(), []
+def overwrite(me):
+    k = 0
+    while not ended.is_set():
+        k += 1
+        data = k.to_bytes(8, "little") * 4096
+        written, back = os.pwrite(fd, data, me * 32768), os.pread(fd, 32768, me * 32768)
+        if written != 32768 or back != data: failed.append((me, k, written)); return
+threads = [threading.Thread(target=overwrite, args=(me,)) for me in range(3)]
+[thread.start() for thread in threads]
+input(); ended.set()
+[thread.join() for thread in threads]
+print(failed)
+"""
+"""Reads what it wrote at once: an older write that comes late is found."""
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+def goes_on(job: Layer) -> None:
+    """Await a hundred more writes."""
+    enough = job.pages.total("writes") + 100
+    until(lambda: job.pages.total("writes") >= enough, "the program stands still")
+
+
+@contextmanager
+def overwriter(job: Layer) -> Iterator[None]:
+    with job.begin(OVERWRITER) as process:
+        try:
+            goes_on(job)
+            yield
+            said, _ = process.communicate("\n", timeout=WAIT)
+            assert (process.returncode, said) == (0, "[]\n")
+        finally:
+            process.kill()
+
+
+def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGKILL) -> None:
+    process.send_signal(number)
+    process.wait(WAIT)
+
+
+def test_a_killed_io_node_is_left_out_and_its_successor_used(ours: Layer) -> None:
+    """What it was about to write is written once, by it or directly, and never late."""
+    sockets = ours.node.control.parent
+    with overwriter(ours), ExitStack() as stack:
+        node = ours.node
+        for _ in range(3):
+            forwarded = ours.pages.total("forwarded_writes")
+            until(lambda: ours.pages.total("forwarded_writes") > forwarded, "not forwarded")  # noqa: B023
+            end(node.process)
+            goes_on(ours)
+            node = stack.enter_context(RealNode(sockets, 0))
+        until(lambda: node.measured().writes > 100, "the successor is not used")
+    assert ours.pages.total("failed_open") > 0
+
+
+def test_an_io_node_that_stood_still_goes_on(ours: Layer) -> None:
+    """A write may wait for it; nothing overtakes that write at its place."""
+    with overwriter(ours):
+        for _ in range(3):
+            ours.node.process.send_signal(signal.SIGSTOP)
+            time.sleep(STANDS_STILL)
+            ours.node.process.send_signal(signal.SIGCONT)
+            goes_on(ours)
+        before = ours.node.measured().writes
+        until(lambda: ours.node.measured().writes > before, "it is not used again")
+
+
+def test_an_io_node_that_is_killed_while_it_stands_still(ours: Layer) -> None:
+    with overwriter(ours):
+        ours.node.process.send_signal(signal.SIGSTOP)
+        time.sleep(STANDS_STILL)
+        end(ours.node.process)
+        goes_on(ours)
+    assert ours.pages.total("failed_open") > 0
+
+
+def test_a_job_that_is_killed_takes_nothing_along(folder: Path, ours: Layer) -> None:
+    """Its requests end with it; another job's are served as before."""
+    with ours.begin(OVERWRITER) as process:
+        goes_on(ours)
+        end(process)
+    until(lambda: ours.node.measured().connections == 0, "its connections stay")
+    until(lambda: ours.node.measured().files == 0, "its files stay")
+    assert ours.run("print(os.write(os.open('g', os.O_CREAT | os.O_WRONLY), b'x'))") == "1\n"
+    assert ours.pages.total("failed_open") == 0
+
+
+class OfAnotherVersion(OddNode):
+    """Greets with another magic number, in which the version is."""
+
+    greeted = 0
+
+    def _answer(self, connection: socket.socket) -> None:
+        hello = connection.recv(REQUEST.size + INTRODUCTION.size)
+        self.greeted += 1
+        connection.sendall(REPLY.pack(MAGIC + 1, REQUEST.unpack_from(hello)[2], 0, 1, self.node.id))
+        connection.recv(1)  # until the client hangs up
+
+
+WRITER = (
+    "fd = os.open('f', os.O_CREAT | os.O_RDWR); print([os.write(fd, b'data') for _ in 'abc'])\n"
+)
+
+
+def test_an_io_node_of_another_version_is_not_used(folder: Path, ours: Layer) -> None:
+    with OfAnotherVersion(folder / "other.sock") as node:
+        ours.pages.assign([node.node])
+        assert ours.run(WRITER) == "[4, 4, 4]\n"
+        assert node.greeted == 1
+    assert (ours.root / "f").read_bytes() == b"data" * 3
+    assert ours.pages.total("failed_open") == 3
+    assert ours.pages.total("forwarded_writes") == 0
+
+
+class AnswersAsAnother(Agent):
+    """Hands out its pages under another version."""
+
+    def _welcome(self, connection: socket.socket) -> None:
+        connection.recv(16, socket.MSG_WAITALL)
+        answer = (
+            shared_page.CONTROL_MAGIC + (shared_page.VERSION + 1).to_bytes(4, "little") + bytes(4)
+        )
+        descriptors = [self.pages.control_fd, self.pages.counters_fd]
+        socket.send_fds(connection, [answer], descriptors)
+
+
+@pytest.mark.parametrize("what", ["refused", "answered", "pages"])
+def test_an_agent_of_another_version_leaves_the_job_alone(
+    folder: Path, ours: Layer, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """A page laid out differently must not be read, nor written to."""
+    kind: Any = AnswersAsAnother if what == "answered" else Agent
+    with monkeypatch.context() as changed, ExitStack() as stack:
+        if what != "answered":
+            changed.setattr(shared_page, "VERSION", shared_page.VERSION + 1)
+        pages = stack.enter_context(Pages([ours.root]))
+        if what == "pages":
+            changed.undo()
+        pages.assign([ours.node.node])
+        before = os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0)
+        agent = stack.enter_context(kind(pages, folder / "other.agent"))
+        job = Layer(root=ours.root, pages=pages, agent=agent, node=ours.node, user=0)
+        assert job.run(WRITER) == "[4, 4, 4]\n"
+        assert os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0) == before
+    assert (ours.root / "f").read_bytes() == b"data" * 3
+    assert ours.node.measured().requests == 0
+
+
+def test_an_io_node_that_another_user_runs_is_not_used(folder: Path) -> None:
+    """It refuses; the job goes on directly."""
+    with layer(folder, folder / "managed", served_by=65534) as job:
+        Path(job.node.node.address).chmod(0o666)
+        assert job.run(WRITER) == "[4, 4, 4]\n"
+        assert job.pages.total("failed_open") == 3
+        assert job.node.measured().refused >= 1

@@ -1,0 +1,92 @@
+"""Who has which I/O nodes: decided without a socket."""
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.controller.io_node_map import Assignments
+from penstock.live.protocol.messages import Mapped, Node
+
+
+def node(number: int, *, run: int = 1) -> Node:
+    return Node(number=number, id=100 * run + number, address=f"/run/{number}")
+
+
+def serving(io_nodes: int, *, stripe: int = 0) -> Assignments:
+    assignments = Assignments(io_nodes, stripe=stripe)
+    for number in range(io_nodes):
+        assignments.node_up(node(number))
+    return assignments
+
+
+def numbers(mapped: Mapped) -> list[int]:
+    return [node.number for node in mapped.nodes]
+
+
+def test_a_job_gets_all_unless_it_asks() -> None:
+    assignments = serving(4, stripe=1 << 20)
+    assert assignments.begin("all") == Mapped(nodes=[node(k) for k in range(4)], stripe=1 << 20)
+    assert numbers(assignments.begin("none", 0)) == []
+
+
+def test_the_least_loaded_are_given_first() -> None:
+    assignments = serving(4)
+    assert numbers(assignments.begin("a", 3)) == [0, 1, 2]
+    assert numbers(assignments.begin("b", 2)) == [0, 3]
+    assignments.end("a")
+    assert numbers(assignments.begin("c", 2)) == [1, 2]
+
+
+def test_one_that_is_down_is_given_last_and_left_out_of_maps() -> None:
+    assignments = serving(3)
+    assert assignments.node_down(0) == {}
+    assert numbers(assignments.begin("a", 2)) == [1, 2]
+    assert numbers(assignments.begin("b", 3)) == [1, 2]
+    assert assignments.numbers("b") == (0, 1, 2)
+
+
+def test_jobs_hear_of_the_death_and_the_return_of_their_own_nodes_alone() -> None:
+    assignments = serving(2)
+    assignments.begin("both")
+    assignments.begin("one", 1)  # equally loaded: the lowest number
+    assert {k: numbers(v) for k, v in assignments.node_down(0).items()} == {"both": [1], "one": []}
+    assert assignments.node_down(0) == {}
+    back = assignments.node_up(node(0, run=2))
+    assert [n.id for n in back["both"].nodes] == [200, 101]
+    assert set(assignments.node_down(1)) == {"both"}
+
+
+def test_a_remap_takes_what_is_named() -> None:
+    assignments = serving(3)
+    assignments.begin("a")
+    assert assignments.remap("a", [2, 0], 4096) == Mapped(nodes=[node(2), node(0)], stripe=4096)
+    assert numbers(assignments.remap("a", [], 0)) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "wanted", "said"),
+    [("a", [3], "no I/O node 3"), ("a", [1, 1], "twice"), ("aa", [1], "did you mean 'a'")],
+)
+def test_wrong_remaps_change_nothing(job: str, wanted: list[int], said: str) -> None:
+    assignments = serving(3)
+    assignments.begin("a")
+    with pytest.raises(InputError, match=said):
+        assignments.remap(job, wanted, 0)
+    assert assignments.numbers("a") == (0, 1, 2)
+
+
+def test_more_than_there_are_cannot_be_had() -> None:
+    with pytest.raises(InputError, match="5 I/O nodes are wanted; there are 4"):
+        serving(4).begin("a", 5)
+
+
+def test_a_member_that_follows_another_has_its_io_nodes_where_it_reaches_them() -> None:
+    """The other was remapped meanwhile; from another host no Unix socket is reached."""
+    assignments = serving(4)
+    assignments.begin("first", 2)
+    assignments.remap("first", [3, 1], 1 << 20)
+    for name, local, reached in (("second", True, [3, 1]), ("third", False, [])):
+        assignments.begin(name, local=local)
+        assignments.follow(name, "first")
+        assert assignments.numbers(name) == (3, 1)
+        assert numbers(assignments.map(name)) == reached
+        assert assignments.map(name).stripe == 1 << 20

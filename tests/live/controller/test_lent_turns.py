@@ -1,0 +1,175 @@
+"""A phase that a job said and does not use: its turn goes to who waits, and it stays one phase."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live.controller.test_multi_host_jobs import Heard
+from live.controller.turn_deployment import OBEDIENT, Deployed, Told, deployed
+
+from penstock import registry
+from penstock.core.ledger import Ledger
+from penstock.core.manager import Manager
+from penstock.learn.periods import Period
+from penstock.learn.phases import Began, Ended, PhaseFinder
+from penstock.live.controller.turns import Turns
+from penstock.live.protocol import messages
+from penstock.model import Job, PhaseBegan, Site
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Deployed]:
+    with deployed(tmp_path) as site:
+        yield site
+
+
+def test_an_idle_holder_lends_its_turn_and_asks_again_when_it_calls(site: Deployed) -> None:
+    """max-wait is 30 s, and a forgotten mark a minute: neither is what ends these waits."""
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    first.do("mark")
+    first.do("write 4")
+    second.do("begin", 10.0)
+    assert site.job("second")["doing"] == "transferring"
+    first.tell("write 4")
+    assert site.until("first", lambda job: job["doing"] == "waiting")["behind"] == [
+        site.job("second")["id"]
+    ]
+    assert first.is_silent()
+    second.do("end")
+    assert first.answer() == "write"
+    first.do("end")
+    for job in (first, second):
+        assert job.finish()["fail_opens"] == 0
+    told = site.job("first")
+    assert (told["phases"], told["phase_bytes"], told["counters"]["phases"]) == (1, 8 * MIB, 1)
+    assert told["turn_waited_seconds"] > 0
+
+
+def test_a_lent_phase_that_ends_without_a_further_call_is_told_whole(site: Deployed) -> None:
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    first.do("mark")
+    first.do("write 4")
+    second.do("begin", 10.0)
+    first.do("end")
+    assert site.until("first", lambda job: job["phases"] == 1)["phase_bytes"] == 4 * MIB
+    assert site.job("second")["doing"] == "transferring"
+    second.do("end")
+    for job in (first, second):
+        assert job.finish()["fail_opens"] == 0
+
+
+def test_the_mark_of_a_process_that_died_ends_with_it(site: Deployed) -> None:
+    """Its job goes on, and would have a marked phase for a minute."""
+    site.up()
+    command = f"{sys.executable} {OBEDIENT} first.out; {sys.executable} {OBEDIENT} first.out"
+    first = Told(site.run("first", "sh", "-c", command), "first")
+    first.do("begin")
+    assert site.job("first")["doing"] == "transferring"
+    os.kill(first.pid, signal.SIGKILL)
+    first.pid = int(first.answer())
+    site.until("first", lambda job: job["doing"] == "computing")
+    first.finish()
+
+
+def test_marks_that_nobody_is_left_to_take_back_end_as_if_nobody_had_said_them() -> None:
+    finder = PhaseFinder()
+    finder.sample(0.0, busy=False, last_call=0.0, moved=0)
+    assert finder.began(1.0) == Began(time=1.0)
+    finder.sample(2.0, busy=False, last_call=2.0, moved=4 * MIB)
+    assert finder.sample(50.0, busy=False, last_call=2.0, moved=4 * MIB) is None
+    finder.unmark()
+    assert not finder.marked
+    assert finder.sample(50.1, busy=False, last_call=2.0, moved=4 * MIB) == Ended(
+        time=2.0, moved=4 * MIB
+    )
+
+
+def test_nobody_lends_what_nobody_waits_for() -> None:
+    heard = Heard()
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    assert heard.take() == []
+    heard.begin(b, 1)
+    heard.governor.idle(a, messages.Idle(phase=7, lends=True))  # not the phase that it is in
+    heard.governor.idle(b, messages.Idle(phase=1, lends=True))  # has none to lend
+    heard.governor.idle(a, messages.Idle(phase=1))  # of a version that cannot ask again
+    assert heard.take() == []
+    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    assert heard.take() == [("a", "Hold", 1), ("b", "Turn", 1)]
+
+
+def test_a_turn_that_was_lent_counts_as_one_phase_and_no_wait() -> None:
+    heard = Heard()
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.take()
+    assert heard.begin(a, 1) == [("a", "Hold", 1)]
+    assert heard.end(b, 1) == [("a", "Turn", 1)]
+    heard.end(a, 1, moved=30)
+    told: dict[str, Any] = heard.governor.told("a")
+    assert (told["phases"], told["phase_bytes"]) == (1, 30)
+    assert sum(heard.governor.waits.counts) == 2
+
+
+def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
+    heard = Heard()
+    a, a2, b = heard.start("a", "mpi"), heard.start("a2", "mpi"), heard.start("b")
+    for job in (a, a2, b):
+        heard.begin(job, 1)
+    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    assert heard.take() == []
+
+
+def test_an_iteration_is_none_the_longer_for_a_turn_that_was_lent() -> None:
+    """Phases of 4 s after 6 s of computing; the third lends its turn for 100 s amid it."""
+    ledger = Ledger(site=Site())
+    learnt = Manager(sharing=registry.sharing("exclusive-fcfs"), view=ledger, learn=_live)
+    turns = Turns(learnt, ledger)
+    turns.started(0.0, Job(id="a", serial=0))
+    for k in (0, 1):
+        turns.phase_began(6.0 + 10 * k, "a", k + 1)
+        turns.phase_ended(10.0 + 10 * k, "a", _ended(k + 1))
+    turns.phase_began(26.0, "a", 3)
+    turns.lent(28.0, "a")
+    turns.phase_began(128.0, "a", 4, resumes=True)
+    turns.phase_ended(130.0, "a", _ended(4))
+    turns.phase_began(136.0, "a", 5)
+    period = learnt.period("a")
+    assert period is not None
+    assert (period.iterations, period.w_iter_) == (3, pytest.approx(10.0))
+
+
+def _live(_: Job) -> Period:
+    return Period.live()
+
+
+def _ended(phase: int) -> messages.PhaseEnded:
+    return messages.PhaseEnded(phase=phase, bytes=400, seconds=4.0, waited=0.0)
+
+
+def test_the_governor_knows_a_phase_that_resumes_by_its_number() -> None:
+    heard = Heard()
+    events: list[tuple[str, bool]] = []
+    heard.governor.turns.record = lambda event, *_: events.extend(
+        [(event.job, event.resumes)] if isinstance(event, PhaseBegan) else []
+    )
+    a, b = heard.start("a"), heard.start("b")
+    heard.begin(a, 1)
+    heard.begin(b, 1)
+    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.begin(a, 1)
+    heard.end(b, 1)
+    heard.end(a, 1)
+    heard.begin(a, 2)
+    assert events == [("a", False), ("b", False), ("a", True), ("a", False)]

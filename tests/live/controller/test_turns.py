@@ -1,0 +1,189 @@
+"""Turns as a controller gives them, without any clock or socket."""
+
+import pytest
+
+from penstock import registry
+from penstock.core.ledger import Ledger, knows
+from penstock.core.manager import Manager
+from penstock.errors import InputError
+from penstock.live.controller.turns import Turns
+from penstock.live.protocol import messages
+from penstock.model import Event, Job, JobEnded, PhaseEnded, Site
+
+
+def turns(policy: str = "exclusive-fcfs", *, bandwidth: float | None = None) -> Turns:
+    ledger = Ledger(site=Site(bandwidth=bandwidth))
+    manager = Manager(sharing=registry.sharing(policy), view=ledger)
+    made = Turns(manager, ledger)
+    for serial, name in enumerate("abc"):
+        made.started(0.0, Job(id=name, serial=serial, w_iter=10.0 if name == "c" else 1000.0))
+    return made
+
+
+def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> messages.PhaseEnded:
+    return messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=0.0)
+
+
+def turn(job: str, phase: int = 1, weight: float = 1.0) -> tuple[str, messages.Turn]:
+    return job, messages.Turn(phase=phase, weight=weight)
+
+
+def hold(job: str, *behind: str, phase: int = 1) -> tuple[str, messages.Hold]:
+    return job, messages.Hold(phase=phase, behind=list(behind))
+
+
+def test_one_transfers_and_the_next_is_told_whom_it_waits_for() -> None:
+    made = turns()
+    assert made.phase_began(1.0, "a", 1) == [turn("a")]
+    assert made.phase_began(2.0, "b", 1) == [hold("b", "a")]
+    assert made.phase_began(3.0, "c", 1) == [hold("c", "a", "b")]
+    assert made.phase_ended(4.0, "a", ended(1)) == [turn("b")]
+    assert made.standings["b"].phase is not None
+    assert made.standings["b"].phase.admitted == 4.0
+    assert made.phase_ended(6.0, "b", ended(1)) == [turn("c")]
+    assert made.standings["b"].waited == 2.0
+
+
+def test_sets_share_by_weight() -> None:
+    """set-10: a and b take turns, c has another set and a hundred times their weight."""
+    made = turns("set-10")
+    made.phase_began(1.0, "a", 1)
+    assert made.phase_began(1.0, "b", 1) == [hold("b", "a")]
+    assert made.phase_began(1.0, "c", 1) == [turn("c", weight=0.1)]
+    assert made.share("c") == pytest.approx(0.1 / (0.1 + 0.001))
+    assert made.share("b") == 0.0
+
+
+@pytest.mark.parametrize("how", ["its job ends", "nobody hears of it", "it begins another"])
+def test_a_holder_that_goes_without_a_word_gives_its_turn_away(how: str) -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    if how == "its job ends":
+        orders = made.ended(3.0, "a")
+    elif how == "nobody hears of it":
+        made.standings["b"].heard = 5.5
+        assert made.silent(3.9, 3.0) == []
+        orders = made.silent(5.0, 3.0)
+    else:
+        orders = made.phase_began(3.0, "a", 2)
+    assert orders[0] == turn("b")
+
+
+def test_a_waiter_that_goes_is_not_given_a_turn() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    made.phase_began(2.5, "c", 1)
+    assert made.ended(3.0, "b") == []
+    assert made.phase_ended(4.0, "a", ended(1)) == [turn("c")]
+
+
+def test_who_waited_for_too_long_goes_out_of_turn_once() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    assert made.overdue(11.9, 10.0) == []
+    assert made.overdue(12.0, 10.0) == [("b", messages.Turn(phase=1, overdue=True))]
+    assert made.overdue(20.0, 10.0) == []
+    assert list(made.waiting()) == []
+    assert made.phase_ended(21.0, "b", ended(1)) == []
+    assert made.phase_ended(22.0, "a", ended(1)) == []
+
+
+def test_who_was_never_seen_alone_has_the_sites_bandwidth() -> None:
+    """Where turns are observed, three at once have a third each: that is not what one has alone."""
+    made = turns(bandwidth=300.0)
+    events: list[Event] = []
+    made.record = lambda event, *_: events.append(event)
+    for name in "abc":
+        made.phase_began(1.0, name, 1)
+    for name in "abc":
+        made.phase_ended(4.0, name, ended(1, moved=300, seconds=3.0))
+    made.phase_began(5.0, "a", 2)
+    made.phase_ended(7.0, "a", ended(2, moved=300, seconds=2.0))  # alone: it can do no more
+    made.phase_began(8.0, "a", 3)
+    made.phase_began(9.0, "b", 2)
+    made.phase_ended(13.0, "a", ended(3, moved=300, seconds=5.0))
+    made.phase_ended(13.0, "b", ended(2, moved=300, seconds=4.0))
+    found = {}
+    for event in events:
+        if isinstance(event, PhaseEnded):
+            found.setdefault(event.job, []).append(event.io)
+    assert found["b"] == [1.0, 1.0]
+    assert found["c"] == [1.0]
+    assert found["a"] == pytest.approx([1.0, 2.0, 300 / (150 * 0.95)])
+
+
+def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() -> None:
+    made = turns()
+    for phase, seconds in ((1, 1.0), (2, 4.0)):
+        made.phase_began(10.0 * phase, "a", phase)
+        made.phase_ended(10.0 * phase + seconds, "a", ended(phase, moved=100, seconds=seconds))
+    job = made.manager.jobs["a"]
+    # The second phase shared the file system: 100 bytes at 100 B/s, a little faded, is one second.
+    assert made.ledger.io_done(job) == pytest.approx(1 + 1 / 0.95)
+
+
+def test_words_about_another_phase_are_passed_over() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    assert made.phase_ended(2.0, "a", ended(7)) == []
+    assert made.weights() == {"a": 1.0}
+
+
+def test_a_policy_that_needs_what_nobody_can_know_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot know"):
+        knows(registry.sharing("clairvoyant-sets").needs)
+
+
+def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() -> None:
+    """greedy-com: b is shorter, so that a, amid its transfer, waits for it."""
+    made = turns("greedy-com")
+    for phase, name, seconds in ((1, "a", 8.0), (1, "b", 2.0)):
+        made.phase_began(10.0 * phase, name, phase)
+        moved = round(100 * seconds)
+        made.phase_ended(10.0 + seconds, name, ended(phase, moved=moved, seconds=seconds))
+    made.phase_began(20.0, "a", 2)
+    assert ("a", messages.Hold(phase=2, behind=["b"])) in made.phase_began(23.0, "b", 2)
+    assert turn("a", 2) in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
+    made.phase_ended(30.0, "a", ended(2, moved=800, seconds=8.0))
+    assert made.standings["a"].waited == 2.0
+
+
+def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> None:
+    made = turns()
+    made.phase_began(1.0, "a", 1)
+    made.forgive(100.0)
+    assert made.silent(101.0, 3.0) == []
+    assert made.weights() == {"a": 1.0}
+
+
+@pytest.mark.parametrize("asks", [True, False], ids=["it asks again", "its job ends"])
+def test_a_policy_that_raises_when_a_phase_is_cut_hides_nothing_that_happened(
+    monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    """A job that is gone is gone from the Manager, too; one that asks is among those let go."""
+    made = turns()
+    recorded: list[tuple[Event, bool]] = []
+    made.record = lambda event, actions, moved, failed: recorded.append((event, failed))
+    made.phase_began(1.0, "a", 1)
+    made.phase_began(2.0, "b", 1)
+    handle = made.manager.handle
+
+    def raises_at_ends(event: Event) -> object:
+        actions = handle(event)
+        if isinstance(event, PhaseEnded):
+            raise RuntimeError
+        return actions
+
+    monkeypatch.setattr(made.manager, "handle", raises_at_ends)
+    with pytest.raises(RuntimeError):
+        made.phase_began(3.0, "a", 2) if asks else made.ended(3.0, "a")
+    cut = PhaseEnded(time=3.0, job="a", resource=0, io=0.0, idle=0.0)
+    assert recorded[2] == (cut, True)
+    if asks:
+        assert ("a", 2) in [(job, phase.number) for job, phase in made.waiting()]
+    else:
+        assert recorded[3] == (JobEnded(time=3.0, job="a"), False)
+        assert "a" not in made.manager.jobs

@@ -1,0 +1,276 @@
+"""Jobs that end while there is no controller: their last words are heard by the next one."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+from live.controller.turn_deployment import LEASE, PENSTOCK, WAIT, Deployed, deployed
+from live.other_users import AS_ROOT, NOBODY
+
+from penstock.live.controller.controller import Controller
+from penstock.live.controller.unreported_exits import LateEnds
+from penstock.live.protocol import exit_spool, messages
+from penstock.live.protocol.client import Channel
+from penstock.live.protocol.exit_spool import LastWords
+from penstock.live.protocol.state_directory import State, gone
+from penstock.live.protocol.users import name_of
+from penstock.live.store import Store
+from penstock.model import JobEnded
+from penstock.records import Logbook, replay
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Deployed]:
+    with deployed(tmp_path) as site:
+        yield site
+
+
+def kill_controller(site: Deployed) -> None:
+    process = os.pidfd_open(site.controller)
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    assert gone(process, WAIT)
+    os.close(process)
+
+
+def until(says: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT
+    while not (told := says()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return told
+
+
+def words(site: Deployed) -> list[Path]:
+    return list(site.state.last_words.glob("*"))
+
+
+def word(site: Deployed, job: str, *, user: str | None = None, **more: Any) -> messages.LastWord:
+    begin = messages.Begin(
+        name=job.rpartition(".")[0],
+        pid=1,
+        command=["true"],
+        user=name_of(os.getuid()) if user is None else user,
+    )
+    told = {"began": time.time() - 9, "ended": time.time() - 1, "counters": {}, "status": 0}
+    return messages.LastWord(job=job, begin=begin, **(told | more))
+
+
+def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deployed) -> None:
+    """Its status, counters and fail-opens are in the books, the totals, the store and the record,
+    and are there once, however often the controller starts anew."""
+    site.up()
+    first, second = site.obedient("first"), site.obedient("second")
+    site.held(first, second)
+    kill_controller(site)
+    assert second.answer(LEASE + 2.0) == "write"
+    ended = second.finish()
+    assert ended["fail_opens"] == 1
+    first.tell("die 3")
+    assert first.run.wait(WAIT) == 3
+    assert len(words(site)) == 2
+    site.up()
+    told = site.until("second", lambda job: job.get("state") == "ended")
+    assert told["fail_opens"] == ended["fail_opens"]
+    assert told["counters"]["lapses"] == 1
+    assert 0 < told["seconds"] < WAIT
+    page = site.penstock("explain", "second.2")
+    assert "It ended well" in page
+    assert "(lapses)" in page
+    assert "It waited for turns" in page
+    assert site.job("second")["seconds"] == told["seconds"]
+    assert site.until("first", lambda job: job.get("state") == "ended")["status"] == 3
+    until(lambda: not words(site))
+    total = site.status().fail_open_total
+    assert total == 1
+    site.penstock("down")
+    with Store(f"sqlite:///{site.state.store}") as store:
+        kept = {job.name: job.phases for job in store.load().ended}
+    assert kept["second"] == told["counters"]["phases"] > 0
+    record = Logbook(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
+    ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
+    assert sorted(ends) == ["first.1", "second.2"]
+    assert replay(record).first_difference is None
+    site.up()
+    assert site.status().fail_open_total == total
+
+
+def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost(
+    site: Deployed,
+) -> None:
+    site.up()
+    job = site.obedient("late")
+    site.until("late", bool)
+    job.run.kill()
+    site.until("late", lambda job: job["state"] == "lost")
+    LastWords(site.state.last_words).leave(word(site, "late.1", counters={"gave_up": 2}, status=4))
+    told = site.until("late", lambda job: job["state"] == "ended")
+    assert (told["status"], told["fail_opens"]) == (4, 2)
+    assert [each["id"] for each in site.status().jobs] == ["late.1"]
+    assert site.status().fail_open_total == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{}", b'{"type": "LastWord"}', b"\xff" * 4096],
+    ids=["empty", "no word", "nothing in it", "no text"],
+)
+def test_what_is_no_last_word_is_refused_and_removed(site: Deployed, text: bytes) -> None:
+    site.up()
+    (site.state.last_words / "odd.json").write_bytes(text)
+    until(lambda: not words(site))
+    assert "refused: last word odd.json" in site.state.log.read_text()
+    assert site.status().jobs == []
+
+
+def test_what_is_no_plain_file_is_refused_and_removed_unless_it_is_full(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Once, not every few seconds; and none of it is followed, or stays open."""
+    site.up()
+    folder = site.state.last_words
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (folder / "link.json").symlink_to(victim)
+    (folder / "empty.json").mkdir()
+    unfinished = folder / ".full"
+    unfinished.mkdir()
+    (unfinished / "something").touch()
+    unfinished.rename(folder / "full.json")
+    until(lambda: [path.name for path in words(site)] == ["full.json"])
+    log = until(lambda: (t := site.state.log.read_text()) and "full.json cannot be" in t and t)
+    for name in ("link", "empty", "full"):
+        assert f"refused: last word {name}.json" in log
+    assert victim.read_text() == "precious"
+    LastWords(folder).leave(word(site, "never.123456789"))
+    until(lambda: len(words(site)) == 1)
+    assert site.state.log.read_text().count("last word full.json") == 2
+
+
+def test_a_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").mkdir()
+    words = LastWords(tmp_path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        assert [found.text for found in words.left()] == [b""]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one round takes are there, and none can be removed: each is heard, once."""
+    monkeypatch.setattr(exit_spool, "AT_ONCE", 2)
+    heard: list[str] = []
+
+    class Refusing:
+        archive = SimpleNamespace(keeper=SimpleNamespace(flush=lambda: False))
+        refusals = SimpleNamespace(note=heard.append)
+
+    late = LateEnds(cast(Controller, Refusing), LastWords(tmp_path))
+    for k in range(5):
+        (tmp_path / f"{k}.json").write_text("{}")
+
+    async def rounds() -> None:
+        for _ in range(4):
+            await late.take()
+        Refusing.archive.keeper.flush = lambda: True
+        await late.take()
+
+    asyncio.run(rounds())
+    assert sorted(said.split(":")[0] for said in heard) == [f"last word {k}.json" for k in range(5)]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
+    site.up()
+    LastWords(site.state.last_words).leave(word(site, "never.123456789"))
+    until(lambda: not words(site))
+    assert "which nobody began" in site.state.log.read_text()
+
+
+@AS_ROOT
+def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> None:
+    """The kernel says who wrote a file: nobody ends the books of another's job."""
+    site.up()
+    job = site.obedient("mine")
+    site.until("mine", bool)
+    for name, user in (("forged", "root"), ("own", "nobody")):
+        path = site.state.last_words / f"{name}.json"
+        unfinished = path.with_suffix(".new")
+        unfinished.write_bytes(msgspec.json.encode(word(site, "mine.1", user=user, status=9)))
+        os.chown(unfinished, NOBODY, NOBODY)
+        unfinished.rename(path)
+    until(lambda: not words(site))
+    log = site.state.log.read_text()
+    assert "last word forged.json: user nobody cannot tell the end of a job of user 'root'" in log
+    assert "last word own.json: user nobody cannot tell the end of mine.1" in log
+    assert site.job("mine")["state"] == "running"
+    job.finish()
+
+
+def test_words_for_another_hosts_controller_are_told_once_it_is_back(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """As an agent of another host does; one that is refused is not told for ever."""
+    kept = LastWords(tmp_path / "untold")
+    kept.leave(word(site, "far.7", counters={"lapses": 1}))
+    kept.leave(word(site, "never.123456789"))
+    with pytest.raises(OSError, match="No such file"):
+        kept.tell(lambda: Channel(site.state.controller))
+    assert len(list(kept.left())) == 2
+    site.up()
+    kill_controller(site)
+    site.up()
+    assert kept.tell(lambda: Channel(site.state.controller)) == 1
+    assert site.job("far")["status"] == 0
+    assert site.status().fail_open_total == 1
+    assert not list(kept.left())
+
+
+def test_no_link_is_followed_where_a_word_is_left(tmp_path: Path, site: Deployed) -> None:
+    """An agent of root writes into a folder that is another's."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    folder = tmp_path / "words"
+    folder.mkdir()
+    for name in (f".a.1.{os.getpid()}", f"a.1.{os.getpid()}.json"):
+        (folder / name).symlink_to(victim)
+    LastWords(folder).leave(word(site, "a.1"))
+    assert victim.read_text() == "precious"
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        LastWords(tmp_path / "link").leave(word(site, "a.2"))
+
+
+def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
+    site: Deployed, tmp_path: Path
+) -> None:
+    """Its 'penstock run' has no folder of the controller's to leave its word in."""
+    key, there = str(tmp_path / "key"), State(tmp_path / "there")
+    subprocess.run([*PENSTOCK, "key", key], check=True, timeout=30)
+    up = ("--root", str(site.root), "--io-nodes", "0", "--key-file", key, "--listen")
+    site.penstock("up", *up, "127.0.0.1:0")
+    where = site.state.listen.read_text().strip()
+    run = [*PENSTOCK, "run", "--state", str(there.folder), "--controller", where]
+    run += ["--key-file", key, "--name", "far", "--"]
+    job = subprocess.Popen([*run, "sh", "-c", "read line; exit 5"], stdin=subprocess.PIPE)
+    try:
+        site.until("far", bool)
+        kill_controller(site)
+        job.communicate(b"\n", timeout=WAIT)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 5
+    assert len(list(LastWords(there.untold(where)).left())) == 1
+    site.penstock("up", *up, where)
+    assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
+    assert [(told["id"], told["status"]) for told in site.status().jobs][:1] == [("far.1", 5)]

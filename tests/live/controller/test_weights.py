@@ -1,0 +1,79 @@
+"""Weights that I/O nodes are told are those of all jobs, and only where turns are enforced."""
+
+from collections.abc import Mapping
+from itertools import count
+
+import pytest
+
+from penstock.config import Config
+from penstock.config.sections import LiveSection, Mode
+from penstock.live.controller.job_table import Jobs
+from penstock.live.controller.turn_service import Governor
+from penstock.live.protocol import messages
+
+
+class Site:
+    """A governor, and the last table of weights that I/O nodes were told."""
+
+    def __init__(self, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.weights: Mapping[str, float] = {}
+        self.now = 0.0
+        monkeypatch.setattr(
+            "penstock.live.controller.turn_service.time.monotonic", lambda: self.now
+        )
+        self.governor = Governor(
+            Config(live=LiveSection(mode=mode)),
+            io_nodes=1,
+            tell=lambda _, __: None,
+            weigh=lambda weights: setattr(self, "weights", weights),
+            is_direct=lambda _: False,
+            assign=lambda _: None,
+        )
+        self._jobs = Jobs(count(1).__next__)
+        self._phases = 0
+
+    def job(self, name: str) -> str:
+        begin = messages.Begin(
+            name=name, pid=1, command=[name], user="ada", protocol=messages.PROTOCOL
+        )
+        job = self._jobs.begin(begin, 0.0)
+        self.governor.started(job)
+        return job.id
+
+    def iterate(self, job: str, *, compute: float, times: int) -> None:
+        for _ in range(times):
+            self._phases += 1
+            self.now += compute
+            of = self._jobs.running[job]
+            self.governor.phase_began(of, messages.PhaseBegan(phase=self._phases))
+            self.now += 0.1
+            ended = messages.PhaseEnded(
+                phase=self._phases, bytes=1 << 20, seconds=0.1, waited=0.0, idle=0.0
+            )
+            self.governor.phase_ended(of, ended)
+
+
+def test_a_new_weight_does_not_undo_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An I/O node keeps the table that it was told last: what is not in it has weight one."""
+    site = Site("enforce", monkeypatch)
+    slow, quick = site.job("slow"), site.job("quick")
+    site.iterate(slow, compute=10.0, times=3)
+    site.iterate(quick, compute=0.9, times=3)
+    assert site.weights == pytest.approx({slow: 0.1, quick: 1.0})
+
+
+def test_who_is_observed_has_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site("observe", monkeypatch)
+    slow = site.job("slow")
+    site.iterate(slow, compute=10.0, times=3)
+    assert not site.weights
+
+
+def test_weights_end_with_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch that opens all gates leaves no job with a small share."""
+    site = Site("enforce", monkeypatch)
+    slow = site.job("slow")
+    site.iterate(slow, compute=10.0, times=3)
+    assert site.weights[slow] == pytest.approx(0.1)
+    site.governor.govern(messages.Govern(mode="off"))
+    assert site.weights == {slow: 1.0}

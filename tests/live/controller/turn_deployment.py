@@ -1,0 +1,148 @@
+"""A deployment with turns, brought up by the command line, and jobs that do as they are told."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
+from penstock.live.protocol.state_directory import State, holder
+
+PENSTOCK = (sys.executable, "-m", "penstock.cli")
+OBEDIENT = Path(__file__).parents[1] / "programs" / "obedient.py"
+WAIT = 20.0
+LEASE = 2.0
+
+
+class Told:
+    """A job that does what it is told; `run` is its 'penstock run', `pid` its command."""
+
+    def __init__(self, run: "subprocess.Popen[str]", name: str) -> None:
+        self.run = run
+        self.name = name
+        self._answers = cast(IO[str], run.stdout)
+        self.pid = int(self.answer())
+
+    def tell(self, line: str) -> None:
+        given = cast(IO[str], self.run.stdin)
+        given.write(f"{line}\n")
+        given.flush()
+
+    def answer(self, seconds: float = WAIT) -> str:
+        """Return what it says next, within so long."""
+        assert select.select([self._answers], [], [], seconds)[0], f"{self.name} says nothing"
+        return self._answers.readline().strip()
+
+    def is_silent(self) -> bool:
+        return not select.select([self._answers], [], [], 0)[0]
+
+    def do(self, line: str, seconds: float = WAIT) -> None:
+        self.tell(line)
+        assert self.answer(seconds) == line.split(maxsplit=1)[0]
+
+    def finish(self) -> dict[str, Any]:
+        """Let it end, well; return what `penstock run --json` said of it."""
+        cast(IO[str], self.run.stdin).close()
+        assert self.run.wait(WAIT) == 0
+        told: dict[str, Any] = json.loads(cast(IO[str], self.run.stderr).read().splitlines()[-1])
+        return told
+
+
+class Deployed:
+    """A deployment in `folder`, over `folder`/data."""
+
+    def __init__(self, folder: Path) -> None:
+        self.state = State(folder / "state")
+        self.root = folder / "data"
+        self.root.mkdir(exist_ok=True)
+        self.jobs = ExitStack()
+
+    def up(self, *options: str, mode: str = "enforce") -> None:
+        given = ("--mode", mode, "--set", f"live.lease={LEASE} s", *options)
+        self.penstock(
+            *("up", "--root", str(self.root), "--io-nodes", "1", "--policy", "exclusive-fcfs"),
+            *("--emulate", "targets=1,rate=40MiB/s", *given),
+        )
+
+    def penstock(self, verb: str, *args: str) -> str:
+        command = [*PENSTOCK, verb, "--state", str(self.state.folder), *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run(self, name: str, *command: str, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
+        words = [*PENSTOCK, "run", "--state", str(self.state.folder), "--name", name, "--json"]
+        words += options
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        run = subprocess.Popen([*words, "--", *command], text=True, cwd=self.root, **pipes)
+        self.jobs.callback(_ended, run)
+        return run
+
+    def obedient(self, name: str, *options: str) -> Told:
+        command = (sys.executable, str(OBEDIENT), f"{name}.out")
+        told = Told(self.run(name, *command, options=options), name)
+        self.jobs.callback(_kill, told.pid)
+        return told
+
+    @property
+    def controller(self) -> int:
+        pid = holder(self.state.lock)
+        assert pid
+        return pid
+
+    def status(self) -> messages.Status:
+        return launcher.ask(self.state, messages.Ask(), messages.Status)
+
+    def job(self, name: str) -> dict[str, Any]:
+        """Return the latest job of this name; an empty record while there is none."""
+        listed = reversed(self.status().jobs)
+        return next((job for job in listed if job["name"] == name), {})
+
+    def until(self, name: str, says: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Return a job as soon as this can be said of it."""
+        deadline = time.monotonic() + WAIT
+        while not says(told := self.job(name)):
+            assert time.monotonic() < deadline, told
+            time.sleep(0.02)
+        return told
+
+    def held(self, holder: Told, waiter: Told) -> None:
+        """Let one have the turn, and another wait for it."""
+        holder.do("begin")
+        waiter.tell("write 4")
+        told = self.until(waiter.name, lambda job: job["doing"] == "waiting")
+        assert told["behind"] == [self.job(holder.name)["id"]]
+        assert waiter.is_silent()
+
+
+def _kill(pid: int) -> None:
+    """End a command that its 'penstock run' may have left behind."""
+    try:
+        if b"obedient.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, 9)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+
+
+def _ended(run: "subprocess.Popen[str]") -> None:
+    run.kill()
+    run.wait(WAIT)
+    for pipe in (run.stdin, run.stdout, run.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+@contextmanager
+def deployed(folder: Path) -> Iterator[Deployed]:
+    """Yield a deployment that is not up yet; what runs at the end is ended."""
+    site = Deployed(folder)
+    with site.jobs:
+        yield site
+    launcher.down(site.state)

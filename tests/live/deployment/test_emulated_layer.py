@@ -1,0 +1,170 @@
+"""What I/O nodes are for, through the real layer: clients, I/O nodes and emulated targets."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from live.deployment.emulated import MIB, Machine, Writer, go, memory, said
+from live.ionode.real_node import RealNode
+
+from penstock.live.agent.page_server import Agent
+from penstock.live.deployment import emulator
+from penstock.live.deployment.emulator import Emulation, Served
+from penstock.live.protocol.shared_page import Pages
+
+__all__ = ["memory"]
+KIB = 1 << 10
+
+
+class Forwarded(Machine):
+    """An emulated file system whose clients go through I/O nodes; writers' `client` is a job."""
+
+    def __init__(self, directory: Path, emulation: Emulation) -> None:
+        super().__init__(directory, emulation)
+        self.jobs: dict[str, tuple[Pages, Agent]] = {}
+
+    @contextmanager
+    def serving(self, number: int, *options: str) -> Iterator[list[RealNode]]:
+        with ExitStack() as stack:
+            nodes = []
+            for k in range(number):
+                below = emulator.environment(self.shared, io_node=k)
+                below["LD_PRELOAD"] = str(emulator.below())
+                node = RealNode(self.shared.parent, k, *options, **below)
+                nodes.append(stack.enter_context(node))
+            yield nodes
+
+    @contextmanager
+    def job(self, name: str, nodes: list[RealNode]) -> Iterator[Pages]:
+        with (
+            Pages([self.root], job=name) as pages,
+            Agent(pages, self.shared.parent / f"{name}.agent") as agent,
+        ):
+            pages.assign([node.node for node in nodes])
+            self.jobs[name] = pages, agent
+            yield pages
+
+    def environment(
+        self, *, io_node: int | None = None, client: str | None = None
+    ) -> Mapping[str, str]:
+        if client not in self.jobs:
+            return super().environment(io_node=io_node, client=client)
+        libraries = {"above": [str(emulator.above())], "below": [str(emulator.below())]}
+        job = self.jobs[client][1].environment(**libraries)
+        return os.environ | emulator.environment(self.shared, client=client) | job
+
+    def write(self, *writers: Writer) -> list[Served]:
+        """Let all writers run at once, to their ends; return what the targets did for them."""
+        before = emulator.served(self.shared)
+        with ExitStack() as stack:
+            processes = [stack.enter_context(self.started(writer)) for writer in writers]
+            begin = time.monotonic() + 0.03  # so that all have heard of it
+            for process in processes:
+                go(process, begin)
+            for writer, process in zip(writers, processes, strict=True):
+                assert len(said(process)) == writer.count
+        return [
+            Served(
+                requests=now.requests - then.requests,
+                bytes=now.bytes - then.bytes,
+                switches=now.switches - then.switches,
+            )
+            for now, then in zip(emulator.served(self.shared), before, strict=True)
+        ]
+
+
+@pytest.mark.rates
+def test_bandwidth_rises_with_io_nodes_until_targets_are_busy(memory: Path) -> None:
+    """min(n x link, targets x rate): with one, two, four I/O nodes and two targets."""
+    link, rate = 40 * MIB, 60 * MIB
+    machine = Forwarded(
+        memory, Emulation(targets=2, rate=rate, latency=0.0, switch=0.0, io_node_link=link)
+    )
+    files = [machine.file_on(k % 2, f"f{k}") for k in range(4)]
+    writers = [Writer(file=file, client="job", size=512 * KIB, count=24) for file in files]
+    reached = {}
+    with machine.serving(4) as nodes:
+        for number in (1, 2, 4):
+            with machine.job("job", nodes[:number]) as pages:
+                reached[number] = machine.bandwidth(*writers)
+                assert pages.total("forwarded_write_bytes") == pages.total("write_bytes") > 0
+    assert reached[1] == pytest.approx(link, rel=0.1)
+    assert reached[2] == pytest.approx(2 * link, rel=0.1)
+    assert reached[4] == pytest.approx(2 * rate, rel=0.1)
+
+
+@pytest.mark.timed
+def test_an_io_node_makes_few_large_requests_of_many_small_ones(memory: Path) -> None:
+    """Eight clients write 4 KiB in turn; those that were served together are waited for.
+
+    Without that they fall apart, two or three to a request. A client that is late on a busy machine
+    parts them for a while, so the best of three runs counts.
+    """
+    machine = Forwarded(memory, Emulation(targets=1, rate=400 * MIB, latency=0.01, switch=0.002))
+    size, count, clients = 4 * KIB, 16, 8
+    shared = machine.root / "shared"
+
+    def written(job: str) -> Served:
+        writers = [
+            Writer(
+                file=shared, at=k * size, step=clients * size, size=size, count=count, client=job
+            )
+            for k in range(clients)
+        ]
+        shared.touch()
+        (target,) = machine.write(*writers)
+        assert shared.stat().st_size == target.bytes == clients * count * size
+        shared.unlink()
+        return target
+
+    with machine.serving(1, "--scheduler", "time-order", "--depth", "1") as nodes:
+        with machine.job("direct", []):
+            direct = written("direct")
+        with machine.job("forwarded", nodes) as pages:
+            runs = [written("forwarded") for _ in range(3)]
+            assert pages.total("forwarded_writes") == 3 * clients * count
+        measured = nodes[0].measured()
+    assert direct.requests == clients * count
+    assert measured.batches == sum(run.requests for run in runs)
+    assert min(run.requests for run in runs) <= direct.requests / 2
+    assert min(run.switches for run in runs) <= direct.switches / 2
+
+
+@pytest.mark.timed
+def test_twins_keeps_io_nodes_off_each_others_targets(memory: Path) -> None:
+    """Each I/O node has its own file on both targets, and clients that want each of them.
+
+    In a window an I/O node goes to one target, which has no other guest; served as they come,
+    requests of both alternate at each target, and each one is a switch.
+    """
+    stripe = 64 * KIB
+    machine = Forwarded(
+        memory,
+        Emulation(targets=2, count=2, stripe=stripe, rate=50 * MIB, latency=0.001, switch=0.002),
+    )
+    # On target 0 first, as I/O nodes take it where the file system says nothing of its stripes.
+    files = [machine.file_on(0, name) for name in ("a", "b")]
+    writers = [
+        Writer(
+            file=files[k], at=target * stripe, step=2 * stripe, size=stripe, count=60, client=f"{k}"
+        )
+        for k in range(2)
+        for target in range(2)
+    ]
+    switches, volume = {}, {}
+    options = ("--window", "60ms", "--servers", "2", "--stripe-size", str(stripe))
+    for scheduler in ("fifo", "twins"):
+        with ExitStack() as stack:
+            serving = machine.serving(2, "--scheduler", scheduler, *options)
+            nodes = stack.enter_context(serving)
+            for k in range(2):
+                stack.enter_context(machine.job(f"{k}", [nodes[k]]))
+            targets = machine.write(*writers)
+            assert [node.measured().writes for node in nodes] == [120, 120]
+        switches[scheduler] = sum(target.switches for target in targets)
+        volume[scheduler] = [target.bytes for target in targets]
+    assert volume["twins"] == volume["fifo"] == [120 * stripe] * 2
+    assert switches["twins"] < switches["fifo"] / 2, switches

@@ -1,0 +1,94 @@
+"""A deployment that somebody stands by outlives its controllers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.live.deployment import launcher
+from penstock.live.protocol import messages
+from penstock.live.protocol.state_directory import State, holder
+
+PENSTOCK = (sys.executable, "-m", "penstock.cli")
+WITHIN = 30.0
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    state = State(tmp_path / "s")
+    (tmp_path / "data").mkdir()
+    up = ("up", "--root", str(tmp_path / "data"), "--io-nodes", "1")
+    subprocess.run([*PENSTOCK, *up, "--state", str(state.folder)], check=True, timeout=60)
+    try:
+        yield state
+    finally:
+        launcher.down(state)
+
+
+def standing_by(state: State) -> "subprocess.Popen[str]":
+    command = [*PENSTOCK, "standby", "--state", str(state.folder)]
+    standby = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert standby.stdout is not None
+    standby.stdout.readline()  # it stands by, or has ended
+    return standby
+
+
+def test_another_controller_serves_the_same_when_one_is_killed(
+    state: State, tmp_path: Path
+) -> None:
+    with standing_by(state) as standby:
+        first = holder(state.lock)
+        assert first
+        os.kill(first, signal.SIGKILL)
+        assert standby.stdout is not None
+        assert "another one serves" in standby.stdout.readline()
+        second = holder(state.lock)
+        assert second not in {None, first}
+        found = launcher.ask(state, messages.Ask(), messages.Status)
+        assert found.roots == [str((tmp_path / "data").resolve())]
+        assert [node["state"] for node in found.io_nodes] == ["serving"]
+        launcher.down(state)
+        assert standby.wait(WITHIN) == 0
+
+
+def test_it_ends_with_the_deployment(state: State) -> None:
+    with standing_by(state) as standby:
+        launcher.down(state)
+        assert standby.wait(WITHIN) == 0
+    assert not state.is_up()
+
+
+def test_there_must_be_something_to_stand_by(tmp_path: Path) -> None:
+    with standing_by(State(tmp_path / "none")) as standby:
+        assert standby.wait(WITHIN) == 2
+        assert standby.stderr is not None
+        assert "nothing is up" in standby.stderr.read()
+
+
+def test_a_controller_that_dies_again_and_again_is_given_up(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "TAKEOVERS", 2)
+    killed = []
+
+    def kill(said: str) -> None:
+        if said.startswith("standing by"):
+            return
+        pid = holder(state.lock)
+        assert pid
+        killed.append(pid)
+        os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + WITHIN
+        while holder(state.lock) == pid:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    kill("")
+    with pytest.raises(launcher.LaunchError, match="died 2 times"):
+        launcher.stand_by(state, kill)
+    assert len(killed) == 3

@@ -1,0 +1,327 @@
+"""A site for tests of the HTTP API: one made up, and a real controller with a job."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import msgspec
+
+from penstock.errors import InputError
+from penstock.live.controller.wait_histogram import TurnWaits
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment
+from penstock.live.http.api import Api
+from penstock.live.http.dashboard.lanes import Phase
+from penstock.live.http.dashboard.schema import JobPhases, LaneJob, Timeline, TuningNow
+from penstock.live.http.faults import NotFoundError
+from penstock.live.http.policy_list import PolicyChoice
+from penstock.live.http.record_list import RecordedDay, RecordedRun
+from penstock.live.http.schema import (
+    Measures,
+    Mode,
+    Modes,
+    Transferring,
+    Turns,
+    Waiting,
+)
+from penstock.live.http.server import serving
+from penstock.live.http.what_if_runs import AskWhatIf, WhatIf
+from penstock.live.protocol import messages
+from penstock.live.protocol.address import Address, url
+from penstock.live.protocol.client import Channel
+from penstock.live.protocol.state_directory import State
+
+ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
+WAIT = 20.0
+
+
+def token_file(folder: Path) -> Path:
+    path = folder / "tokens"
+    path.write_text(f"# who may\n\nops admin {ADMIN}\nprometheus read {READER}\n")
+    path.chmod(0o600)
+    return path
+
+
+def bearing(token: str | None) -> dict[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def job(number: int, user: str = "ada", state: str = "running", written: int = 0) -> dict[str, Any]:
+    return {
+        "id": f"job.{number}",
+        "name": "job",
+        "user": user,
+        "pid": 64000 + number,
+        "command": ["./solve", "--key=hidden"],
+        "state": state,
+        "status": None if state == "running" else 0,
+        "began": 1e9,
+        "seconds": 60.0,
+        "io_nodes": [0],
+        "forwarded_bytes": written,
+        "direct_bytes": 0,
+        "fail_opens": 0,
+        "waits": 1,
+        "waited_seconds": 2.5,
+        "counters": {"write_bytes": written, "read_bytes": 7},
+    }
+
+
+class FakeDashboard:
+    """A history of one job, of which ada's name is told to who may know it."""
+
+    def __init__(self) -> None:
+        self.asked: AskWhatIf | None = None
+        self.state: Literal["running", "cancelled"] = "running"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        yield
+
+    async def timeline(self, since: str | None, *, named: bool) -> bytes:
+        told = Timeline(
+            cursor="here-1",
+            whole=since != "here-1",
+            now=1e9,
+            window=900.0,
+            known_since=1e9 - 60,
+            site="lab",
+            policy="set-10",
+            mode="observe",
+            kill_switch=False,
+            emulated=False,
+            turns=5,
+            fail_opens=3,
+            policy_failures=9,
+            forwarded_bytes=30,
+            direct_bytes=40,
+            gone=[],
+            samples=[],
+            io_nodes=[],
+            jobs=[self.job("job.1", named=named)],
+            stretches=[("job.1", "io", 1e9, None, 0.5)],
+        )
+        return msgspec.json.encode(told)
+
+    def job(self, id: str, *, named: bool) -> LaneJob:
+        return LaneJob(
+            id=id,
+            serial=1,
+            state="running",
+            began=1e9,
+            ended=None,
+            nodes=1,
+            processes=None,
+            io_nodes=[0],
+            doing="transferring",
+            since=1e9,
+            share=0.5,
+            behind=[],
+            ahead=0,
+            at_most_seconds=None,
+            w_iter=None,
+            pattern=None,
+            forwarded_bytes=1,
+            direct_bytes=2,
+            rate=3.0,
+            waits=0,
+            waited_seconds=0.0,
+            fail_opens=0,
+            mode="observe" if named else msgspec.UNSET,
+            user="ada" if named else msgspec.UNSET,
+            command="./solve --key=hidden" if named else msgspec.UNSET,
+        )
+
+    async def phases(self, job: str, *, named: bool) -> JobPhases:
+        if job != "job.1":
+            raise NotFoundError(f"there is no job {job!r}")
+        phases = [Phase(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
+        told = self.job(job, named=named)
+        return JobPhases(job=told, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
+
+    async def tuning(self) -> TuningNow:
+        return TuningNow(policy=None)
+
+    async def policies(self) -> list[PolicyChoice]:
+        return [PolicyChoice(name="set-10", summary="Sets.")]
+
+    async def records(self) -> list[RecordedRun]:
+        day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
+        told: dict[str, Any] = {"run": "ab12", "began": 1e9, "ended": None, "policy": "set-10"}
+        return [RecordedRun(**told, parts=1, bytes=5, days=[day])]
+
+    async def start_what_if(self, wanted: AskWhatIf) -> str:
+        if wanted.run != "ab12":
+            raise NotFoundError(f"there is no run {wanted.run}")
+        self.asked = wanted
+        return "5e"
+
+    async def what_if(self, id: str) -> bytes:
+        if id != "5e" or self.asked is None:
+            raise NotFoundError(f"there is no what-if {id!r}")
+        asked = msgspec.structs.asdict(self.asked)
+        told = WhatIf(id=id, state=self.state, began=1e9, seconds=1, **asked, error=None, result={})
+        return msgspec.json.encode(told)
+
+    async def cancel_what_if(self, id: str) -> bytes:
+        self.state = "cancelled"
+        return await self.what_if(id)
+
+
+class FakeService:
+    """A site where ada's job transfers and bob's waits for it."""
+
+    def __init__(self) -> None:
+        self.dashboard = FakeDashboard()
+        self.listed = [job(1, written=1 << 30), job(2, "bob", written=1 << 20)]
+        self.listed.append(job(3, state="ended", written=1 << 40))
+        self.mode: Mode = "observe"
+        self.users: dict[str, Mode] = {"bob": "enforce"}
+        self.killed = False
+        self.remaps: list[messages.Remap] = []
+        self.statuses = 0
+        self.fails: Exception | None = None
+        self.answers = asyncio.Event()  # status waits for it
+        self.answers.set()
+        self.waits = TurnWaits()
+
+    async def status(self) -> messages.Status:
+        self.statuses += 1
+        await self.answers.wait()
+        if self.fails:
+            raise self.fails
+        nodes: list[dict[str, object]] = [
+            {"number": 0, "alive": True, "state": "serving", "pid": 54321, "id": 1, "deaths": 2}
+            | {"jobs": ["job.1"], "queued": 5, "read_bytes": 10, "write_bytes": 20}
+            | {"groups": {"1000/job.1": 20}},
+            {"number": 1, "alive": False, "state": "down", "pid": None, "deaths": 6, "jobs": []},
+        ]
+        return messages.Status(
+            site="lab",
+            roots=["/home/ada/project"],
+            jobs=list(self.listed),
+            io_nodes=nodes,
+            forwarded_bytes=30,
+            direct_bytes=40,
+            fail_open_total=3,
+            turns=5,
+            policy_failures=9,
+        )
+
+    async def job(self, job: str) -> dict[str, Any]:
+        for told in self.listed:
+            if told["id"] == job:
+                return told
+        raise NotFoundError(f"there is no job {job!r}")
+
+    async def explain(self, job: str) -> dict[str, Any]:
+        return {"job": (await self.job(job))["id"], "because": "it waits for job.1"}
+
+    async def remap(self, remap: messages.Remap) -> None:
+        if remap.stripe == 13:
+            raise InputError("the job does not answer")
+        self.remaps.append(remap)
+        (await self.job(remap.job))["io_nodes"] = remap.nodes
+
+    async def modes(self) -> Modes:
+        return Modes(site=self.mode, kill_switch=self.killed, users=dict(self.users))
+
+    async def set_mode(self, user: str | None, mode: Mode | None) -> None:
+        if user is None:
+            assert mode is not None
+            self.mode = mode
+        elif mode is None:
+            self.users.pop(user, None)
+        else:
+            self.users[user] = mode
+
+    async def kill_switch(self, on: bool) -> None:
+        self.killed = on
+
+    async def waiting(self) -> Turns:
+        return Turns(
+            transferring=[Transferring(job="job.1", user="ada", since=1e9, share=0.75, group="0")],
+            waiting=[Waiting(job="job.2", user="bob", since=1e9 + 1, behind=["job.1"], group="0")],
+        )
+
+    async def measures(self) -> Measures:
+        return Measures(
+            fail_opens={"lease": 1, "max-wait": 2},
+            throttled_seconds={"ada": 1.5, "bob": 2.0},
+            turn_waits=self.waits,
+            store_failures=4,
+            record_lost=7,
+            record_failures=8,
+        )
+
+
+@contextmanager
+def served(api: Api) -> Iterator[str]:
+    """Serve in a thread; give the URL."""
+    listener = Address(host="127.0.0.1", port=0).bound()
+    where, up, loop = url(listener), threading.Event(), asyncio.new_event_loop()
+    over = asyncio.Event()
+
+    async def serve() -> None:
+        async with serving(api.app(), listener):
+            up.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    try:
+        assert up.wait(WAIT)
+        yield where
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join(WAIT)
+        assert not thread.is_alive()
+        loop.close()
+
+
+@contextmanager
+def controlled(folder: Path, **told: Any) -> Iterator[tuple[State, str]]:
+    """Bring a real deployment up with an API; give its state and URL."""
+    (folder / "managed").mkdir(exist_ok=True)
+    state = State(folder / "state")
+    settings: dict[str, Any] = {"io_nodes": 2, "http": "127.0.0.1:0"} | told
+    launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "managed")], **settings))
+    try:
+        yield state, state.http.read_text().strip()
+    finally:
+        launcher.down(state)
+
+
+@contextmanager
+def running_job(state: State, **counters: int) -> Iterator[str]:
+    """Be a job that has written, and takes every map at once; give its id."""
+    with Channel(state.controller) as controller:
+        begin = messages.Begin(name="test", pid=os.getpid(), command=["test", "--key"], user="ada")
+        begun = controller.ask(begin, messages.Begun)
+        controller.send(messages.Counted(counters=counters))
+
+        def answer() -> None:
+            maps = 0
+            try:
+                while controller.receive(messages.Mapped, None):
+                    maps += 1
+                    controller.send(messages.Counted(counters=counters | {"maps": maps}))
+            except ConnectionError:
+                pass
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        try:
+            yield begun.job
+        finally:
+            controller.hang_up()
+            thread.join(WAIT)
+
+
+def client(where: str, token: str | None = None) -> httpx.Client:
+    return httpx.Client(base_url=where, headers=bearing(token), timeout=WAIT, trust_env=False)

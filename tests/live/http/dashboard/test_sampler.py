@@ -1,0 +1,131 @@
+"""Samples of a second: rates are of the time between answers, and of what moved in that time."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.live.controller.job_table import Job
+from penstock.live.http.dashboard import sampler
+from penstock.live.http.dashboard.history import History
+from penstock.live.http.dashboard.sampler import Sampler
+from penstock.live.protocol import messages
+
+MIB = 1 << 20
+
+
+class Site:
+    """A controller as the sampler sees it, with two I/O nodes and a clock that the test moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = 1000.0
+        monkeypatch.setattr(sampler, "time", SimpleNamespace(monotonic=lambda: self.clock))
+        self.slow = 0.0  # seconds until the second one answers
+        self.pattern: dict[int, str] = {}
+        node = SimpleNamespace(node=1, link=1, remote=False, number=0, absence="", deaths=0)
+        nodes = [node, SimpleNamespace(**{**vars(node), "number": 1})]
+        self.fleet = SimpleNamespace(io_nodes=nodes, ask_each=self.ask_each)
+        self.jobs = SimpleNamespace(running={}, totals=lambda: (0, 10**15, 0))
+        self.tuning = SimpleNamespace(node=lambda number: {"pattern": self.pattern.get(number)})
+        self.governor = SimpleNamespace(
+            turns=SimpleNamespace(standings={}, watch=None),
+            header=SimpleNamespace(epoch=1e9),
+            turn_id=lambda id: None,
+        )
+        self.history: History = History(self.as_controller)
+        self.sampler = Sampler(self.as_controller, self.history)
+
+    @property
+    def as_controller(self) -> Any:
+        return self
+
+    async def ask_each(
+        self,
+        asked: Mapping[int, messages.Message],
+        _answer: object,
+        heard: Callable[[int, Any], None],
+        _within: float,
+    ) -> None:
+        for number in asked:
+            self.clock += self.slow * number
+            heard(number, measured(number, int(self.clock * MIB)))  # a MiB every second
+
+    def sample(self, after: float = 1.0) -> Any:
+        self.clock += after
+        asyncio.run(self.sampler.sample())
+        return self.sampler.since(-1)[-1]
+
+    def job(self, number: int, io_node: int = 0, **more: Any) -> Job:
+        begin = messages.Begin(name="job", pid=1, command=["x"], user="ada", **more)
+        made = Job(id=f"job.{number}", serial=number, begin=begin, began=1e9, io_nodes=(io_node,))
+        self.history.began(made)
+        return made
+
+    def counts(self, job: Job, moved: int) -> None:
+        job.counters = {"write_bytes": moved}
+        self.history.counted(job)
+
+
+def measured(number: int, moved: int) -> messages.Measured:
+    given = dict.fromkeys(messages.Measured.__struct_fields__, 0)
+    given |= {"node": 1, "number": number, "write_bytes": moved}
+    return messages.Measured(**{**given, "scheduler": "fifo"})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(monkeypatch)
+
+
+def test_a_slow_sample_makes_no_io_node_fast(site: Site) -> None:
+    """The first answered long before the sample was made, and at once the next time."""
+    site.sample()
+    site.slow = 0.8
+    rates = [site.sample().io_nodes]
+    site.slow = 0.0
+    rates += [site.sample(after=0.2).io_nodes, site.sample().io_nodes]
+    for both in rates:
+        assert both == pytest.approx([MIB, MIB], rel=0.01)
+
+
+def test_what_a_job_did_before_a_restart_is_not_of_the_first_second(site: Site) -> None:
+    job = site.job(1, resumes="job.1")
+    site.sample()
+    site.counts(job, 10**12)
+    assert site.sample().direct == 0.0
+    site.counts(job, 10**12 + MIB)
+    assert site.sample().direct == MIB
+    assert site.sample().direct == 0.0
+
+
+def test_a_job_that_begins_and_counts_once_has_moved_that(site: Site) -> None:
+    site.sample()
+    site.counts(site.job(1), MIB)
+    assert site.sample().direct == MIB
+
+
+def test_counters_that_fall_move_nothing(site: Site) -> None:
+    job = site.job(1)
+    site.counts(job, 5 * MIB)
+    site.sample()
+    site.counts(job, MIB)
+    assert site.sample().direct == 0.0
+
+
+def test_a_pattern_is_that_of_a_job_that_has_its_io_node_to_itself(site: Site) -> None:
+    alone, one, other = site.job(1, 0), site.job(2, 1), site.job(3, 1)
+    lanes = site.history.lanes.by_id
+    for job in (alone, one):  # the other computes: the report may still be of what it did
+        lanes[job.id].kind = "io"
+    site.pattern = {0: "sequential", 1: "random"}
+    site.sample()
+    assert [pattern for _, pattern in lanes[alone.id].patterns] == ["sequential"]
+    assert not lanes[one.id].patterns
+    assert not lanes[other.id].patterns
+    site.pattern[0] = "unknown"
+    site.sample()
+    site.pattern[0] = "sequential"
+    site.sample()
+    assert len(lanes[alone.id].patterns) == 1  # each change once

@@ -1,0 +1,390 @@
+"""The dashboard's timeline of a real controller: what jobs did, told once and to who may know."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from live.http.api_site import ADMIN, WAIT, client, controlled, token_file
+
+from penstock.config import Config
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import Channel, line
+from penstock.live.protocol.state_directory import State, holder
+
+MIB = 1 << 20
+
+
+class Job:
+    """A job that says what it does; its agent is the test."""
+
+    def __init__(self, state: State, name: str) -> None:
+        self.channel = Channel(state.controller)
+        begin = messages.Begin(
+            name=name,
+            pid=os.getpid(),
+            command=["./solve", "--key=hidden"],
+            user="ada",
+            protocol=messages.PROTOCOL,
+            executable=name,  # what other tests' jobs taught is of another family
+        )
+        self.id = self.channel.ask(begin, messages.Begun).job
+        self.phase = 0
+
+    def begins(self, **more: Any) -> None:
+        self.phase += 1
+        self.channel.send(messages.PhaseBegan(phase=self.phase, **more))
+
+    def ends(self, moved: int = 10 * MIB, seconds: float = 0.1, **more: Any) -> None:
+        told = messages.PhaseEnded(
+            phase=self.phase, bytes=moved, seconds=seconds, waited=0.0, **more
+        )
+        self.channel.send(told)
+
+    def counts(self, **counters: int) -> None:
+        self.channel.send(messages.Counted(counters=counters))
+
+    def over(self, status: int = 0) -> None:
+        self.channel.send(messages.Ended(counters={"write_bytes": MIB}, status=status))
+
+
+class Page:
+    """What a page knows from the answers that it got."""
+
+    def __init__(self, asked: httpx.Client) -> None:
+        self._asked = asked
+        self.cursor: str | None = None
+        self.jobs: dict[str, Any] = {}
+        self.stretches: dict[tuple[str, str, float], tuple[float | None, float]] = {}
+        self.samples: list[float] = []
+        self.wholes = 0
+        self.last: dict[str, Any] = {}
+
+    def ask(self) -> "Page":
+        query = {} if self.cursor is None else {"since": self.cursor}
+        answer = self._asked.get("/v1/timeline", params=query)
+        assert answer.status_code == 200, answer.text
+        self.last = told = answer.json()
+        if told["whole"]:
+            self.wholes += 1
+            self.jobs, self.stretches, self.samples = {}, {}, []
+        self.cursor = told["cursor"]
+        self.jobs |= {job["id"]: job for job in told["jobs"]}
+        for gone in told["gone"]:
+            self.jobs.pop(gone, None)
+        for job, kind, start, end, share in told["stretches"]:
+            self.stretches[job, kind, start] = (end, share)
+        self.samples += [sample["time"] for sample in told["samples"]]
+        return self
+
+    def until(self, holds: Callable[["Page"], object], what: str) -> "Page":
+        deadline = time.monotonic() + WAIT
+        while not holds(self.ask()):
+            assert time.monotonic() < deadline, f"{what}: {self.last}"
+            time.sleep(0.02)
+        return self
+
+    def of(self, job: str) -> list[tuple[str, float | None]]:
+        """The stretches of a job: what, and its end."""
+        found = sorted((start, kind, end) for (j, kind, start), (end, _) in self.all if j == job)
+        return [(kind, end) for _, kind, end in found]
+
+    @property
+    def all(self) -> list[tuple[tuple[str, str, float], tuple[float | None, float]]]:
+        return list(self.stretches.items())
+
+
+def settings(mode: str, policy: str = "exclusive-fcfs") -> Config:
+    told: dict[str, Any] = {"sharing": {"policy": policy}, "live": {"mode": mode}}
+    # The jobs of these tests say nothing between phases: nobody is to be taken for gone.
+    told["live"] |= {"lease": "60 s", "max-wait": "60 s"}
+    return msgspec.convert(told, Config)
+
+
+@pytest.fixture(scope="module")
+def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[State, str]]:
+    folder = tmp_path_factory.mktemp("enforced")
+    with controlled(folder, io_nodes=1, config=settings("enforce")) as found:
+        yield found
+
+
+@pytest.fixture
+def state(enforced: tuple[State, str]) -> State:
+    return enforced[0]
+
+
+@pytest.fixture
+def page(enforced: tuple[State, str]) -> Iterator[Page]:
+    with client(enforced[1]) as asked:
+        yield Page(asked)
+
+
+@contextmanager
+def jobs(state: State, *names: str) -> Iterator[list[Job]]:
+    made = [Job(state, name) for name in names]
+    try:
+        yield made
+    finally:
+        for job in made:
+            job.channel.close()
+
+
+def test_who_transfers_and_who_waits_behind_whom(state: State, page: Page) -> None:
+    with jobs(state, "first", "second", "third") as (first, second, third):
+        first.begins()
+        page.until(lambda p: p.jobs[first.id]["doing"] == "transferring", "it has no turn")
+        for job in (second, third):
+            job.begins()
+            page.until(lambda p, job=job: p.jobs[job.id]["doing"] == "waiting", "it has a turn")
+        told = page.ask().jobs
+        assert told[first.id]["share"] == 1.0
+        assert told[second.id]["behind"] == [first.id]
+        assert (told[third.id]["behind"], told[third.id]["ahead"]) == ([first.id, second.id], 2)
+        assert 0 < told[third.id]["at_most_seconds"] <= 60
+        assert page.of(first.id) == [("io", None)]
+        assert page.of(third.id) == [("wait", None)]
+        first.ends()
+        page.until(lambda p: p.jobs[second.id]["doing"] == "transferring", "no turn came")
+        assert page.ask().jobs[third.id]["behind"] == [second.id]
+        ((_, waited), (kind, goes_on)) = page.of(second.id)
+        assert (kind, goes_on) == ("io", None)
+        # It was given the turn when the one before it had done.
+        ((_, ended),) = page.of(first.id)
+        assert waited is not None
+        assert ended is not None
+        assert waited == pytest.approx(ended, abs=5.0)
+
+
+def test_a_phase_that_is_over_at_once_is_not_lost(state: State, page: Page) -> None:
+    """Its beginning and end come in one piece, so no sample could have seen it."""
+    with jobs(state, "short") as (job,):
+        for _ in range(20):
+            job.phase += 1
+            both = (
+                messages.PhaseBegan(phase=job.phase),
+                messages.PhaseEnded(phase=job.phase, bytes=MIB, seconds=0.001, waited=0.0),
+            )
+            job.channel._socket.sendall(b"".join(line(message) for message in both))
+        page.until(lambda p: len(p.of(job.id)) >= 20, "phases are missing")
+        assert {kind for kind, _ in page.of(job.id)} == {"io"}
+
+
+def test_changes_add_up_to_the_whole(state: State, page: Page) -> None:
+    with client(state.http.read_text().strip()) as asked, jobs(state, "a", "b", "c") as made:
+        page.ask()
+        for k in range(30):
+            job = made[k % 3]
+            job.begins()
+            job.counts(write_bytes=k * MIB, forwarded_write_bytes=k * MIB)
+            if k % 2:
+                page.ask()
+            job.ends()
+        made[1].over()
+        page.until(lambda p: p.jobs[made[1].id]["state"] == "ended", "it does not end")
+        page.until(lambda p: not any(end is None for _, (end, _) in p.all), "one goes on")
+        whole = Page(asked).ask()
+        assert page.wholes == 1
+        assert page.stretches.keys() == whole.stretches.keys()
+        ends = {key: end for key, (end, _) in page.all}
+        assert ends == {key: end for key, (end, _) in whole.all}
+        assert page.jobs.keys() == whole.jobs.keys()
+        for id, job in whole.jobs.items():
+            for field in ("state", "doing", "since", "forwarded_bytes", "io_nodes", "began"):
+                assert page.jobs[id][field] == job[field], (id, field)
+        assert page.ask().samples == sorted(set(page.samples))  # each once
+
+
+def test_shares_change_with_who_comes_and_goes(tmp_path: Path) -> None:
+    """Two that share one file system have half of it each, and a mean in between over all."""
+    config = settings("enforce", "fair-share")
+    with controlled(tmp_path, io_nodes=1, config=config) as (state, where), client(where) as asked:
+        page = Page(asked)
+        with jobs(state, "one", "other") as (one, other):
+            one.begins()
+            page.until(lambda p: p.jobs[one.id]["share"] == 1.0, "it has not all of it")
+            other.begins()
+            page.until(lambda p: p.jobs[other.id]["share"] == 0.5, "it has not its half")
+            # A second later the first one's stretch at a whole share is closed.
+            page.until(lambda p: len(p.of(one.id)) == 2, "its share did not change")
+            one.ends()
+            other.ends()
+            page.until(lambda p: not any(end is None for _, (end, _) in p.all), "one goes on")
+            shares = [
+                s for (j, _, _), (_, s) in sorted(page.all, key=lambda x: x[0][2]) if j == one.id
+            ]
+            assert shares[0] > 0.5
+            assert shares[1] == pytest.approx(0.5, abs=0.01)
+            assert all(0.5 <= s <= 1 for (j, _, _), (_, s) in page.all if j == other.id)
+
+
+def test_who_is_observed_would_wait(tmp_path: Path) -> None:
+    config = settings("observe")
+    with controlled(tmp_path, io_nodes=1, config=config) as (state, where), client(where) as asked:
+        page = Page(asked)
+        with jobs(state, "one", "other") as (one, other):
+            one.begins()
+            page.until(lambda p: p.jobs[one.id]["doing"] == "transferring", "it has no turn")
+            other.begins()
+            page.until(lambda p: p.jobs[other.id]["doing"] == "would wait", "it has a turn")
+            assert page.of(other.id) == [("would-wait", None)]
+            launcher.ask(state, messages.Govern(mode="enforce"), messages.Done)
+            page.until(lambda p: p.jobs[other.id]["doing"] == "waiting", "it does not wait")
+            assert [kind for kind, _ in page.of(other.id)] == ["would-wait", "wait"]
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "0123456789ab-3", "-", "x-99999999999999999"])
+def test_a_cursor_of_nobody_gets_the_whole(page: Page, cursor: str) -> None:
+    page.ask()
+    page.cursor = cursor
+    assert page.ask().last["whole"]
+
+
+def test_a_cursor_of_the_future_gets_the_whole(page: Page) -> None:
+    run = (page.ask().cursor or "").partition("-")[0]
+    page.cursor = f"{run}-{10**15}"
+    assert page.ask().last["whole"]
+    assert not page.ask().last["whole"]
+
+
+def test_after_another_controller_the_page_begins_anew(tmp_path: Path) -> None:
+    with controlled(tmp_path, io_nodes=1) as (state, where):
+        port = where.rpartition(":")[2]
+        with client(where) as asked:
+            page = Page(asked).ask()
+            known_since = page.last["known_since"]
+            assert known_since < page.last["now"]
+            assert not page.ask().last["whole"]
+            assert page.last["known_since"] == known_since
+            killed = time.time()
+            pid = holder(state.lock)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            deadline = time.monotonic() + WAIT
+            while holder(state.lock) is not None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            roots = [str(tmp_path / "managed")]
+            http = f"127.0.0.1:{port}"
+            launcher.up(Deployment(state=str(state.folder), roots=roots, io_nodes=1, http=http))
+        with client(where) as asked:
+            page._asked = asked
+            assert page.ask().last["whole"]
+            # What was before is not known to this one, and it does not say that all computed.
+            assert page.last["known_since"] >= killed - 0.1
+
+
+def test_phases_predicted_and_observed(state: State, page: Page) -> None:
+    """Nothing is expected of the first; then as much, and as long, as before."""
+    with jobs(state, "phased") as (job,):
+        for _ in range(3):
+            job.begins()
+            page.until(lambda p: p.jobs[job.id]["doing"] == "transferring", "it has no turn")
+            job.ends(moved=20 * MIB, seconds=0.2)
+            page.until(lambda p: p.jobs[job.id]["doing"] == "computing", "it goes on")
+        job.begins(bytes=7 * MIB)
+        page.until(lambda p: p.jobs[job.id]["doing"] == "transferring", "it has no turn")
+        told = page._asked.get(f"/v1/jobs/{job.id}/phases").json()
+    first, second, third, last = told["phases"]
+    assert (first["predicted_bytes"], first["predicted_seconds"]) == (None, None)
+    for phase in (second, third):
+        assert phase["predicted_bytes"] == 20 * MIB
+        assert phase["predicted_seconds"] == pytest.approx(0.2)
+    for phase in (first, second, third):
+        assert (phase["bytes"], phase["seconds"]) == (20 * MIB, 0.2)
+        assert phase["began"] <= phase["admitted"] <= phase["ended"]
+        assert phase["share"] == pytest.approx(1.0)
+    assert (last["predicted_bytes"], last["ended"]) == (7 * MIB, None)
+    assert told["job"]["id"] == job.id
+    assert [when for when, _ in told["w_iter"]] == sorted(when for when, _ in told["w_iter"])
+    assert told["w_iter"][-1][1] == told["job"]["w_iter"] > 0
+
+
+def test_a_small_phase_is_no_phase(state: State, page: Page) -> None:
+    with jobs(state, "small") as (job,):
+        job.begins()
+        job.ends(moved=10, small=True)
+        job.begins()
+        job.ends(moved=MIB)
+        page.until(lambda p: len(p.of(job.id)) == 2, "what it did is missing")
+        found = page._asked.get(f"/v1/jobs/{job.id}/phases").json()["phases"]
+        assert [phase["bytes"] for phase in found] == [MIB]
+
+
+def test_rates_and_bytes_as_jobs_count_them(state: State, page: Page) -> None:
+    with jobs(state, "counting") as (job,):
+        job.counts(write_bytes=0)
+        page.until(lambda p: job.id in p.jobs, "it is not there")
+        moved = 0
+        deadline = time.monotonic() + WAIT
+        while not page.ask().jobs[job.id]["rate"]:
+            assert time.monotonic() < deadline, "it moves nothing"
+            moved += 50 * MIB
+            job.counts(write_bytes=moved, forwarded_write_bytes=moved // 2)
+            time.sleep(0.3)
+        assert page.jobs[job.id]["direct_bytes"] == page.jobs[job.id]["forwarded_bytes"] > 0
+        # Who counts no more moves nothing.
+        page.until(lambda p: p.jobs[job.id]["rate"] == 0, "it moves on")
+        assert page.last["io_nodes"][0]["state"] == "serving"
+        assert job.id in page.last["io_nodes"][0]["jobs"]
+
+
+def test_an_io_node_that_hangs_is_seen_and_holds_nothing_up(tmp_path: Path) -> None:
+    with controlled(tmp_path, io_nodes=2) as (state, where), client(where) as asked:
+        page = Page(asked)
+        pid = holder(state.node_lock(1))
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            page.until(
+                lambda p: [n["state"] for n in p.last["io_nodes"]] == ["serving", "not answering"],
+                "it is said to serve",
+            )
+            page.until(lambda p: p.last["samples"], "no samples come")
+            assert page.last["samples"][-1]["io_nodes"][1] is None
+            assert page.last["samples"][-1]["io_nodes"][0] is not None
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        page.until(lambda p: p.last["io_nodes"][1]["state"] == "serving", "it does not come back")
+
+
+def test_what_is_a_users_own_needs_a_token(tmp_path: Path) -> None:
+    tokens = str(token_file(tmp_path))
+    with controlled(tmp_path, io_nodes=1, token_file=tokens) as (state, where):
+        with jobs(state, "mine") as (job,), client(where, ADMIN) as asked:
+            page = Page(asked).until(lambda p: job.id in p.jobs, "it is not there")
+            told = page.jobs[job.id]
+            assert (told["user"], told["command"]) == ("ada", "./solve --key=hidden")
+            assert told["mode"] == page.last["mode"]
+            assert [user["user"] for user in page.last["users"]] == ["ada"]
+            job.over(status=3)
+            page.until(lambda p: p.jobs[job.id]["state"] == "failed", "it did not fail")
+        with client(where) as anonymous:
+            assert anonymous.get("/v1/timeline").status_code == 401
+
+
+def test_anonymous_clients_are_told_of_no_user(state: State, page: Page) -> None:
+    with jobs(state, "secret") as (job,):
+        job.begins()
+        page.until(lambda p: job.id in p.jobs, "it is not there")
+        texts = [page._asked.get("/v1/timeline").text]
+        texts.append(page._asked.get(f"/v1/jobs/{job.id}/phases").text)
+        job.over(status=3)
+        page.until(lambda p: p.jobs[job.id]["state"] != "running", "it does not end")
+        texts.append(page._asked.get("/v1/timeline").text)
+        assert page.jobs[job.id]["state"] == "ended"  # how it ended is its user's to know
+        assert "mode" not in page.jobs[job.id]  # a mode of a user's own would show whose it is
+    for text in texts:
+        assert [word for word in ("ada", "solve", "hidden", "failed") if word in text] == []
+
+
+def test_unknown_jobs_have_no_phases(page: Page) -> None:
+    answer = page._asked.get("/v1/jobs/nobody.7/phases")
+    assert answer.status_code == 404
+    assert "nobody.7" in answer.json()["error"]

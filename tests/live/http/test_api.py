@@ -1,0 +1,505 @@
+"""The HTTP API tells who may know, changes for who may change, and refuses in JSON."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from live.http.api_site import (
+    ADMIN,
+    READER,
+    WAIT,
+    FakeService,
+    bearing,
+    client,
+    controlled,
+    running_job,
+    served,
+    token_file,
+)
+
+from penstock.errors import InputError
+from penstock.live.deployment import launcher
+from penstock.live.deployment.spec import Deployment
+from penstock.live.http import api, dispatch
+from penstock.live.http.api import OPERATIONS, Api
+from penstock.live.protocol import messages
+from penstock.live.protocol.address import Address
+from penstock.live.protocol.client import Channel
+from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.tokens import Tokens
+
+HEARD = messages.Turn | messages.Hold | messages.Beat | messages.Mapped
+SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
+READS = ["/v1/status", "/v1/jobs", "/v1/jobs/job.1", "/v1/io-nodes", "/v1/waiting", "/v1/mode"]
+READS += ["/v1/timeline", "/v1/jobs/job.1/phases", "/v1/tuning", "/v1/policies", "/v1/records"]
+CHANGES: list[tuple[str, str, dict[str, Any]]] = [
+    ("PUT", "/v1/mode", {"mode": "enforce"}),
+    ("PUT", "/v1/kill-switch", {"on": True}),
+    ("POST", "/v1/jobs/job.1/io-nodes", {"nodes": []}),
+]
+
+
+@pytest.fixture
+def service() -> FakeService:
+    return FakeService()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    return Tokens.read(token_file(tmp_path))
+
+
+@pytest.fixture
+def guarded(service: FakeService, tokens: Tokens) -> Iterator[str]:
+    with served(Api(service, tokens=tokens)) as where:
+        yield where
+
+
+@pytest.fixture
+def admin(guarded: str) -> Iterator[httpx.Client]:
+    with client(guarded, ADMIN) as found:
+        yield found
+
+
+@pytest.fixture
+def anonymous(service: FakeService) -> Iterator[httpx.Client]:
+    with served(Api(service)) as where, client(where) as found:
+        yield found
+
+
+def refused(answer: httpx.Response, code: int) -> dict[str, str]:
+    """Every refusal says what is wrong and what to do, and nothing else."""
+    assert answer.status_code == code, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    told = answer.json()
+    assert sorted(told) == ["error", "hint"]
+    assert all(told.values())
+    return dict(told)
+
+
+# Who may.
+
+
+@pytest.mark.parametrize("path", READS)
+def test_without_tokens_nothing_of_a_user_is_told(anonymous: httpx.Client, path: str) -> None:
+    answer = anonymous.get(path)
+    assert answer.status_code == 200
+    assert [secret for secret in SECRETS if secret in answer.text] == []
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_without_tokens_nothing_can_be_changed(
+    anonymous: httpx.Client, service: FakeService, method: str, path: str, body: dict[str, Any]
+) -> None:
+    """TCP does not say whose process asks, so nobody may."""
+    told = refused(anonymous.request(method, path, json=body), 403)
+    assert "--token-file" in told["hint"]
+    assert (service.mode, service.killed, service.remaps) == ("observe", False, [])
+
+
+def test_without_tokens_a_job_is_not_explained(anonymous: httpx.Client) -> None:
+    refused(anonymous.get("/v1/jobs/job.1/explain"), 403)
+
+
+def test_a_browser_led_here_by_a_name_of_its_own_is_refused(anonymous: httpx.Client) -> None:
+    refused(anonymous.get("/v1/status", headers={"host": "rebound.example:80"}), 403)
+    for host in ("localhost:1234", "127.0.0.1", "[::1]:99"):
+        assert anonymous.get("/v1/status", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "Bearer", "Bearer wrong-token-0123456789", f"Basic {ADMIN}", ADMIN, f"Bearer {ADMIN}x"],
+)
+def test_with_tokens_all_need_one(guarded: str, authorization: str | None) -> None:
+    headers = {} if authorization is None else {"authorization": authorization}
+    with client(guarded) as stranger:
+        for operation in OPERATIONS:
+            path = operation.path.replace("{id}", "job.1").replace("{name}", "index.html")
+            answer = stranger.request(operation.method, path, headers=headers)
+            if operation.access == "open":
+                assert answer.status_code == 200
+            else:
+                refused(answer, 401)
+                assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_a_reader_reads_and_an_admin_changes(
+    guarded: str, method: str, path: str, body: dict[str, Any]
+) -> None:
+    with client(guarded) as any_client:
+        for read in (*READS, "/v1/jobs/job.1/explain", "/metrics"):
+            assert any_client.get(read, headers=bearing(READER)).status_code == 200
+        refused(any_client.request(method, path, json=body, headers=bearing(READER)), 403)
+        answer = any_client.request(method, path, json=body, headers=bearing(ADMIN))
+        assert answer.status_code == 200, answer.text
+
+
+def test_no_token_comes_into_the_log(
+    guarded: str, caplog: pytest.LogCaptureFixture, service: FakeService
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    service.fails = RuntimeError("broken")
+    with client(guarded) as any_client:
+        for token in (ADMIN, READER, "wrong-token-0123456789"):
+            any_client.get("/v1/status", headers=bearing(token))
+            any_client.put("/v1/mode", headers=bearing(token), json={"mode": "advise"})
+    assert "ops set the mode of the site to advise" in caplog.text
+    assert "refused" in caplog.text
+    assert "-token-0123456789" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "said"),
+    [
+        (f"ops admin {ADMIN}", 0o640, "open to others"),
+        (f"ops {ADMIN}", 0o600, "line 1: 2 words"),
+        (f"ops root {ADMIN}", 0o600, "no role"),
+        ("ops admin short", 0o600, "less than 16"),
+        ("ops admin 0123456789\u00e9123456789", 0o600, "less than 16"),
+        (f"ops admin {ADMIN}\nops read {READER}", 0o600, "line 2: the name 'ops'"),
+        (f"ops admin {ADMIN}\nme read {ADMIN}", 0o600, "line 2: the token was there"),
+        ("# none\n", 0o600, "has no token"),
+        ("x" * 70000, 0o600, "longer than"),
+    ],
+)
+def test_a_wrong_token_file_says_what_is_wrong(
+    tmp_path: Path, content: str, mode: int, said: str
+) -> None:
+    path = tmp_path / "wrong"
+    path.write_text(content)
+    path.chmod(mode)
+    with pytest.raises(InputError, match=said) as caught:
+        Tokens.read(path)
+    assert ADMIN not in str(caught.value)
+
+
+def test_a_token_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "no regular file")):
+        with pytest.raises(InputError, match=said):
+            Tokens.read(path)
+
+
+@pytest.mark.parametrize("text", ["0.0.0.0:80", "[::]:80", "example.org:80", "10.0.0.1:80"])
+def test_an_address_that_others_reach_needs_tokens(text: str, tmp_path: Path) -> None:
+    deployment = Deployment(state=str(tmp_path), roots=["/"], io_nodes=0, http=text)
+    with pytest.raises(InputError, match="--token-file"):
+        deployment.checked_tokens()
+
+
+@pytest.mark.parametrize("text", ["8080", ":8080", "localhost:8080", "127.0.0.9:8080", "[::1]:80"])
+def test_an_address_of_this_host_needs_none(text: str) -> None:
+    Address.parse(text).check(tokens=False)
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", "host:99999", "::1:80", "a b:-1", "[x]:1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="no address"):
+        Address.parse(text)
+
+
+# What is told.
+
+
+def test_with_a_token_all_is_told(admin: httpx.Client) -> None:
+    found = admin.get("/v1/status").json()
+    assert found["jobs"] == admin.get("/v1/jobs").json()
+    assert found["jobs"][0] == admin.get("/v1/jobs/job.1").json()
+    assert found["jobs"][0]["command"] == ["./solve", "--key=hidden"]
+    assert found["io_nodes"] == admin.get("/v1/io-nodes").json()
+    assert (found["roots"], found["forwarded_bytes"]) == (["/home/ada/project"], 30)
+
+
+def test_who_waits_for_whom_since_when_at_what_share(admin: httpx.Client) -> None:
+    found = admin.get("/v1/waiting").json()
+    assert [(t["job"], t["user"], t["share"]) for t in found["transferring"]] == [
+        ("job.1", "ada", 0.75)
+    ]
+    (waits,) = found["waiting"]
+    assert (waits["job"], waits["behind"], waits["since"]) == ("job.2", ["job.1"], 1e9 + 1)
+    assert admin.get("/v1/jobs/job.2/explain").json()["because"] == "it waits for job.1"
+
+
+def test_health_is_told_to_anybody(guarded: str, service: FakeService) -> None:
+    with client(guarded) as anybody:
+        found = anybody.get("/health")
+        assert found.json() == {"live": True, "ready": True, "io_nodes": 2, "serving": 1}
+        service.fails = ConnectionError("gone")
+        found = anybody.get("/health")
+        assert (found.status_code, found.json()["ready"]) == (503, False)
+
+
+def test_those_who_ask_at_once_share_one_status(service: FakeService) -> None:
+    """A hundred clients do not make a hundred questions to every I/O node."""
+
+    async def ask() -> None:
+        now = api.Status(service)
+        service.answers.clear()
+        asked = [asyncio.create_task(now.get()) for _ in range(100)]
+        await asyncio.sleep(0)
+        now.changed()  # who asks after a change does not get what was gathered before it
+        asked.append(asyncio.create_task(now.get()))
+        await asyncio.sleep(0)
+        service.answers.set()
+        await asyncio.wait_for(asyncio.gather(*asked), WAIT)
+
+    asyncio.run(ask())
+    assert service.statuses == 2
+
+
+def test_answers_are_made_one_at_a_time(service: FakeService) -> None:
+    """Between two of them the controller has other things to do: it grants turns."""
+
+    async def ask() -> list[int]:
+        now, rounds = api.Status(service), 0
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await asyncio.sleep(0)
+
+        async def asked() -> int:
+            await now.get()
+            return rounds
+
+        counting = asyncio.create_task(count())
+        found = await asyncio.wait_for(asyncio.gather(*(asked() for _ in range(50))), WAIT)
+        counting.cancel()
+        return found
+
+    assert len(set(asyncio.run(ask()))) == 50
+
+
+# What is changed.
+
+
+def test_modes_of_the_site_and_of_users(admin: httpx.Client) -> None:
+    def put(**body: Any) -> Any:
+        answer = admin.put("/v1/mode", json=body)
+        assert answer.status_code == 200
+        assert answer.json() == admin.get("/v1/mode").json()
+        return answer.json()
+
+    assert put(mode="advise")["site"] == "advise"
+    assert put(mode="enforce", user="ada")["users"] == {"ada": "enforce", "bob": "enforce"}
+    assert put(mode=None, user="bob")["users"] == {"ada": "enforce"}
+    assert put(mode=None)["site"] == "advise"  # the site goes by its own
+
+
+def test_the_kill_switch(admin: httpx.Client, service: FakeService) -> None:
+    assert admin.put("/v1/kill-switch", json={"on": True}).json()["kill_switch"] is True
+    assert service.killed
+    assert admin.put("/v1/kill-switch", json={"on": False}).json()["kill_switch"] is False
+
+
+def test_a_remap_and_its_refusals(admin: httpx.Client, service: FakeService) -> None:
+    def post(job: str, **body: Any) -> httpx.Response:
+        return admin.post(f"/v1/jobs/{job}/io-nodes", json=body)
+
+    assert post("job.1", nodes=[1, 0], stripe=65536).json()["io_nodes"] == [1, 0]
+    assert [(m.job, m.nodes, m.stripe) for m in service.remaps] == [("job.1", [1, 0], 65536)]
+    refused(post("none.1", nodes=[0]), 404)
+    assert "ended" in refused(post("job.3", nodes=[0]), 409)["error"]
+    refused(post("job.1", nodes=[7]), 409)
+    refused(post("job.1", nodes=["0"]), 422)
+    refused(post("job.1", nodes=[0.5]), 422)
+    refused(post("job.1", nodes=[0, 0]), 422)
+    assert "does not answer" in refused(post("job.1", nodes=[0], stripe=13), 409)["error"]
+    assert len(service.remaps) == 1
+    assert post("job.1", nodes=[1.0]).json()["io_nodes"] == [1]  # JSON has one kind of number
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "code"),
+    [
+        (b"", "application/json", 400),
+        (b'{"mode":', "application/json", 400),
+        (b'{"mode":"\xff"}', "application/json", 400),
+        (b'{"mode":"observe"}', "text/plain", 415),
+        (b'{"mode":"observe"}', "", 415),
+        (b'{"mode":"off"}', "application/json", 422),
+        (b'{"mode":"observe","users":"x"}', "application/json", 422),
+        (b'{"mode":"observe","user":"../x"}', "application/json", 422),
+        (b'{"mode":"observe","user":"a\\nb"}', "application/json", 422),
+        (b'{"mode":"observe","user":"a\\n"}', "application/json", 422),
+        (b"[" * 60000, "application/json", 400),
+        (b"[" * 50 + b"]" * 50, "application/json", 422),
+        (b" " * 65537, "application/json", 413),
+    ],
+)
+def test_a_wrong_body_is_refused(
+    admin: httpx.Client, service: FakeService, content: bytes, kind: str, code: int
+) -> None:
+    answer = admin.put("/v1/mode", content=content, headers={"content-type": kind})
+    refused(answer, code)
+    assert service.mode == "observe"
+    assert set(service.users) == {"bob"}
+
+
+def test_paths_and_methods_that_are_not_there(admin: httpx.Client) -> None:
+    for path in ("/v2", "/v1", "/v1/jobs/", "/v1/status/", "/v1/jobs/none", "/v1/jobs/a%2Fb"):
+        refused(admin.get(path), 404)
+    answer = admin.delete("/v1/mode")
+    refused(answer, 405)
+    assert {"GET", "PUT"} <= set(answer.headers["allow"].replace(" ", "").split(","))
+
+
+def test_a_fault_of_ours_is_told_without_its_inside(
+    admin: httpx.Client, service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.fails = RuntimeError("inside")
+    assert "inside" not in json.dumps(refused(admin.get("/v1/status"), 500))
+    assert "inside" in caplog.text
+    service.fails = None
+    assert admin.get("/v1/status").status_code == 200
+
+
+def test_a_controller_that_does_not_answer_is_not_waited_for(
+    admin: httpx.Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "STATUS_SECONDS", 0.2)
+    monkeypatch.setattr(dispatch, "ANSWER_SECONDS", 0.5)
+    service.answers.clear()
+    refused(admin.get("/v1/status"), 503)
+    refused(admin.get("/metrics"), 503)
+    assert admin.get("/v1/mode").status_code == 200
+
+
+# A real controller.
+
+
+def test_a_real_controller(tmp_path: Path) -> None:
+    told = {"token_file": str(token_file(tmp_path))}
+    with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
+        assert admin.get("/health").json() == {
+            "live": True,
+            "ready": True,
+            "io_nodes": 2,
+            "serving": 2,
+        }
+        with running_job(state, write_bytes=123) as job:
+            found = admin.get(f"/v1/jobs/{job}").json()
+            assert (found["user"], found["command"]) == ("ada", ["test", "--key"])
+            answer = admin.post(f"/v1/jobs/{job}/io-nodes", json={"nodes": [1]})
+            assert answer.json()["io_nodes"] == [1]
+            assert admin.get("/v1/io-nodes").json()[1]["jobs"] == [job]
+            assert admin.get(f"/v1/jobs/{job}/explain").json()["io_nodes"] == [1]
+            assert admin.get("/v1/waiting").json() == {"transferring": [], "waiting": []}
+        assert admin.put("/v1/mode", json={"mode": "enforce"}).json()["site"] == "enforce"
+        found = admin.put("/v1/kill-switch", json={"on": True}).json()
+        assert (found["kill_switch"], found["site"]) == (True, "enforce")
+        # A mode that is set meanwhile counts once the switch is off, and not before.
+        assert admin.put("/v1/mode", json={"mode": "advise"}).json()["kill_switch"]
+        assert admin.get("/v1/status").json()["mode"] == "off"
+        found = admin.put("/v1/kill-switch", json={"on": False}).json()
+        assert (found["kill_switch"], found["site"]) == (False, "advise")
+        assert ADMIN not in state.log.read_text()
+        assert "ops gave job" in state.log.read_text()
+    assert not state.http.exists()
+
+
+def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
+    """Two jobs of one set: the first transfers, the second waits for it, and then has its turn."""
+    told = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
+    with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
+        admin.put("/v1/mode", json={"mode": "enforce"})
+        with Channel(state.controller) as first, Channel(state.controller) as second:
+            for job in (first, second):
+                begin = messages.Begin(name="test", pid=1, command=["x"], user="ada", protocol=2)
+                job.ask(begin, messages.Begun)
+                job.send(messages.PhaseBegan(phase=1))
+                while not isinstance(job.receive(HEARD, WAIT), messages.Turn | messages.Hold):
+                    pass
+            found = admin.get("/v1/waiting").json()
+            assert [(t["job"], t["share"]) for t in found["transferring"]] == [("test.1", 1.0)]
+            assert [(w["job"], w["behind"]) for w in found["waiting"]] == [("test.2", ["test.1"])]
+            first.send(messages.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.0))
+            while not isinstance(second.receive(HEARD, WAIT), messages.Turn):
+                pass
+            second.send(messages.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.25))
+            deadline = time.monotonic() + WAIT
+            while 'penstock_throttled_seconds_total{user="ada"} 0.25' not in (
+                lines := admin.get("/metrics").text.splitlines()
+            ):
+                assert time.monotonic() < deadline, lines
+        assert "penstock_turns_total 2.0" in lines
+        assert "penstock_turn_wait_seconds_count 2.0" in lines
+
+
+def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+    """It is asked for 2 s; who asks the API is answered, and told which one it is."""
+    with controlled(tmp_path) as (state, where), client(where) as anonymous:
+        pid = holder(state.node_lock(1))
+        assert pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            lines = anonymous.get("/metrics").text.splitlines()
+            assert 'penstock_io_node_up{node="0"} 1.0' in lines
+            assert 'penstock_io_node_up{node="1"} 0.0' in lines
+            assert anonymous.get("/health").json()["serving"] == 1
+            found = anonymous.get("/v1/io-nodes").json()[1]
+            assert (found["state"], "why" in found) == (
+                "not answering",
+                False,
+            )  # it names a process
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> None:
+    root = tmp_path / "managed"
+    root.mkdir()
+
+    def up(*args: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "penstock.cli", "up", "--root", str(root)]
+        told = ["--io-nodes", "0", "--state", str(tmp_path / "state"), "--json", *args]
+        return subprocess.run(
+            [*command, *told], capture_output=True, text=True, timeout=60, check=False
+        )
+
+    for args, said in (
+        (["--http", "0.0.0.0:0"], "--token-file"),
+        (["--http", "here"], "no address"),
+        (["--http", "0", "--token-file", str(tmp_path / "none")], "No such file"),
+        (["--job-metrics", "3"], "give --http too"),
+    ):
+        wrong = up(*args)
+        assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
+        assert wrong.stderr.count("\n") == 1
+    try:
+        where = json.loads(up("--http", "0").stdout)["http"]
+        assert httpx.get(f"{where}/health", timeout=WAIT, trust_env=False).json()["live"]
+        # A port that is taken: the second deployment does not come up without its API.
+        port = where.rpartition(":")[2]
+        second = Deployment(
+            state=str(tmp_path / "second"), roots=[str(root)], io_nodes=0, http=port
+        )
+        with pytest.raises(InputError, match="in use"):
+            launcher.up(second)
+    finally:
+        launcher.down(State(tmp_path / "state"))
+
+
+def test_down_does_not_wait_for_those_who_still_ask(tmp_path: Path) -> None:
+    with controlled(tmp_path, io_nodes=0) as (state, where):
+        host, _, port = where.removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=WAIT) as half:
+            half.sendall(b"PUT /v1/mode HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n")
+            over = threading.Thread(target=launcher.down, args=(state,))
+            over.start()
+            over.join(10.0)
+            assert not over.is_alive()

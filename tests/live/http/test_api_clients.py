@@ -1,0 +1,284 @@
+"""Slow, idle, greedy and senseless clients of the HTTP API are cut off, and others are served."""
+
+import asyncio
+import random
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from live.http.api_site import (
+    ADMIN,
+    WAIT,
+    FakeService,
+    client,
+    controlled,
+    job,
+    served,
+    token_file,
+)
+
+from penstock.live.http import dispatch, server
+from penstock.live.http.api import Api
+from penstock.live.http.schema import Turns
+from penstock.live.http.server import CONNECTIONS, Connection
+from penstock.live.protocol.tokens import Tokens
+
+PUT = (
+    f"PUT /v1/mode HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n"
+    "content-type: application/json\r\n"
+)
+
+
+@pytest.fixture
+def service() -> FakeService:
+    return FakeService()
+
+
+@pytest.fixture
+def where(service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An API that waits for half a second at most."""
+    monkeypatch.setattr(server, "EXCHANGE_SECONDS", 0.5)
+    monkeypatch.setattr(dispatch, "BODY_SECONDS", 0.2)
+    with served(Api(service, tokens=Tokens.read(token_file(tmp_path)))) as url:
+        yield url
+        assert httpx.get(f"{url}/health", timeout=WAIT, trust_env=False).status_code == 200
+
+
+def connected(url: str, receive_buffer: int = 0) -> socket.socket:
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    found = socket.socket()
+    if receive_buffer:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    found.settimeout(WAIT)
+    found.connect((host, int(port)))
+    return found
+
+
+def heard(connection: socket.socket) -> bytes:
+    """Return all that comes until the other end is gone."""
+    text = b""
+    try:
+        while more := connection.recv(65536):
+            text += more
+    except ConnectionResetError:
+        pass
+    return text
+
+
+def test_a_client_that_asks_nothing_is_cut_off(where: str) -> None:
+    with connected(where) as idle:
+        assert heard(idle) == b""
+
+
+@pytest.mark.parametrize(
+    "begun", ["GET /health HTTP/1.1\r\nx: ", PUT + "content-length: 99\r\n\r\n"]
+)
+def test_a_client_that_drips_is_cut_off(where: str, begun: str) -> None:
+    """Each byte comes in time; the request never ends."""
+    with connected(where) as slow:
+        slow.sendall(begun.encode())
+        until = time.monotonic() + WAIT
+        while not select.select([slow], [], [], 0.05)[0]:
+            assert time.monotonic() < until, "it is still listened to"
+            slow.send(b"y")
+        assert heard(slow).startswith(b"HTTP/1.1 408 ") == ("PUT" in begun)
+
+
+def test_half_a_body_is_refused(where: str, service: FakeService) -> None:
+    with connected(where) as half:
+        half.sendall((PUT + 'content-length: 18\r\n\r\n{"mode":').encode())
+        assert heard(half).startswith(b"HTTP/1.1 408 ")
+    with connected(where) as gone:
+        gone.sendall((PUT + 'content-length: 18\r\n\r\n{"mode":').encode())
+    assert service.mode == "observe"
+
+
+def test_a_body_without_end_is_refused(where: str) -> None:
+    """Its length is not told: what counts is what has come."""
+    piece = b"1000\r\n" + b" " * 4096 + b"\r\n"
+    with connected(where) as greedy:
+        greedy.sendall((PUT + "transfer-encoding: chunked\r\n\r\n").encode())
+        try:
+            for _ in range(10000):
+                greedy.sendall(piece)
+                if select.select([greedy], [], [], 0)[0]:
+                    break
+            else:
+                pytest.fail("all of 40 MB was taken")
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        assert heard(greedy).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(where: str) -> None:
+    with connected(where) as greedy:
+        greedy.sendall((PUT + "content-length: 9999999999\r\n\r\n").encode())
+        assert heard(greedy).startswith(b"HTTP/1.1 413 ")
+
+
+def test_an_endless_head_is_refused(where: str) -> None:
+    for head in (b"GET /" + b"x" * 200000, b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 40000):
+        with connected(where) as greedy:
+            try:
+                greedy.sendall(head)
+            except (BrokenPipeError, ConnectionResetError):
+                continue
+            answer = heard(greedy)
+            # A reset may overtake the answer: more came than was read.
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
+
+
+def test_what_is_no_http_is_refused(where: str) -> None:
+    chance = random.Random(5)
+    texts = [chance.randbytes(chance.randrange(1, 400)) + b"\r\n\r\n" for _ in range(200)]
+    texts += [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET  HTTP/9\r\n\r\n", b"\r\n\r\n"]
+    for text in texts:
+        with connected(where) as senseless:
+            senseless.sendall(text)
+            senseless.shutdown(socket.SHUT_WR)
+            answer = heard(senseless)
+            assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Count connections that have ended."""
+    ended, lost = threading.Semaphore(0), Connection.connection_lost
+
+    def connection_lost(self: Connection, exc: Exception | None) -> None:
+        lost(self, exc)
+        ended.release()
+
+    monkeypatch.setattr(Connection, "connection_lost", connection_lost)
+    return ended
+
+
+JOBS = f"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n\r\n".encode()
+
+
+def test_an_answer_that_is_not_read_is_dropped(
+    where: str, service: FakeService, cut: threading.Semaphore
+) -> None:
+    """Else each costs the memory of an answer, for as long as the client likes."""
+    service.listed = [job(k) for k in range(20000)]  # more than sockets' buffers hold
+    with connected(where, receive_buffer=4096) as slow:
+        slow.sendall(JOBS)
+        assert slow.recv(1)
+        assert cut.acquire(timeout=WAIT)
+
+
+def test_answers_that_are_not_read_are_bounded_together(
+    service: FakeService, cut: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before their time is over: few of these fill the bound, and the others are too many."""
+    monkeypatch.setattr(server, "KEPT_SECONDS", 300)
+    service.listed = [job(1)] * 60000
+    with served(Api(service)) as where, ExitStack() as stack:
+        with client(where) as reader:
+            length = len(reader.get("/v1/jobs").content)
+        assert cut.acquire(timeout=WAIT)  # the reader's own
+        # Some of an answer is in the sockets' buffers, which are not ours.
+        monkeypatch.setattr(server, "UNREAD_BYTES", length)
+        monkeypatch.setattr(server, "EXCHANGE_SECONDS", 300.0)
+        for _ in range(6):
+            slow = stack.enter_context(connected(where, receive_buffer=4096))
+            slow.sendall(JOBS)
+            assert slow.recv(1)
+        assert cut.acquire(timeout=WAIT)
+
+
+def test_idle_clients_give_way(service: FakeService) -> None:
+    """Nobody is shut out by those who hold connections, and there is a limit to them."""
+    with served(Api(service)) as where, ExitStack() as stack:
+        idle = [stack.enter_context(connected(where)) for _ in range(CONNECTIONS + 100)]
+        with client(where) as honest:
+            for _ in range(5):
+                assert honest.get("/v1/status").status_code == 200
+            # It was the last to come, and had one request after the other: the oldest went.
+            cut = [c for c in idle if select.select([c], [], [], 0)[0]]
+            assert len(cut) >= 100
+            assert cut == idle[: len(cut)]
+
+
+def test_those_at_work_do_not_give_way() -> None:
+    asked = threading.Semaphore(0)
+
+    class Busy(FakeService):
+        async def waiting(self) -> Turns:
+            asked.release()
+            await asyncio.Event().wait()
+            return Turns()
+
+    with served(Api(Busy())) as where, ExitStack() as stack:
+        asking = [stack.enter_context(connected(where)) for _ in range(CONNECTIONS)]
+        for connection in asking:
+            connection.sendall(b"GET /v1/waiting HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        for _ in asking:
+            assert asked.acquire(timeout=WAIT)
+        assert heard(stack.enter_context(connected(where))) == b""
+        assert not select.select(asking, [], [], 0)[0]
+
+
+def test_a_change_does_not_wait_behind_reads(
+    service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of reads, and of wrong tokens, must not keep an admin from the kill switch."""
+    monkeypatch.setattr(dispatch, "PACE_SECONDS", 300.0)
+    tokens = Tokens.read(token_file(tmp_path))
+    with served(Api(service, tokens=tokens)) as where, ExitStack() as stack:
+        asking = [stack.enter_context(connected(where)) for _ in range(20)]
+        for connection in asking:
+            connection.sendall(JOBS if connection.fileno() % 2 else JOBS.replace(b"Bearer", b"X"))
+        with client(where, ADMIN) as admin:
+            assert admin.put("/v1/kill-switch", json={"on": True}).status_code == 200
+        assert service.killed
+        assert not select.select(asking, [], [], 0)[0]
+
+
+def test_a_connection_serves_one_request_after_the_other(where: str) -> None:
+    with connected(where) as kept:
+        for _ in range(50):
+            kept.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            text = b""
+            while not text.endswith(b"}"):
+                text += kept.recv(65536)
+            assert text.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_controller_under_attack_keeps_its_memory_and_its_service(tmp_path: Path) -> None:
+    told = {"token_file": str(token_file(tmp_path)), "io_nodes": 1}
+    with controlled(tmp_path, **told) as (_, where):
+
+        def get(path: str) -> str:
+            with client(where, ADMIN) as admin:
+                answer = admin.get(path)
+            assert answer.status_code == 200
+            return answer.text
+
+        def resident() -> float:
+            lines = get("/metrics").splitlines()
+            (value,) = (x.split()[1] for x in lines if x.startswith("process_resident_memory"))
+            return float(value)
+
+        get("/v1/status")
+        before = resident()
+        for _ in range(3):
+            with ExitStack() as stack:
+                for _ in range(200):
+                    half = stack.enter_context(connected(where))
+                    half.sendall(b"GET / HTTP/1.1\r\nx: " + b"y" * 15000)
+                for _ in range(50):
+                    greedy = stack.enter_context(connected(where))
+                    greedy.sendall((PUT + "content-length: 60000\r\n\r\n").encode() + b" " * 50000)
+                get("/v1/status")
+                get("/health")
+        # 250 clients with 16 to 64 KiB each would be 6 MB; what is kept of all 750 is less.
+        grown = resident() - before
+        print(f"memory grew by {grown / 2**20:.1f} MiB")
+        assert grown < 16e6

@@ -1,0 +1,71 @@
+"""The dashboard's files: those of the package and no others, with a strict policy of content."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from live.http.api_site import FakeService, client, served, token_file
+
+from penstock.live.http.api import Api
+from penstock.live.http.static_files import FOLDER, TYPES, PageFiles
+from penstock.live.protocol.tokens import Tokens
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client without a token, of an API that has some."""
+    tokens = Tokens.read(token_file(tmp_path_factory.mktemp("tokens")))
+    with served(Api(FakeService(), tokens=tokens)) as where, client(where) as found:
+        yield found
+
+
+def test_the_page_is_for_anybody_and_has_no_data(site: httpx.Client) -> None:
+    page = site.get("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert site.get("/v1/timeline").status_code == 401
+
+
+def test_every_file_is_served_as_what_it_is(site: httpx.Client) -> None:
+    names = [path.name for path in FOLDER.iterdir() if path.suffix in TYPES]
+    assert "index.html" in names
+    for name in names:
+        answer = site.get(f"/assets/{name}")
+        assert answer.content == (FOLDER / name).read_bytes()
+        assert answer.headers["content-type"] == TYPES[Path(name).suffix]
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_no_inline_script(site: httpx.Client) -> None:
+    """The browser would refuse it; here it is found without one."""
+    page = site.get("/").text
+    assert re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page) == []
+    assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", page) == []
+    for used in re.findall(r"""(?:src|href)="(/[^"#]*)\"""", page):
+        assert site.get(used).status_code == 200, used
+
+
+def test_who_has_a_file_is_not_sent_it_again(site: httpx.Client) -> None:
+    first = site.get("/")
+    tag = first.headers["etag"]
+    again = site.get("/", headers={"if-none-match": f'"other", W/{tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert site.get("/", headers={"if-none-match": '"other"'}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["..%2Fapi.py", "%2Fetc%2Fpasswd", "api.py", "%2e%2e", ".a.js"])
+def test_nothing_else_is_served(site: httpx.Client, name: str) -> None:
+    assert site.get(f"/assets/{name}").status_code == 404
+    assert site.get("/assets/").status_code == 404
+
+
+def test_what_is_no_file_of_a_page_is_left_out(tmp_path: Path) -> None:
+    for name in ("index.html", "a.js", ".hidden.js", "notes.txt", "b.py"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "folder.js").mkdir()
+    assert sorted(PageFiles(tmp_path)._files) == ["a.js", "index.html"]

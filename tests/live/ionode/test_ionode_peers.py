@@ -1,0 +1,211 @@
+"""Whom an I/O node serves: users of its host, and clients on other hosts."""
+
+import errno
+import os
+import time
+from pathlib import Path
+
+import pytest
+from live.ionode import frames
+from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, Client, GoneError
+from live.ionode.real_node import PATIENCE, RealNode, Serve
+from live.other_users import AS_ROOT, NOBODY, as_nobody, as_user
+
+from penstock.errors import InputError
+from penstock.live.ionode import _ionode, process
+
+
+def open_to_all(node: RealNode) -> None:
+    for path in (node.folder.parent, node.folder):
+        path.chmod(0o755)
+    node.socket.chmod(0o666)
+
+
+@AS_ROOT
+def test_another_user_is_refused(serve: Serve) -> None:
+    node = serve()
+    open_to_all(node)
+    assert as_nobody(lambda: Client(node.socket)) == "GoneError()"
+    assert node.measured().refused == 1
+
+
+@AS_ROOT
+def test_every_user_is_served_as_that_user(serve: Serve, folder: Path) -> None:
+    """As nobody, a write clears the set-user-ID bit, and root's file stays out of reach."""
+    node = serve("--all-users")
+    open_to_all(node)
+    folder.chmod(0o755)
+    ours, roots = folder / "ours", folder / "roots"
+    ours.write_bytes(b"")
+    os.chown(ours, NOBODY, NOBODY)
+    ours.chmod(0o4777)
+    roots.write_bytes(b"secret")
+    roots.chmod(0o600)
+    passed = os.open(roots, os.O_RDWR)
+
+    def use() -> object:
+        with Client(node.socket) as client:
+            handle = client.open(ours)
+            written = client.write(handle, b"hello"), client.read(handle, 9)
+            # Who holds a descriptor of root's file still cannot have it opened anew.
+            return *written, client.ask(OPEN, flags=os.O_RDWR, descriptors=[passed]).result
+
+    assert as_nobody(use) == str((5, b"hello", -errno.EACCES))
+    os.close(passed)
+    assert ours.read_bytes() == b"hello"
+    assert ours.stat().st_mode & 0o4000 == 0
+    assert roots.read_bytes() == b"secret"
+    with pytest.raises(GoneError):  # root itself is not served
+        Client(node.socket)
+
+
+@AS_ROOT
+def test_a_users_jobs_are_not_another_users_of_that_name(serve: Serve, folder: Path) -> None:
+    """Else a user would get the weight of another's job by naming one of his own like it."""
+    node = serve("--all-users")
+    open_to_all(node)
+    folder.chmod(0o755)
+    file = folder / "file"
+    file.write_bytes(b"")
+    file.chmod(0o666)
+
+    def write() -> object:
+        with Client(node.socket) as client:
+            return client.write(client.open(file), b"hello")
+
+    for user in (NOBODY, NOBODY - 1):
+        assert as_user(user, write) == "5"
+    assert node.measured().groups == {f"{NOBODY}/job": 5, f"{NOBODY - 1}/job": 5}
+
+
+@pytest.fixture
+def remote(serve: Serve, folder: Path) -> "Remote":
+    root = folder / "root"
+    root.mkdir(exist_ok=True)
+    token = folder / "token"
+    token.write_bytes(b"t" * 32)
+    options = ("--tcp", "127.0.0.1:0", "--token-file", str(token), "--root", str(root))
+    node = serve(*options, "--coherent")
+    return ("127.0.0.1", node.told["tcp_port"]), root
+
+
+Remote = tuple[tuple[str, int], Path]
+
+
+def test_clients_on_other_hosts(remote: Remote) -> None:
+    address, root = remote
+    file = root / "file"
+    file.write_bytes(b"")
+    inode = file.stat().st_ino
+    data = os.urandom(frames.LARGEST)
+    with Client(address, token=b"t" * 32) as client:
+        handle = client.open(Path("file"), opened=inode)
+        assert handle >= 0
+        for size in (1, 4096, 4097, 70000, frames.LARGEST):
+            assert client.write(handle, data[:size], 5) == size
+            assert client.read(handle, size, 5) == data[:size]
+        assert client.read(handle, 10, 1 << 40) == b""
+        assert client.write(99, data) == -errno.EBADF
+        assert client.read(99, 10) == -errno.EBADF
+        assert client.ask(FSYNC, file=handle).result == 0
+        assert client.ask(CLOSE, file=handle).result == 0
+    assert file.read_bytes()[5:] == data
+
+
+def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> None:
+    address, root = remote
+    file, outside = root / "file", folder / "outside"
+    for path in (file, outside):
+        path.write_bytes(b"")
+    (root / "link").symlink_to(outside)
+    (root / "folder").mkdir(exist_ok=True)
+    with pytest.raises(GoneError):
+        Client(address, token=b"t" * 31 + b"u")
+    with Client(address, token=b"t" * 32) as client:
+        inode = file.stat().st_ino
+        for path, expected, error in [
+            ("../outside", outside.stat().st_ino, errno.EXDEV),
+            (str(outside), outside.stat().st_ino, errno.EXDEV),
+            ("link", outside.stat().st_ino, errno.EXDEV),
+            ("file", inode + 1, errno.ESTALE),
+            ("missing", inode, errno.ENOENT),
+            ("folder", (root / "folder").stat().st_ino, errno.EISDIR),
+        ]:
+            assert client.open(Path(path), opened=expected) == -error, path
+        name = b"file\0x"
+        asked = {"offset": inode, "length": len(name), "flags": os.O_RDWR, "follows": name}
+        assert client.ask(OPEN, **asked).result == -errno.EINVAL
+        assert client.ask(OPEN, **(asked | {"file": 1})).result < 0
+        assert client.open(Path("file"), opened=inode) >= 0
+    (root / "link").unlink()
+
+
+def test_a_peer_that_stops_reading_holds_nobody_up(folder: Path) -> None:
+    """Its reply waits on the socket alone, and is given up in the end."""
+    root = folder / "stalled"
+    root.mkdir()
+    file = root / "file"
+    file.write_bytes(bytes(frames.LARGEST))
+    node = _ionode.Node(0, 1, patience=0.5, settings={"depth": 1})
+    port = node.listen_tcp("127.0.0.1", 0, b"t" * 32, [str(root)])
+    node.start()
+    clients = [
+        Client(("127.0.0.1", port), session=k, token=b"t" * 32, buffer=1 << 16) for k in range(5)
+    ]
+    handles = [client.open(Path("file"), opened=file.stat().st_ino) for client in clients]
+    lazy = list(zip(clients, handles, strict=True))[:4]
+    for client, handle in lazy:
+        client.send(READ, file=handle, length=frames.LARGEST)
+    data = clients[4].read(handles[4], frames.LARGEST)
+    assert data == bytes(frames.LARGEST)
+    end = time.monotonic() + PATIENCE
+    while node.measure()["connections"] > 1 and time.monotonic() < end:
+        assert clients[4].write(handles[4], b"x") == 1
+    measured = node.measure()
+    assert (measured["connections"], measured["refused"]) == (1, 4)
+    for client, _ in lazy:
+        client.reply()
+        with pytest.raises(GoneError):
+            client.receive(frames.LARGEST)
+    clients[4].close()
+    assert node.drain(PATIENCE)
+    assert node.stop()
+
+
+def test_a_slow_reader_gets_everything(remote: Remote) -> None:
+    address, root = remote
+    file, data = root / "slow", os.urandom(frames.LARGEST)
+    file.write_bytes(data)
+    with Client(address, token=b"t" * 32, buffer=1 << 16) as client:
+        handle = client.open(Path("slow"), opened=file.stat().st_ino)
+        for _ in range(3):
+            client.send(READ, file=handle, length=len(data))
+            assert client.reply().result == len(data)
+            assert client.receive(len(data)) == data
+
+
+LUSTRE, GPFS, FUSE, NFS, EXT4 = 0x0BD00BD0, 0x47504653, 0x65735546, 0x6969, 0xEF53
+
+
+@pytest.mark.parametrize(
+    ("magic", "declared", "may"),
+    [
+        (LUSTRE, False, True),
+        (GPFS, False, True),
+        (EXT4, False, False),
+        (EXT4, True, True),
+        (FUSE, True, False),
+        (NFS, True, False),
+    ],
+)
+def test_only_coherent_file_systems_for_other_hosts(
+    magic: int, declared: bool, may: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_file_system", lambda root: magic)
+    assert (process.coherent(Path("/x"), declared=declared) == "") == may
+
+
+def test_the_kernel_is_asked_which_file_system_it_is() -> None:
+    assert "--coherent" in process.coherent(Path("/dev/shm"))
+    with pytest.raises(InputError, match="No such file"):
+        process.coherent(Path("/no/such/root"))

@@ -1,0 +1,140 @@
+"""FORGE's pattern files, and where each rank's requests lie."""
+
+import json
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.measure import access_patterns
+from penstock.live.measure.access_patterns import Pattern
+
+ROOT = Path(__file__).parents[3]
+FORGE = {
+    "forwarders": "2",
+    "handlers": "16",
+    "dispatchers": "8",
+    "phases": [
+        {
+            "repetitions": "3",
+            "patterns": [
+                {"operation": "open", "path": "/mnt/pfs/test", "number_of_files": "shared"},
+                {
+                    "path": "/mnt/pfs/test",
+                    "operation": "write",
+                    "number_of_files": "shared",
+                    "spatiality": "strided",
+                    "total_size": "4294967296",
+                    "request_size": "32768",
+                    "validation": "1",
+                    "direct_io": "0",
+                    "stone_wall": "30",
+                },
+                {"operation": "close", "path": "/mnt/pfs/test", "number_of_files": "shared"},
+            ],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def read(content: Any) -> Any:
+        file = tmp_path / "patterns.json"
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+        return access_patterns.read(file)
+
+    return read
+
+
+def test_forge_files_are_read_as_they_are(read: Any) -> None:
+    told, ignored = read(FORGE)
+    assert (told.forwarders, told.dispatchers, ignored) == (2, 8, [])
+    (phase,) = told.phases
+    assert (phase.name, phase.repetitions, phase.processes) == ("phase-1", 3, None)
+    assert phase.patterns[1] == Pattern(
+        path="/mnt/pfs/test",
+        operation="write",
+        number_of_files="shared",
+        spatiality="strided",
+        total_size=1 << 32,
+        request_size=1 << 15,
+        validation=True,
+        stone_wall=30.0,
+    )
+
+
+def test_the_first_format_is_one_pattern_written_then_read(read: Any) -> None:
+    flat = {"forwarders": "1", "listeners": "16", "path": "/mnt/pfs/test", "total_size": "1024"}
+    told, ignored = read(flat | {"number_of_files": "individual", "request_size": "256"})
+    (phase,) = told.phases
+    assert [pattern.operation for pattern in phase.patterns] == ["write", "read"]
+    assert {pattern.total_size for pattern in phase.patterns} == {1024}
+    assert (told.forwarders, ignored) == (1, [])
+
+
+def test_the_documented_example_and_the_one_that_comes_along_are_read(read: Any) -> None:
+    page = (ROOT / "docs" / "pattern-files.md").read_text()
+    told, ignored = read(page.split("```json\n")[1].split("```")[0])
+    assert (told.phases[0].name, ignored) == ("checkpoint", [])
+    told, ignored = read((ROOT / "examples" / "patterns.json").read_text())
+    assert (len(told.phases), ignored) == (2, [])
+
+
+def test_keys_of_other_versions_are_told_and_left(read: Any) -> None:
+    assert read(FORGE | {"agios_config": "/tmp"})[1] == ["agios_config"]
+
+
+def phase(**changes: Any) -> Any:
+    write = {"operation": "write", "total_size": 1024, "request_size": 256}
+    return {"phases": [{"patterns": [write | changes]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "JSON object"),
+        ("{}", "neither phases"),
+        ({"phases": []}, "phases"),
+        ({"phases": [{"patterns": [{"operation": "open"}]}]}, "neither writes nor reads"),
+        (phase(request_sise=1), "did you mean"),
+        (phase(operation="append"), "operation"),
+        (phase(request_size="large"), "request_size"),
+        (phase(request_size=0), "request_size"),
+        (phase(request_size=2048), "less than one request_size"),
+        (phase(spatiality="strided"), "not strided"),
+        (phase(direct_io=1, request_size=100), "whole 512 bytes"),
+        ({"phases": 2 * [phase()["phases"][0] | {"name": "a"}]}, "one name"),
+        ({"phases": [phase()["phases"][0] | {"name": "a/b"}]}, "name"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(read: Any, content: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said) as told:
+        read(content)
+    assert "patterns.json" in str(told.value)
+
+
+@pytest.mark.parametrize("spatiality", ["contiguous", "strided"])
+def test_ranks_of_a_shared_file_cover_it_exactly_once(spatiality: Any) -> None:
+    pattern = Pattern(
+        operation="write",
+        number_of_files="shared",
+        spatiality=spatiality,
+        total_size=24 * 100,
+        request_size=100,
+    )
+    offsets = {
+        rank: [pattern.offset(k, rank, 4) for k in range(pattern.requests(4))] for rank in range(4)
+    }
+    assert sorted(chain(*offsets.values())) == [100 * k for k in range(24)]
+    first = {"contiguous": [0, 100, 200], "strided": [0, 400, 800]}[spatiality]
+    assert offsets[0][:3] == first
+
+
+def test_files_of_their_own_begin_at_their_beginning() -> None:
+    pattern = Pattern(operation="write", path="/a/b", total_size=800, request_size=100)
+    assert [pattern.offset(k, 3, 4) for k in range(2)] == [0, 100]
+    assert pattern.file("/root", 3) == "/root/b.00003"

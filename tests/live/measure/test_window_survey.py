@@ -1,0 +1,170 @@
+"""What windows are worth: what is run, what counts as a reward, and a slice measured anew."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.data import windows
+from penstock.errors import InputError
+from penstock.live.deployment.emulator import Emulation
+from penstock.live.measure import window_survey
+from penstock.live.measure.access_patterns import Pattern, Phase
+from penstock.live.measure.explorer import Cell
+from penstock.live.measure.rank import Plan, Player
+from penstock.live.measure.scratch import in_memory, private_state
+from penstock.live.measure.window_survey import GRID, WINDOWS, Setting, Survey, Try
+from penstock.model import Observation
+
+MIB = 2**20
+WITHIN = 120
+
+
+def seen(moved: float, *, busy: float = 0.1, requests: int = 4) -> Observation:
+    nothing: dict[str, Any] = dict.fromkeys(Observation.__dataclass_fields__, 0)
+    told = {"seconds": 0.1, "busy": busy, "reads": requests, "read_bytes": int(moved * MIB)}
+    return Observation(**nothing | told)
+
+
+def test_every_scenario_has_every_window_and_most_processes_come_first() -> None:
+    found = window_survey.tries(GRID, 1)
+    assert len(found) == len(set(found)) == 3 * 2 * 2 * 2 * 3 * 7 + 2 * 2 * 2 * 3 * 2
+    by_cell: dict[Cell, set[Setting]] = {}
+    for one in found:
+        by_cell.setdefault(one.cell, set()).add(one.setting)
+    for cell, settings in by_cell.items():
+        assert {Setting("twins", w) for w in WINDOWS} <= settings
+        assert ("strided" in cell.phase) == (Setting("fifo", 1e-3) in settings)
+    ranks = [one.cell.processes for one in found]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+def test_a_reward_is_the_mean_of_busy_io_nodes_from_the_first_byte_on() -> None:
+    """An idle I/O node is not slow; and who has only come has not begun."""
+    come, idle = seen(0), seen(0, busy=0, requests=0)
+    first = [come, *(seen(k) for k in range(1, 9))]
+    second = [idle, idle, *(seen(k) for k in range(3, 9)), idle]
+    found = window_survey.rewards([first, second])
+    assert found == pytest.approx([35, 45, 55])
+
+
+def test_neighbours_share_an_io_node(tmp_path: Path) -> None:
+    """Ranks go in the order that gives each block of them one I/O node, whatever their number."""
+    order: list[int] = []
+    for ranks, blocks, wanted in ((4, 2, [0, 2, 1, 3]), (6, 3, [0, 2, 4, 1, 3, 5])):
+        order.clear()
+        written = Pattern(operation="write", path="x", number_of_files="shared", total_size=ranks)
+        plan = Plan(
+            phase=Phase(name="p", patterns=[written]),
+            folder=str(tmp_path),
+            ranks=ranks,
+            seed=1,
+            results="",
+            patience=1.0,
+            blocks=blocks,
+        )
+        turn: dict[int, int] = {}
+        for rank in range(ranks):
+            met = 0
+
+            def meet() -> None:
+                nonlocal met
+                met += 1
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(
+                    "os.pread",
+                    lambda *_, r=rank: turn.setdefault(r, met) and b"",  # noqa: B023
+                )
+                Player(plan, rank, meet).play()
+        order = sorted(turn, key=lambda r: turn[r])
+        assert order == wanted
+        assert [r * blocks // ranks for r in order] == [k % blocks for k in range(ranks)]
+
+
+def test_the_disks_are_slow_for_reads_that_jump() -> None:
+    disks = Emulation.parse("disks")
+    assert (disks.targets, disks.count, disks.stripe) == (4, 4, 64 * 2**10)
+    assert disks.switch == 0 < (disks.read_switch or 0)
+    assert Emulation.parse("disks,switch=1ms").switch == pytest.approx(1e-3)
+
+
+@pytest.mark.rates
+@pytest.mark.slow
+def test_long_windows_cost_writes_today_as_they_did() -> None:
+    """A slice of what is shipped, measured anew."""
+    grid = msgspec.structs.replace(GRID, seconds=1.2, keep=5)
+    cell = Cell("shared-strided-write-32K", 16, 4, 0)
+    with (
+        in_memory() as root,
+        private_state() as state,
+        Survey(grid, root=root, state=state, emulate=window_survey.EMULATED, seed=1) as survey,
+    ):
+        short, long = (survey.take(Try(cell, Setting("twins", w))) for w in (500e-6, 8e-3))
+    then = windows.by_window(windows.shipped())[short.scenario]
+    assert long.mean < 0.8 * short.mean
+    assert short.mean == pytest.approx(sum(then[500e-6]) / len(then[500e-6]), rel=0.25)
+
+
+def test_a_file_of_rewards_reads_back(tmp_path: Path) -> None:
+    one = windows.shipped()[0]
+    windows.write(tmp_path / "some.csv", [one])
+    assert windows.read(tmp_path / "some.csv") == (one,)
+
+
+@pytest.mark.parametrize("fault", ["nan", "-1", "", "fast"])
+def test_a_damaged_file_is_refused_with_its_line(tmp_path: Path, fault: str) -> None:
+    file = tmp_path / "some.csv"
+    windows.write(file, windows.shipped()[:2])
+    lines = file.read_text().splitlines()
+    lines[2] = lines[2].rpartition(",")[0] + "," + fault
+    file.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"some\.csv, line 3: .*measure anew"):
+        windows.read(file)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--processes", "0"), "1 or more"),
+        (("--processes", "many"), "--processes"),
+        (("--windows", "500 us,2 h"), "--windows"),
+        (("--seconds", "0.5", "--keep", "9"), "play for longer"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_runs(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    command = [sys.executable, "-m", "penstock.cli", "tuner", "measure", *words]
+    command += ["--out", str(tmp_path / "some.csv")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+    assert ended.returncode == 2
+    assert message in ended.stderr
+
+
+def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path: Path) -> None:
+    """With all runs in the journal, the command has nothing to run and writes the file."""
+    out = tmp_path / "few.csv"
+    command = [sys.executable, "-m", "penstock.cli", "tuner", "measure", "--out", str(out)]
+    command += ["--processes", "1", "--io-nodes", "1", "--emulate", "nothing-of-the-kind", "--json"]
+    grid = msgspec.structs.replace(GRID, processes=(1,), io_nodes=(1,))
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+    assert ended.returncode == 2, "an emulation that is not there"
+    with (tmp_path / "few.csv.jsonl").open("a") as journal:
+        for one in window_survey.tries(grid, 1):
+            setting = f"{one.setting.scheduler}-{round(one.setting.window * 1e6)}"
+            row = windows.Worth(
+                scenario=window_survey.scenario(grid, one.cell),
+                scheduler=one.setting.scheduler,
+                window=one.setting.window,
+                rewards=(1.0, 2.0),
+            ).row
+            told = {"cell": [f"{one.cell.phase} {setting}", 1.0, 1], "seconds": 1.0, "rows": [row]}
+            journal.write(json.dumps(told) + "\n")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["runs"] == len(windows.read(out)) == 12 * 7 + 8

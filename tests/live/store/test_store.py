@@ -1,0 +1,291 @@
+"""What a controller remembers is there after it, in SQLite and in a real PostgreSQL alike."""
+
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from live.store.postgres import Postgres
+from live.store.sample_jobs import KNOWN, ended, family, running
+from sqlalchemy import Connection, text
+
+from penstock.errors import InputError
+from penstock.live.store import Changes, Families, Keeper, Knowledge, Store, Totals, rows, schema
+
+
+def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
+    little = Knowledge(updated=2000.0)
+    totals = Totals(forwarded_bytes=1 << 60, direct_bytes=2, fail_opens=3)
+    with Store(url) as store:
+        store.write(
+            Changes(
+                families={family(8): little, family(): KNOWN},
+                jobs={
+                    "ior.2": running(2),
+                    "ior.1": running(1, processes=None, io_nodes=None, command=()),
+                    "ior.3": ended(3),
+                    "ior.4": ended(4, state="lost", status=None),
+                },
+                totals=totals,
+                serial=9,
+            )
+        )
+    with Store(url) as store:
+        memory = store.load()
+        assert store.ended("ior.4") == ended(4, state="lost", status=None)
+        assert store.ended("ior.1") is None
+        found = store.recall(family())
+    assert memory.running == (running(1, processes=None, io_nodes=None, command=()), running(2))
+    assert memory.ended == (ended(3), ended(4, state="lost", status=None))
+    assert (memory.totals, memory.serial) == (totals, 9)
+    assert found is not None
+    assert (found.knowledge, found.exact) == (KNOWN, True)
+    again = memory.families.recall(family(8))
+    assert again is not None
+    assert again.knowledge == little
+
+
+def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(url: str) -> None:
+    with Store(url) as store:
+        store.write(Changes(families={family(): KNOWN}, jobs={"ior.1": running(1)}, serial=1))
+        newer = Knowledge(w_iter=1.0, observations=4)
+        store.write(Changes(families={family(): newer}, jobs={"ior.1": running(1, phases=4)}))
+        memory = store.load()
+        assert len(memory.families) == 1
+        assert [job.phases for job in memory.running] == [4]
+        store.write(Changes(families={family(): None}, jobs={"ior.1": ended(1)}, serial=2))
+        memory = store.load()
+    assert len(memory.families) == 0
+    assert (memory.running, memory.ended, memory.serial) == ((), (ended(1),), 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"), [(1, 2), (2, 2), (3, 4), (5, 4), (6, 8), (64, 8), (65, 512), (4096, 512)]
+)
+def test_an_unknown_size_is_told_by_the_nearest_in_ratio(asked: int, got: int) -> None:
+    sizes = (2, 4, 8, 512)
+    found = Families((family(n), Knowledge(observations=n)) for n in sizes).recall(family(asked))
+    assert found is not None
+    assert found.knowledge.observations == found.family.nodes == got
+    assert found.exact == (asked in sizes)
+
+
+def test_another_users_jobs_tell_nothing(url: str) -> None:
+    with Store(url) as store:
+        store.write(Changes(families={family(): KNOWN}))
+        assert store.recall(family(user="bob")) is None
+        assert store.recall(family(executable="/apps/other")) is None
+        assert store.load().families.recall(family(user="bob")) is None
+
+
+def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
+    with Keeper(Store(url)) as keeper:
+        keeper.learn(family(), KNOWN)
+        keeper.learn(family(), Knowledge(w_iter=20.0, observations=4, updated=1001.0))
+    with Store(url) as store:
+        found = store.recall(family())
+    assert found is not None
+    assert found.knowledge == Knowledge(
+        w_iter=20.0,
+        observations=4,
+        phase_bytes=KNOWN.phase_bytes,
+        bandwidth=KNOWN.bandwidth,
+        pattern=KNOWN.pattern,
+        curve=KNOWN.curve,
+        updated=1001.0,
+    )
+
+
+def test_a_user_of_ever_new_programs_forgets_his_own_alone(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "FAMILIES_A_USER", 3)
+    with Keeper(Store(url)) as keeper:
+        keeper.learn(family(user="bob"), KNOWN)
+        for k in range(3):
+            keeper.learn(family(executable=f"a{k}"), KNOWN)
+        keeper.learn(family(executable="a0"), Knowledge(updated=1001.0))  # a1 is now the oldest
+        keeper.learn(family(executable="a3"), Knowledge(updated=1002.0))
+        assert keeper.recall(family(executable="a1")) is None
+    with Store(url) as store:
+        known = store.load().families
+    assert len(known) == 4
+    assert known.recall(family(executable="a1")) is None
+    assert known.recall(family(user="bob")) is not None
+
+
+HOSTILE = "x\0y\udcff" + "ü" * 9000
+"""No database takes all of it: a zero byte, half a character, too long for an index."""
+
+
+def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) -> None:
+    odd = family(executable=HOSTILE)
+    with Keeper(Store(url)) as keeper:
+        keeper.learn(odd, Knowledge(w_iter=float("nan"), pattern=HOSTILE, curve={1: float("inf")}))
+        keeper.running(
+            running(1, name=HOSTILE, user=HOSTILE, command=(HOSTILE, HOSTILE), uid=1 << 70)
+        )
+        keeper.ended(ended(2, forwarded_bytes=1 << 70, direct_bytes=-(1 << 70)))
+        keeper.running(running(3))
+        assert keeper.flush()
+        assert (keeper.dropped_total, keeper.failed_total) == (0, 0)
+    with Store(url) as store:
+        memory = store.load()
+    assert memory.running[-1] == running(3)
+    assert len(memory.running[0].name.encode()) <= rows.LONGEST_NAME
+    assert sum(len(word.encode()) for word in memory.running[0].command) <= schema.LONGEST_COMMAND
+    assert memory.ended[0].forwarded_bytes == 2**63 - 1
+    found = memory.families.recall(odd)
+    assert found is not None
+    assert (found.exact, found.knowledge.w_iter, found.knowledge.curve) == (True, None, {})
+
+
+def test_a_row_that_no_database_takes_is_left_out_and_counted(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Keeper(Store(url)) as keeper:
+        for k in range(1, 5):
+            keeper.running(running(k, began=float("nan") if k % 2 else 1.0))
+        keeper.running(running(9, counters={"a": object()}))
+        assert keeper.flush()
+        assert (keeper.dropped_total, keeper.failed_total) == (3, 0)
+    assert len([r for r in caplog.records if "left out" in r.message]) == 1
+    with Store(url) as store:
+        assert [job.serial for job in store.load().running] == [2, 4]
+
+
+def test_history_is_bounded_by_age_and_number_and_knowledge_stays(url: str) -> None:
+    with Store(url) as store:
+        jobs = {f"ior.{k}": ended(k, ended=float(k)) for k in range(1, 11)}
+        store.write(Changes(jobs=jobs, families={family(): KNOWN}))
+        assert store.prune(ended_before=4.0) == 3
+        assert store.prune(ended_before=0.0, most=2) == 5
+        assert [job.serial for job in store.load().ended] == [9, 10]
+        assert [job.serial for job in store.load(ended=1).ended] == [10]
+        assert store.recall(family()) is not None
+
+
+def test_a_second_controller_is_refused_until_the_first_is_gone(url: str) -> None:
+    with Store(url) as store:
+        with pytest.raises(InputError, match="in use by another controller"):
+            Store(url)
+        store.write(Changes(serial=1))
+    with Store(url) as store:
+        assert store.load().serial == 1
+
+
+def test_a_server_that_is_late_to_notice_an_end_is_waited_for(postgres: Postgres) -> None:
+    """A controller that is started again at once must not be refused for the one before."""
+    url = postgres.database()
+    first = Store(url)
+    ends = threading.Timer(0.3, first.close)
+    ends.start()
+    with Store(url) as store:
+        store.write(Changes(serial=1))
+        assert store.load().serial == 1
+    ends.join()
+
+
+def rename_serial(connection: Connection) -> None:
+    connection.execute(text("UPDATE penstock_counts SET value = value + 100"))
+
+
+def fails_half_way(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE penstock_counts ADD COLUMN extra TEXT"))
+    raise InputError("half way")
+
+
+def test_an_older_schema_is_migrated_as_a_whole_or_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(url) as store:
+        store.write(Changes(serial=5))
+    monkeypatch.setattr(schema, "VERSION", 3)
+    with pytest.raises(InputError, match="version 1, which this Penstock cannot bring to 3"):
+        Store(url)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: rename_serial, 2: fails_half_way})
+    with pytest.raises(InputError, match="half way"):
+        Store(url)
+    monkeypatch.setattr(schema, "MIGRATIONS", {1: rename_serial, 2: rename_serial})
+    for _ in range(2):  # and once only
+        with Store(url) as store:
+            assert store.load().serial == 205
+    monkeypatch.setattr(schema, "VERSION", 2)
+    with pytest.raises(InputError, match="version 3, of a newer Penstock; this one knows 2"):
+        Store(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "is no URL"),
+        ("mysql://host/db", "cannot be in 'mysql'"),
+        ("sqlite://", "would remember nothing"),
+        ("sqlite:////no/such/folder/store.db", "No such file or directory"),
+        ("postgresql://ann:secret@/db?host=/no/such/folder", "see that the server runs"),
+    ],
+)
+def test_what_cannot_be_opened_says_why_in_a_line_and_no_password(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as refused:
+        Store(url)
+    assert "secret" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+# SQLite's file.
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store that was closed, with many rows."""
+    path = tmp_path / "store.db"
+    with Store(f"sqlite:///{path}") as store:
+        store.write(Changes(jobs={f"ior.{k}": running(k) for k in range(500)}))
+    return path
+
+
+def test_the_file_is_its_owners_alone(path: Path) -> None:
+    assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "overwritten", "other"])
+def test_a_damaged_file_is_refused_and_left_as_it_is(path: Path, damage: str) -> None:
+    whole = path.read_bytes()
+    middle = len(whole) // 8192 * 4096
+    damaged = {
+        "cut": whole[:middle],
+        "empty": b"",
+        "overwritten": whole[:middle] + os.urandom(4096) + whole[middle + 4096 :],
+        "other": b"no database at all\n" * 1000,
+    }[damage]
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match=r"is damaged: .*move it away"):
+        Store(f"sqlite:///{path}")
+    assert path.read_bytes() == damaged
+
+
+def test_a_file_that_is_gone_without_its_journal_is_not_made_anew(path: Path) -> None:
+    path.unlink()
+    path.with_name("store.db-wal").write_bytes(b"rows")
+    with pytest.raises(InputError, match=r"its journal store\.db-wal is not"):
+        Store(f"sqlite:///{path}")
+    assert not path.exists()
+
+
+def test_a_row_of_nonsense_costs_that_row_alone(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE penstock_running SET counters = '{' WHERE serial = 7")
+    connection.close()
+    with Store(f"sqlite:///{path}") as store:
+        assert len(store.load().running) == 499
+    assert "passed over" in caplog.text
+
+
+def test_a_server_that_lets_nobody_in_is_quoted_without_the_password(postgres: Postgres) -> None:
+    url = postgres.database().replace("penstock@", "nobody:secret@")
+    with pytest.raises(InputError, match="nobody") as refused:
+        Store(url)
+    assert "secret" not in str(refused.value)

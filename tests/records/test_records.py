@@ -1,0 +1,511 @@
+"""Records of live days: what was written is read back, and a replay decides the same."""
+
+import errno
+import gzip
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from records.random_days import LIVE, arbiters, days, header, run, write
+from strategies import examples
+
+from penstock import registry
+from penstock.core.ledger import KNOWN
+from penstock.errors import InputError
+from penstock.live.controller.turns import Turns
+from penstock.live.protocol import messages
+from penstock.model import (
+    Admit,
+    Event,
+    Hold,
+    Job,
+    JobEnded,
+    JobStarted,
+    Measured,
+    PhaseBegan,
+    PhaseEnded,
+    SetShare,
+    Tune,
+    WakeAt,
+    Woke,
+)
+from penstock.records import Chosen, Entry, Header, Logbook, LogbookWriter, replay, writer
+from penstock.records.lines import decode, encode
+from penstock.sim.formats import from_record
+
+GOOD_RECORD = (Path(__file__).parents[2] / "examples" / "record.jsonl").read_bytes()[:6000]
+DAY = 86400.0
+WITHIN = 10.0
+
+
+def a_day(count: int = 3) -> list[Event]:
+    """One job after the other, `count` phases each."""
+    events: list[Event] = []
+    for serial in range(2):
+        events.append(JobStarted(time=0.0, job=Job(id=f"j{serial}", serial=serial)))
+    for i in range(count):
+        for name in ("j0", "j1"):
+            events.append(PhaseBegan(time=i * 10.0, job=name, resources=(0,)))
+        for name in ("j0", "j1"):
+            events.append(PhaseEnded(time=i * 10.0 + 5.0, job=name, resource=0, io=2.0))
+    return events
+
+
+def plain(entries: object) -> list[Entry]:
+    return [replace(entry, where="") for entry in entries]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("policy", LIVE)
+@examples(25)
+@given(
+    events=days(),
+    learn=st.sampled_from([None, {}, {"gain": 0.5, "changes": True, "hysteresis": 1.3}]),
+    arbiter=arbiters(),
+)
+def test_a_replay_decides_the_same(
+    policy: str, events: list[Event], learn: dict[str, float] | None, arbiter: dict[str, object]
+) -> None:
+    """Determinism: nothing but the events, in a file and back, goes into a decision."""
+    with tempfile.TemporaryDirectory() as directory:
+        made = header(policy, learn=learn, **arbiter)
+        entries = run(made, events)
+        (path,) = write(Path(directory), made, entries)
+        logbook = Logbook(path)
+        assert plain(logbook) == entries
+        replayed = replay(logbook)
+        assert replayed.first_difference is None
+        assert replayed.events == len(events)
+        assert replayed.actions == sum(len(entry.actions) for entry in entries)
+
+
+def test_the_policies_that_replays_are_tested_with_are_not_few() -> None:
+    assert {"set-10", "fair-share", "greedy-com", "greedy-yield", "fair-finish"} <= set(LIVE)
+    assert registry.load("sharing", "clairvoyant-sets").needs - KNOWN
+
+
+def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
+    made = header("exclusive-fcfs")
+    entries = run(made, a_day())
+    at = next(i for i, e in enumerate(entries) if e.event.time == 10.0 and e.actions)
+    wrong = (Admit(job="j0", resource=0, weight=7.0, max_share=1.0),)
+    entries[at] = replace(entries[at], actions=wrong)
+    (path,) = write(tmp_path, made, entries)
+    found = replay(Logbook(path))
+    assert found.events == at
+    assert found.first_difference is not None
+    assert found.first_difference.recorded == wrong
+    assert found.first_difference.replayed[0].weight == 1.0  # type: ignore[attr-defined]
+    assert found.first_difference.where == f"{path}, line {at + 2}"
+
+
+def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) -> None:
+    entries = run(header("exclusive-fcfs"), a_day())
+    (path,) = write(tmp_path, header("fair-share"), entries)
+    assert replay(Logbook(path)).first_difference is not None
+
+
+def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
+    """A record may come from anywhere, and names its policies."""
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs\n"
+        "class Mine(ExclusiveFcfs): ...\n"
+        "open(__file__ + '.ran', 'w').close()\n"
+    )
+    made = header(f"{mine}:Mine")
+    entries = run(header("exclusive-fcfs"), a_day())
+    (path,) = write(tmp_path / "records", made, entries)
+    with pytest.raises(InputError, match="say that you trust it"):
+        replay(Logbook(path))
+    assert not Path(f"{mine}.ran").exists()
+    assert replay(Logbook(path), trusted=[f"{mine}:Mine"]).first_difference is None
+
+
+FAILING = """
+from penstock.policies.sharing.exclusive_fcfs import ExclusiveFcfs
+class Failing(ExclusiveFcfs):
+    def {where}(self, *about):
+        if "bad" in repr(about):
+            raise RuntimeError("no")
+        return super().{where}(*about)
+"""
+
+
+@pytest.mark.parametrize("where", ["turn", "group"])
+def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str) -> None:
+    """What it failed at is in the record, for what came after it rests on that."""
+    (tmp_path / "failing.py").write_text(FAILING.format(where=where))
+    policy = f"{tmp_path}/failing.py:Failing"
+    made = header(policy)
+    (tmp_path / "records").mkdir()
+    with LogbookWriter(tmp_path / "records", made, flush=0.01) as writer:
+        turns = Turns(*made.manager(), writer.write)
+        for serial, name in enumerate(("good", "bad", "other")):
+            turns.started(1.0, Job(id=name, serial=serial))
+        turns.phase_began(2.0, "good", 1)
+        with pytest.raises(RuntimeError):
+            turns.phase_began(3.0, "bad", 1)
+        turns.phase_began(4.0, "other", 1)
+        over = messages.PhaseEnded(phase=1, bytes=10, seconds=1.0, waited=0.0)
+        for name in ("bad", "good", "other"):
+            turns.phase_ended(5.0, name, over)
+            turns.ended(6.0, name)
+    (path,) = (tmp_path / "records").iterdir()
+    found = replay(Logbook(path), trusted=[policy])
+    assert found.first_difference is None
+    assert [entry.event.time for entry in Logbook(path) if entry.failed] == [3.0]
+    assert found.events == sum(1 for _ in Logbook(path)) >= 11
+    # Mended, the policy decides where it failed: that is a difference, and told.
+    (tmp_path / "failing.py").write_text(FAILING.format(where=where).replace('"bad"', '"no one"'))
+    different = replay(Logbook(path), trusted=[policy]).first_difference
+    assert different is not None
+    assert different.recorded is None
+    assert different.replayed is not None
+
+
+def test_events_that_cannot_be_are_an_error_with_a_line(tmp_path: Path) -> None:
+    entries = [Entry(event=PhaseEnded(time=1.0, job="nobody", resource=0, io=1.0))]
+    (path,) = write(tmp_path, header(), entries)
+    with pytest.raises(InputError, match=r"line 2: no job 'nobody'"):
+        replay(Logbook(path))
+
+
+def test_every_action_and_event_comes_back() -> None:
+    actions = (
+        Hold(job="a", resource=1),
+        SetShare(job="a", resource=1, weight=0.25),
+        Tune(resource=2, settings={"window": 0.5, "scheduler": "twins"}),
+        WakeAt(time=3.25),
+    )
+    entry = Entry(event=PhaseEnded(time=0.1, job="a", resource=0, io=1 / 3), actions=actions)
+    assert decode(encode(entry)) == entry
+    assert decode(encode(replace(entry, bytes=2**50))).bytes == 2**50
+
+
+def test_a_measurement_that_is_no_number_does_not_spoil_the_record() -> None:
+    event = Measured(time=1.0, resource=0, metrics={"rate": float("nan"), "bytes": 5.0})
+    assert decode(encode(Entry(event=event))).event == replace(event, metrics={"bytes": 5.0})
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, cut: int) -> None:
+    made = header()
+    entries = run(made, a_day())
+    (path,) = write(tmp_path, made, entries)
+    os.truncate(path, path.stat().st_size - cut)
+    logbook = Logbook(path)
+    read = plain(logbook)
+    if cut == 1:
+        assert (read, logbook.notes) == (entries, []), "only the end of the line is missing"
+    else:
+        assert read == entries[:-1]
+        assert logbook.notes == [f"{path}, line {len(entries) + 1} breaks off and is left out"]
+    assert replay(logbook).first_difference is None
+
+
+def test_compressed_records_are_read_and_may_break_off(tmp_path: Path) -> None:
+    made = header()
+    entries = run(made, a_day(200))
+    (path,) = write(tmp_path, made, entries)
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert plain(Logbook(packed)) == entries
+    os.truncate(packed, packed.stat().st_size // 2)
+    logbook = Logbook(packed)
+    read = plain(logbook)
+    assert 0 < len(read) < len(entries)
+    assert read == entries[: len(read)]
+    assert "breaks off" in logbook.notes[-1]
+
+
+WRONG = [
+    (0, b"", "line 1 is no header"),
+    (0, b'{"jobs": []}', "line 1 is no header"),
+    (0, b'{"format": "penstock-record", "version": 99, "penstock": "7.0"}', "version 99.*7.0"),
+    (0, b'{"format": "penstock-record", "version": 1}', "line 1: .*missing"),
+    (2, b"nonsense", "line 3: JSON is malformed"),
+    (2, b'{"event":"PhaseBegun","time":1.0}', "line 3: unknown event.*did you mean 'PhaseBegan'"),
+    (2, b'{"event":"Woke","time":"now"}', "line 3: Expected float, got str - at time"),
+    (2, b'{"event":"Woke","time":-1.0}', "line 3: time is -1"),
+    (2, b'{"event":"Woke","time":1.0,"actions":[{"action":"Fly"}]}', "line 3: unknown action"),
+    (2, b'{"event":"PhaseEnded","time":1.0,"job":"a","resource":0,"io":null}', "line 3: .* io"),
+    (2, b"\xff\xfe", "line 3: "),
+    (2, b"[" * 100_000, "line 3: "),
+    (3, b'{"event":"Woke","time":9e9}', "line 5: time goes back"),
+]
+
+
+@pytest.mark.parametrize(("at", "text", "told"), WRONG)
+def test_bad_files_are_refused_with_their_line(
+    tmp_path: Path, at: int, text: bytes, told: str
+) -> None:
+    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    lines = path.read_bytes().splitlines()
+    lines[at] = text
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(InputError, match=told) as error:
+        list(Logbook(path))
+    assert str(path) in str(error.value)
+
+
+@examples(150)
+@given(data=st.data())
+def test_damaged_records_are_read_or_refused(data: st.DataObject) -> None:
+    """Whatever a disk made of a record: an InputError that names the file, and no other."""
+    text = bytearray(GOOD_RECORD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        cut = data.draw(st.integers(0, 30))
+        text[at : at + cut] = data.draw(st.binary(max_size=10))
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "record.jsonl"
+        path.write_bytes(text)
+        for use in (from_record.load, replay):
+            told = ""
+            try:
+                use(Logbook(path))  # type: ignore[operator]
+            except InputError as error:
+                told = str(error)
+            assert not told or str(path) in told
+
+
+def test_a_line_without_end_is_not_read_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.records.reader.LONGEST_LINE", 2000)
+    (path,) = write(tmp_path, header(), run(header(), a_day()))
+    with path.open("ab") as file:
+        file.write(b'{"event":"Woke","time":1.0,"x":"' + b"y" * 5000)
+    with pytest.raises(InputError, match="has no end"):
+        list(Logbook(path))
+
+
+def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
+    """A part alone tells who runs; a replay finds the parts before it."""
+    made = header("set-10", learn={})
+    entries = run(made, a_day(1500))
+    parts = write(tmp_path, made, entries, size=200_000)
+    assert len(parts) > 3
+    assert all(path.stat().st_size < 400_000 for path in parts)
+    assert plain(Logbook(*parts)) == entries
+    last = Logbook(parts[-1])
+    assert [started.job.id for started in last.header.running] == ["j0", "j1"]
+    assert last.header.began == next(iter(last)).event.time
+    assert replay(last).events == len(entries)
+    with pytest.raises(InputError, match="does not follow"):
+        Logbook(parts[0], parts[2])
+    parts[0].unlink()
+    with pytest.raises(InputError, match="goes on from part 1"):
+        replay(last)
+
+
+def test_a_new_day_begins_a_new_part(tmp_path: Path) -> None:
+    made = header(epoch=10 * DAY - 100.0)
+    entries = [Entry(event=Woke(time=time)) for time in (1.0, 99.0, 100.0, 101.0, DAY + 200.0)]
+    parts = write(tmp_path, made, entries)
+    assert [len(list(Logbook(part))) for part in parts] == [2, 2, 1]
+    assert parts[1].name == "record-19700111-000000-test-0002.jsonl"
+    assert parts[0].stat().st_mode & 0o777 == 0o600, "a record tells what users run"
+
+
+def test_a_gone_job_is_not_carried_on(tmp_path: Path) -> None:
+    made = header(epoch=0.0)
+    jobs = [Job(id=name, serial=i) for i, name in enumerate("ab")]
+    events = [JobStarted(time=1.0, job=job) for job in jobs]
+    entries = [Entry(event=e) for e in (*events, JobEnded(time=2.0, job="a"), Woke(time=DAY))]
+    parts = write(tmp_path, made, entries)
+    assert Logbook(parts[1]).header.running == [events[1]]
+
+
+def until(condition: object, told: str) -> None:
+    limit = time.monotonic() + WITHIN
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < limit, told
+        time.sleep(0.005)
+
+
+FULL = """
+import resource, sys, time
+from pathlib import Path
+from penstock.records import LogbookWriter
+from penstock.model import Woke
+from records.random_days import header
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+writer = LogbookWriter(Path(sys.argv[1]), header(), flush=0.01)
+limit = time.monotonic() + 10.0
+def until(condition):
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+writer.write(Woke(time=0.0))
+until(lambda: writer.path is not None)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
+for i in range(1, 500):
+    writer.write(Woke(time=float(i)))
+until(lambda: writer.failed_total > 3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+assert writer.close()
+assert writer.lost_total == 0
+"""
+
+
+def test_a_full_disk_costs_nothing_but_time(tmp_path: Path) -> None:
+    """A file that may not grow, for real: a half-written piece is taken back, and lines wait."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (path,) = tmp_path.iterdir()
+    assert [entry.event.time for entry in Logbook(path)] == [float(i) for i in range(500)]
+
+
+class Disk:
+    """A disk that is full until somebody says otherwise."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.full = True
+        self._append = writer._append
+        monkeypatch.setattr(writer, "_append", self.append)
+
+    def append(self, file: int, text: bytes, at: int) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._append(file, text, at)
+
+
+def test_a_failing_disk_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = Disk(monkeypatch)
+    with (
+        caplog.at_level(logging.INFO, "penstock.records"),
+        LogbookWriter(tmp_path, header(), flush=0.01) as book,
+    ):
+        book.write(Woke(time=1.0))
+        until(lambda: book.failed_total > 3, "it is tried again and again")
+        assert not list(tmp_path.iterdir()), "no empty file is left behind"
+        disk.full = False
+        until(lambda: book.path is not None, "the disk works again")
+    assert [record.message.split(": ")[-1] for record in caplog.records] == [
+        "No space left on device",
+        f"the record in {tmp_path} is written again",
+    ]
+
+
+def test_what_does_not_fit_into_memory_is_lost_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(id="late", serial=9)
+    disk = Disk(monkeypatch)
+    with LogbookWriter(tmp_path, header(), flush=0.01, most=10) as book:
+        book.write(Woke(time=0.0))
+        until(lambda: book.failed_total, "the first line fails")
+        for i in range(1, 30):
+            book.write(Woke(time=float(i)))
+        book.write(JobStarted(time=30.0, job=job))
+        lost = book.lost_total
+        assert lost == 20
+        disk.full = False
+        until(lambda: not book._queue and not book._piece, "the disk works again")
+        book.write(Woke(time=31.0))
+    parts = sorted(tmp_path.iterdir())
+    assert [len(list(Logbook(part))) for part in parts] == [11, 1]
+    behind = Logbook(parts[1]).header
+    assert behind.lost == lost
+    assert [started.job for started in behind.running] == [job], "though its start was lost"
+    with pytest.raises(InputError, match="20 events"):
+        replay(Logbook(parts[1]))
+    assert replay(Logbook(parts[0])).events == 11
+
+
+def test_a_directory_that_cannot_be_is_logged_not_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    book = LogbookWriter(tmp_path / "file" / "records", header(), flush=0.01)
+    book.write(Woke(time=1.0))
+    assert not book.close()
+    assert book.failed_total
+    assert book.lost_total == 1
+
+
+def test_an_event_that_cannot_be_encoded_is_a_gap(tmp_path: Path) -> None:
+    with LogbookWriter(tmp_path, header(), flush=0.01) as book:
+        book.write(Woke(time=1.0))
+        book.write(Woke(time=2.0), [Tune(resource=0, settings={"odd": object()})])  # type: ignore[dict-item]
+        book.write(Woke(time=3.0))
+    assert book.lost_total == 1
+    assert [Logbook(part).header.lost for part in sorted(tmp_path.iterdir())] == [0, 1]
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from records.random_days import header
+from penstock.records import LogbookWriter
+from penstock.model import Woke
+writer = LogbookWriter(Path(sys.argv[1]), header(), flush=0.02)
+for i in range(10**9):
+    writer.write(Woke(time=float(i)))
+    while len(writer._queue) > 2000:
+        time.sleep(0.001)
+    if i == 8000:
+        print("going", flush=True)
+"""
+
+
+def test_kill_9_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, env=environment
+    )
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == b"going\n"
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait(WITHIN)
+        child.stdout.close()
+    logbook = Logbook(*sorted(tmp_path.glob("record-*")))
+    times = [entry.event.time for entry in logbook]
+    assert times == [float(i) for i in range(len(times))]
+    assert len(times) > 4000
+    assert len(logbook.notes) <= 1
+
+
+def test_a_header_says_all_that_a_manager_is_made_of() -> None:
+    made = header(
+        "set-10",
+        allocation=Chosen(policy="one"),
+        placement=Chosen(policy="random", options={"seed": 7}),
+        remap_delay=5.0,
+        learn={"gain": 0.25},
+    )
+    again = msgspec.json.decode(msgspec.json.encode(made), type=Header)
+    assert again == made
+    manager, ledger = again.manager()
+    assert manager.sharing.unknown == 5  # type: ignore[attr-defined]
+    assert ledger.site == made.site
+    job = Job(id="a", serial=0, w_iter=30.0, hints={"observations": 12})
+    manager.handle(JobStarted(time=0.0, job=job))
+    period = manager.period("a")
+    assert period is not None
+    assert (period.gain, period.w_iter_, period.observations_) == (0.25, 30.0, 12)
+    with pytest.raises(InputError, match="must have a placement"):
+        header(allocation=Chosen(policy="one")).manager()
+    with pytest.raises(InputError, match="did you mean 'set-10'"):
+        header("set-11").manager()

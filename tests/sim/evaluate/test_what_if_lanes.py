@@ -1,0 +1,81 @@
+"""what-if --lanes: as much is transferred in a lane as its job had to."""
+
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.test_what_if import recorded, workload
+
+from penstock.sim.evaluate import what_if_lanes
+
+POLICIES = ("--policies", "set-10,fair-share,greedy-yield", "--json")
+
+
+def moved(told: dict[str, Any]) -> dict[int, float]:
+    """Seconds of the whole file system that each lane shows."""
+    found: defaultdict[int, float] = defaultdict(float)
+    for job, kind, start, end, share in told["stretches"]:
+        assert end > start
+        found[job] += share * (end - start) if kind == "io" else 0.0
+    return dict(found)
+
+
+def test_lanes_hold_all_io_under_every_policy(penstock: Any, directory: Path) -> None:
+    """The integral of a job's share over its lane is its isolated I/O, whoever ordered it."""
+    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    jobs = workload()
+    io = {jobs.id(j): total for j, total in enumerate(jobs.total(jobs.io).tolist())}
+    assert {job["id"] for job in found["jobs"]} == set(io)
+    assert found["left_out"] == 0
+    sets = {"recorded": found["recorded"], **found["simulated"]}
+    assert set(sets) == {"recorded", "set-10", "fair-share", "greedy-yield"}
+    for name, told in sets.items():
+        assert told["until"] is None
+        for k, seconds in moved(told).items():
+            # Stretches are told to a tenth of a millisecond, shares to four digits.
+            assert seconds == pytest.approx(io[found["jobs"][k]["id"]], rel=5e-3), name
+        for k, finish in enumerate(told["finish"]):
+            ends = [end for job, _, _, end, _ in told["stretches"] if job == k]
+            assert max(ends) == pytest.approx(finish, abs=1e-3)
+
+
+def test_stretches_of_a_lane_do_not_overlap(penstock: Any, directory: Path) -> None:
+    """Under set-10 jobs wait for each other, and neither wait nor transfer at once."""
+    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    for told in (found["recorded"], *found["simulated"].values()):
+        lane: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        for job, _, start, end, _ in told["stretches"]:
+            lane[job].append((start, end))
+        for parts in lane.values():
+            parts.sort()
+            for (_, end), (start, _) in pairwise(parts):
+                assert start >= end - 2e-4
+    assert any(kind == "wait" for _, kind, *_ in found["simulated"]["set-10"]["stretches"])
+
+
+def test_what_is_cut_is_said(
+    penstock: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(what_if_lanes, "MOST_JOBS", 2)
+    monkeypatch.setattr(what_if_lanes, "MOST_STRETCHES", 10)
+    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    assert (len(found["jobs"]), found["left_out"]) == (2, 3)
+    for told in (found["recorded"], *found["simulated"].values()):
+        assert len(told["stretches"]) <= 10
+        if told["until"] is not None:
+            assert all(start <= told["until"] for _, _, start, _, _ in told["stretches"])
+    assert found["simulated"]["set-10"]["until"] is not None
+
+
+def test_lanes_are_for_programs(penstock: Any, directory: Path) -> None:
+    path = str(recorded(directory))
+    for words in (("--lanes",), ("--lanes", "--check", "--json")):
+        refused = penstock("what-if", path, *words)
+        assert (refused.status, refused.out) == (2, "")
+        assert "--json" in refused.err
+
+
+def test_without_lanes_nothing_is_added(penstock: Any, directory: Path) -> None:
+    assert "lanes" not in penstock("what-if", str(recorded(directory)), *POLICIES).json
