@@ -25,8 +25,8 @@ from penstock.campaign.executors import ExecutorError, Place
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
 from penstock.cli.common import options, side_by_side
-from penstock.cli.common.output import Progress
 from penstock.policies.base import Sharing
+from penstock.progress import Progress
 from penstock.sim.workload import Workload
 
 VERSION = 1

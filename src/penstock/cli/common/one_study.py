@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock import __version__
-from penstock.cli.common.output import progress
 from penstock.errors import InputError
 from penstock.files import make_directory
+from penstock.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

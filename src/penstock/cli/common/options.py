@@ -13,8 +13,8 @@ import click
 from penstock import config, units
 from penstock.cli.common import configuration_options, output
 from penstock.cli.common.configuration_options import gathered
-from penstock.cli.common.output import progress
 from penstock.errors import InputError
+from penstock.progress import progress
 from penstock.sim import formats
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload

@@ -12,12 +12,13 @@ from penstock.campaign.executors.dispatch import Piece, complete, result
 from penstock.campaign.executors.local import Local
 from penstock.campaign.policy_file import PolicyFile
 from penstock.cli.common import options
-from penstock.cli.common.output import Progress, emit_table
+from penstock.cli.common.output import emit_table
 from penstock.config import Loaded
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.model import Site
 from penstock.policies.base import Sharing
+from penstock.progress import Progress
 from penstock.sim import engine, metrics
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run

@@ -12,8 +12,8 @@ import msgspec
 
 from penstock.campaign.journal import CellId, Entry, Journal, Value
 from penstock.cli.common import live_options
-from penstock.cli.common.output import progress
 from penstock.live.measure import scratch
+from penstock.progress import progress
 
 T = TypeVar("T")
 

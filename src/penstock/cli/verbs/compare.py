@@ -11,11 +11,12 @@ import msgspec
 
 from penstock.campaign.policy_file import PolicyFile, policy_files
 from penstock.cli.common import comparing, executor_options, options, side_by_side
-from penstock.cli.common.output import emit_json, json_text, progress
+from penstock.cli.common.output import emit_json, json_text
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
 from penstock.files import make_directory, replacing
+from penstock.progress import progress
 
 BASE = "fair-share"
 

@@ -15,7 +15,6 @@ from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options
 from penstock.cli.common.explored import Kept, report
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import progress
 from penstock.errors import InputError
 from penstock.learn.write_models.convergence import Convergence
 from penstock.live.agent import runner
@@ -26,6 +25,7 @@ from penstock.live.measure.convergence import Repeating
 from penstock.live.measure.explorer import Cell, Explorer, Run
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
+from penstock.progress import progress
 
 IO_NODES = (0, 1, 2, 4, 8)
 REPEATS = 5

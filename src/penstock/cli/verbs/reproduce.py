@@ -13,8 +13,9 @@ from penstock.cli.common import (
     reproduce_all,
     whole_report,
 )
-from penstock.cli.common.output import console, emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table
 from penstock.errors import InputError
+from penstock.progress import console
 
 if TYPE_CHECKING:
     from penstock.report.findings import Findings

@@ -12,13 +12,14 @@ import click
 import numpy as np
 
 from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table, progress
+from penstock.cli.common.output import emit_json, emit_table
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
 from penstock.files import check_writable, replacing
 from penstock.model import Site
 from penstock.policies.base import Sharing
+from penstock.progress import progress
 from penstock.sim import engine, metrics, reference
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.run import Run

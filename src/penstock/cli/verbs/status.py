@@ -8,10 +8,11 @@ import msgspec
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import console, emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import State
+from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
 SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60

@@ -13,13 +13,14 @@ import msgspec
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import console, emit_json, table
+from penstock.cli.common.output import emit_json, table
 from penstock.cli.verbs.tuner.show import show_value
 from penstock.errors import InputError
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import State
+from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ import click
 import numpy as np
 
 from penstock.cli.common import options, side_by_side
-from penstock.cli.common.output import emit_json, progress
+from penstock.cli.common.output import emit_json
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.model import Action
+from penstock.progress import progress
 from penstock.records import Difference, Header, Logbook, replay
 from penstock.records.reader import SUFFIXES
 from penstock.sim import formats, metrics

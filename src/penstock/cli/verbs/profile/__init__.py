@@ -10,13 +10,14 @@ import click
 import msgspec
 
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import finite, progress
+from penstock.cli.common.output import finite
 from penstock.cli.verbs.profile import show_profile
 from penstock.errors import InputError
 from penstock.files import check_writable, replacing
 from penstock.learn.profiles import Profile, write_of
 from penstock.learn.profiles.mixture import Base, Mixture, combine
 from penstock.learn.profiles.mixture import shipped as mn4
+from penstock.progress import progress
 from penstock.sim.formats import base_patterns
 from penstock.sim.formats.darshan import Reader, logs_in
 from penstock.sim.formats.darshan.jobs import Jobs

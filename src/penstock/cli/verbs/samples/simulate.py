@@ -7,9 +7,10 @@ import click
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table, progress
+from penstock.cli.common.output import emit_json, emit_table
 from penstock.errors import InputError
 from penstock.files import check_writable
+from penstock.progress import progress
 
 
 @click.command(short_help="Simulate runs of writes on a machine.")

@@ -9,10 +9,11 @@ import msgspec
 
 from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import console, emit_json, table
+from penstock.cli.common.output import emit_json, table
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.protocol.state_directory import State
+from penstock.progress import console
 from penstock.units import show_bandwidth, show_seconds, show_volume
 
 _SHOWN = {"window": show_seconds, "aggregation": show_volume}

@@ -7,10 +7,11 @@ import click
 
 from penstock import __version__
 from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, progress
+from penstock.cli.common.output import emit_json
 from penstock.cli.verbs.write_model import scores
 from penstock.errors import InputError, unknown
 from penstock.files import check_writable
+from penstock.progress import progress
 
 if TYPE_CHECKING:
     from penstock.learn.write_models.table import Table

@@ -1,0 +1,80 @@
+"""Progress of long work on standard error: a bar on a terminal, one line per tenth in a log."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Rich takes longer to import than many a verb takes to run: import it where it prints.
+
+QUIET_SECONDS = 2.0
+"""Work that ends sooner leaves no line in a log."""
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console that does not cut lines when its output goes to a file."""
+    from rich.console import Console  # noqa: PLC0415
+
+    terminal = Console(stderr=stderr, highlight=False, soft_wrap=False)
+    if terminal.is_terminal:
+        return terminal
+    return Console(stderr=stderr, highlight=False, width=160)
+
+
+def message(line: str) -> None:
+    """Print a line on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """How far a piece of work has come."""
+
+    def __init__(self, label: str, total: int, *, quiet: float = QUIET_SECONDS) -> None:
+        self._label = label
+        self._total = total
+        self._quiet = quiet
+        self._done = 0
+        self._tenths = 0
+        self._start = time.monotonic()
+        self._bar: Any = None
+
+    def advance(self, steps: int = 1) -> None:
+        """Report that `steps` more steps are done."""
+        self.reach(self._done + steps, self._total)
+
+    def reach(self, done: int, total: int) -> None:
+        """Report how many steps are done, of a total that may have changed."""
+        self._done, self._total = done, total
+        if self._bar is not None:
+            self._bar[0].update(self._bar[1], completed=done, total=total)
+            return
+        tenths = done * 10 // total if total else 0
+        if tenths > self._tenths and time.monotonic() - self._start > self._quiet:
+            self._tenths = tenths
+            message(f"{self._label}: {done}/{total}")
+
+
+@contextmanager
+def progress(label: str, total: int, *, quiet: float = QUIET_SECONDS) -> Iterator[Progress]:
+    """Show the progress of `total` steps on standard error until the block ends."""
+    state = Progress(label, total, quiet=quiet)
+    stderr = console(stderr=True)
+    if not stderr.is_terminal:
+        yield state
+        return
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bars(*columns, TimeRemainingColumn(), console=stderr) as bars:
+        state._bar = (bars, bars.add_task(label, total=total))
+        yield state
