@@ -12,6 +12,7 @@ from penstock.cli.common import live_options, options
 from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json
 from penstock.errors import InputError, unknown
+from penstock.io_node_settings import KEYS
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import IO_NODE, Deployment, emulated, located, managed
 from penstock.live.protocol import messages
@@ -19,7 +20,6 @@ from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.live.protocol.state_directory import State
 
 _PREFIX = "io-node."
-_SETTINGS = {field.replace("_", "-"): field for field in messages.Settings.__struct_fields__}
 
 
 @click.command(short_help="Bring I/O nodes and their controller up, in the background.")
@@ -220,10 +220,10 @@ def _settings(texts: list[str]) -> messages.Settings:
         if not equals:
             raise InputError(f"--set {text!r} is not of the form KEY=VALUE")
         name = key.strip().removeprefix(_PREFIX)
-        if not key.strip().startswith(_PREFIX) or name not in _SETTINGS:
-            raise unknown("setting", key.strip(), [_PREFIX + name for name in _SETTINGS])
+        if not key.strip().startswith(_PREFIX) or name not in KEYS:
+            raise unknown("setting", key.strip(), [_PREFIX + name for name in KEYS])
         try:
-            values[_SETTINGS[name]] = _value(name, value.strip())
+            values[KEYS[name]] = _value(name, value.strip())
         except (InputError, ValueError) as error:
             raise InputError(f"--set {text}: {error}") from error
     try:

@@ -7,10 +7,12 @@ What the data travels in is another thing: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
+
+from penstock.io_node_settings import IoNodeSettings
 
 if TYPE_CHECKING:
     from penstock.model import Observation
@@ -69,18 +71,8 @@ class Proof(Message, frozen=True, kw_only=True):
 # To an I/O node, from the controller or a person.
 
 
-class Settings(Message, frozen=True, kw_only=True):
-    """How an I/O node serves its requests; what is not said stays as it is. Answer: Done."""
-
-    scheduler: str | None = None
-    window: float | None = None  # seconds
-    quantum: int | None = None  # bytes
-    aggregation: int | None = None  # bytes
-    servers: Positive | None = None
-    stripe_size: Positive | None = None  # bytes
-    depth: Positive | None = None
-    shares: Literal["bytes", "concurrency"] | None = None  # what weights are shares of
-    dirty_window: Annotated[int, Meta(ge=0)] | None = None  # bytes of a file; 0: no bound
+class Settings(Message, IoNodeSettings, frozen=True, kw_only=True):
+    """Change how an I/O node serves requests; None leaves a setting as it is. Answer: Done."""
 
 
 class Weigh(Message, frozen=True, kw_only=True):
