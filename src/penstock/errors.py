@@ -1,7 +1,8 @@
 """The errors a user can cause, each with what is wrong, where, and what to do about it."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
@@ -14,3 +15,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
     return InputError(f"unknown {kind} {name!r}; {hint}")
+
+
+@contextmanager
+def error_prefix(subject: object) -> Iterator[None]:
+    """Put `subject` (a file, a flag) in front of every InputError that the block raises."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{subject}: {error}") from error

@@ -9,8 +9,8 @@ import pytest
 
 from penstock.campaign import executors
 from penstock.campaign.policy_file import policy_files
-from penstock.cli.common import side_by_side
 from penstock.errors import InputError
+from penstock.sim.evaluate import policy_runs
 
 MINE = """
 from penstock.policies.base import ByArrival
@@ -145,7 +145,7 @@ def test_what_a_dead_process_of_this_machine_was_at_is_simulated_again(
     monkeypatch: pytest.MonkeyPatch,
     words: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(side_by_side, "PROCESSES_PAY", 0)
+    monkeypatch.setattr(policy_runs, "PROCESSES_PAY", 0)
     (directory / "mine.py").write_text(DEADLY)
     wanted = ("compare", jobs, "--policies", "exclusive-fcfs,./mine.py:Mine", "--jobs", "2")
     result = penstock(*wanted, "--json", *words)

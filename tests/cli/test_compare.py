@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock import registry
-from penstock.cli.common import side_by_side as module
+from penstock.cli.common.comparison_table import COLUMNS
+from penstock.sim.evaluate import policy_runs
 
 METRICS = ("utilization", "max_stretch", "io_slowdown", "min_yield", "efficiency", "makespan")
 
@@ -102,7 +103,7 @@ def test_processes_give_what_threads_give(
     arguments = ("compare", jobs, "--policies", "./mine.py:Mine,exclusive-fcfs", "--json")
     threads = penstock(*arguments).json
     assert threads["policies"]["./mine.py:Mine"] == threads["policies"]["exclusive-fcfs"]
-    monkeypatch.setattr(module, "PROCESSES_PAY", 0)
+    monkeypatch.setattr(policy_runs, "PROCESSES_PAY", 0)
     assert penstock(*arguments).json == threads
 
 
@@ -111,6 +112,6 @@ def test_for_people_the_best_have_stars(penstock: Any, jobs: str) -> None:
     assert "jobs.json: 2 jobs, 3 iterations" in out
     first, second = (line for line in out.splitlines() if "%" in line)
     assert first.startswith("exclusive-fcfs")
-    assert first.count("*") == len(module.SHOWN)
+    assert first.count("*") == len(COLUMNS)
     assert "22.0000*" in first
     assert "+0.00%" in second

@@ -34,7 +34,7 @@ def test_how_processes_were_spread_may_be_told(penstock: Any, given: tuple[str, 
 def test_stripes_of_another_file_system_are_left_out_and_said(penstock: Any) -> None:
     told = penstock("predict", "--machine", "cetus", "--log", IOR, "--json").json
     assert told["write"]["stripe_count"] is None
-    assert any("stripes cannot be had on cetus" in note for note in told["notes"])
+    assert any("cetus cannot provide the log's striping" in note for note in told["notes"])
 
 
 def test_options_override_the_log(penstock: Any) -> None:
@@ -79,4 +79,4 @@ def test_a_cut_log_is_refused(penstock: Any, directory: Path) -> None:
 def test_a_log_with_no_spread_at_all_is_refused(penstock: Any) -> None:
     result = penstock("predict", "--machine", "titan", "--log", IOR, "--cores", "0")
     assert result.status == 2
-    assert "0 processes a node" in result.err
+    assert "0 processes per node" in result.err

@@ -5,7 +5,9 @@ import hashlib
 import platform
 import sys
 import sysconfig
+import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -108,3 +110,20 @@ def _own(module: str) -> Path | None:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@contextmanager
+def policy_errors(*policies: str) -> Iterator[None]:
+    """Report what a policy in a user's file raises as one InputError with file and line."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        own = [policy for policy in policies if MARK in policy]
+        if not own:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        what = f"{type(error).__name__}: {error} ({where})"
+        raise InputError(f"policy {' or '.join(map(repr, own))} failed: {what}") from error

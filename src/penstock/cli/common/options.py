@@ -1,6 +1,5 @@
 """What several verbs take: --json, the configuration, and how to read workload files."""
 
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -222,29 +221,3 @@ def watching(label: str, *, large: bool) -> Iterator[formats.Watch | None]:
         return
     with progress(label, 0) as shown:
         yield shown.reach
-
-
-@contextmanager
-def about(file: Path) -> Iterator[None]:
-    """Put the file's name in front of what a simulation finds wrong with its jobs."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-@contextmanager
-def running(*policies: str) -> Iterator[None]:
-    """Tell in one line, with its place, what a policy of the user's own file raises."""
-    try:
-        yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:
-        own = [policy for policy in policies if ".py:" in policy]
-        if not own:
-            raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        what = f"{type(error).__name__}: {error} ({where})"
-        raise InputError(f"policy {' or '.join(map(repr, own))} failed: {what}") from error

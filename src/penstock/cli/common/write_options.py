@@ -57,11 +57,14 @@ class Told:
         return write, notes
 
     def _meant(self, machine: "Machine", given: dict[str, Any]) -> "tuple[Write, list[str]]":
-        from penstock.cli.common import logged  # noqa: PLC0415
         from penstock.model.write import Write  # noqa: PLC0415
 
         if self.log is not None:
-            return logged.write(self.log, machine, given)
+            # Most writes have no log.
+            from penstock.learn.write_models import from_darshan  # noqa: PLC0415
+            from penstock.sim.formats import darshan  # noqa: PLC0415
+
+            return from_darshan.largest_write(darshan.read(self.log), machine, given)
         missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in given]
         if missing:
             raise InputError(f"{' and '.join(missing)} missing; give them, or a --log")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common import options
 from penstock.cli.common.output import emit_json, emit_table
 from penstock.config import Loaded
@@ -96,7 +97,7 @@ def allocation(
     loaded: Loaded, allocator: Allocator, jobs: list[Job], site: Site
 ) -> Mapping[JobId, int]:
     """Return the count of every job."""
-    with options.running(loaded.config.allocation.policy):
+    with policy_errors(loaded.config.allocation.policy):
         return arbiter.allocate(allocator, Snapshot.of(jobs, site))
 
 

@@ -10,13 +10,15 @@ import click
 import msgspec
 
 from penstock.campaign.policy_file import PolicyFile, policy_files
-from penstock.cli.common import comparing, executor_options, options, side_by_side
+from penstock.cli.common import comparison_table, executor_options, options
 from penstock.cli.common.output import emit_json, json_text
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
 from penstock.files import make_directory, replacing
 from penstock.progress import progress
+from penstock.sim.evaluate import policy_runs
+from penstock.sim.evaluate.comparison import Comparison, journal
 
 BASE = "fair-share"
 
@@ -85,7 +87,7 @@ def compare(
             "campaign.on": on,
         },
     )
-    chosen = side_by_side.choose(loaded, policies)
+    chosen = policy_runs.select(loaded, policies)
     if out is not None or loaded.config.campaign.on != LOCAL:
         for policy in (policy_files(chosen) | _shared_files(loaded)).values():
             policy.check_alone()
@@ -93,23 +95,23 @@ def compare(
     with executor_options.opened(loaded, jobs) as place, ExitStack() as opened:
         if out is not None:
             make_directory(out)
-        compared = comparing.Comparison(
+        compared = Comparison(
             task=_task(loaded, policy_files(chosen), away=place.away),
             place=place,
             settings=_settings(loaded, chosen),
-            reader=reader,
-            shown=opened.enter_context(progress("simulating", len(files) * len(chosen))),
-            journal=None if out is None else opened.enter_context(comparing.journal(out)),
+            read=reader.read,
+            advance=opened.enter_context(progress("simulating", len(files) * len(chosen))).advance,
+            journal=None if out is None else opened.enter_context(journal(out)),
         )
         compared.run(files, chosen, keep_all=policies is not None)
     results = compared.files
     for file in results:
-        file["policies"] = side_by_side.ranked(file["policies"], BASE)
+        file["policies"] = policy_runs.rank(file["policies"], BASE)
     common = [name for name in chosen if all(name in found["policies"] for found in results)]
     if not common:
         raise InputError("no policy can run on all files; choose with --policies")
     result = {
-        "policies": side_by_side.ranked({name: _mean(results, name) for name in common}, BASE),
+        "policies": policy_runs.rank({name: _mean(results, name) for name in common}, BASE),
         "files": results,
         "skipped": compared.skipped,
     }
@@ -118,7 +120,7 @@ def compare(
     emit_json(result) if as_json else _show(result)
 
 
-def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> side_by_side.Task:
+def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> policy_runs.Task:
     """Return what the simulations have in common; workers elsewhere get full paths of files."""
     config = loaded.config
     if away:
@@ -129,7 +131,7 @@ def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> sid
         )
         config = msgspec.structs.replace(config, allocation=allocation, placement=placement)
         files = {**files, **_shared_files(loaded)}
-    return side_by_side.Task(
+    return policy_runs.Task(
         site=config.site.site(),
         knowledge=options.knowledge(loaded),
         window=config.simulation.seconds(),
@@ -171,13 +173,13 @@ def _write(out: Path, rows: Sequence[Mapping[str, Any]], result: Mapping[str, An
 
 def _mean(results: Sequence[Mapping[str, Any]], policy: str) -> dict[str, Any]:
     found = [result["policies"][policy] for result in results]
-    metrics = side_by_side.HIGHER_IS_BETTER
+    metrics = policy_runs.HIGHER_IS_BETTER
     return {metric: fmean(figures[metric] for figures in found) for metric in metrics}
 
 
 def _show(result: Mapping[str, Any]) -> None:
     policies, files = result["policies"], result["files"]
-    side_by_side.show(policies, _title(files), policies)
+    comparison_table.show(policies, _title(files), policies)
     if BASE in policies:
         click.echo(f"* best; gain: utilization over {BASE}'s")
     for entry in result["skipped"]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import click
 
+from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common import options
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.errors import error_prefix
 from penstock.model import Job, JobId, Pack, Schedule, Site
 from penstock.model.load import io_occupation, isolated_io
 from penstock.policies._support.packs import partition_nodes
@@ -58,7 +60,7 @@ def pack(
     jobs = (
         packs.known_jobs(formats.read(file, site), site) if is_workload(file) else read_jobs(file)
     )
-    with options.about(file), options.running(section.policy):
+    with error_prefix(file), policy_errors(section.policy):
         schedule = section.packer().pack(jobs, site)
         times = packs.contention_free(jobs, schedule, site)
     result = _result(jobs, schedule, site, times) | {

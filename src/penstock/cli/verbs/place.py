@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common import options
 from penstock.cli.common.output import emit_json, emit_table
 from penstock.cli.verbs import allocate as allocating
@@ -59,7 +60,7 @@ def place(
     site, allocator = allocating.site_for(loaded, jobs), allocating.allocator_of(loaded)
     counts = allocating.allocation(loaded, allocator, jobs, site)
     section = loaded.config.placement
-    with options.running(section.policy, loaded.config.allocation.policy):
+    with policy_errors(section.policy, loaded.config.allocation.policy):
         placed = arbiter.place(section.placer(allocator), Snapshot.of(jobs, site), counts, {})
     places = {job.id: sorted(placed[job.id]) for job in jobs}
     result = {

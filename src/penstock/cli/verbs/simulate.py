@@ -11,11 +11,12 @@ from typing import Any
 import click
 import numpy as np
 
+from penstock.campaign.policy_file import policy_errors
 from penstock.cli.common import options
 from penstock.cli.common.output import emit_json, emit_table
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
-from penstock.errors import InputError
+from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable, replacing
 from penstock.model import Site
 from penstock.policies.base import Sharing
@@ -133,7 +134,7 @@ def simulate(
         engine=reference.simulate if by_reference else engine.simulate,
     )
     named = (config.sharing.policy, config.allocation.policy, config.placement.policy)
-    with options.about(file), options.running(*named):
+    with error_prefix(file), policy_errors(*named):
         run, seconds = simulator.timed(repeat)
         measured = metrics.measure(run, config.simulation.seconds())
     result = {

@@ -9,16 +9,17 @@ from typing import Any
 import click
 import numpy as np
 
-from penstock.cli.common import options, side_by_side
+from penstock.cli.common import comparison_table, options
 from penstock.cli.common.output import emit_json
 from penstock.config import Loaded
-from penstock.errors import InputError
+from penstock.errors import InputError, error_prefix
 from penstock.model import Action
 from penstock.progress import progress
 from penstock.records import Difference, Header, Logbook, replay
 from penstock.records.reader import SUFFIXES
 from penstock.sim import formats, metrics
 from penstock.sim.checks import check as check_workload
+from penstock.sim.evaluate import policy_runs
 from penstock.sim.evaluate.what_if_lanes import lanes
 from penstock.sim.formats import from_record
 from penstock.sim.formats.from_record import Recording
@@ -162,10 +163,10 @@ def _listed(actions: Sequence[Action] | None) -> list[str] | str:
 def _simulate(
     logbook: Logbook, loaded: Loaded, policies: str | None, *, with_lanes: bool
 ) -> dict[str, Any]:
-    chosen = side_by_side.choose(loaded, policies)
+    chosen = policy_runs.select(loaded, policies)
     recording = from_record.load(logbook)
     workload, site = recording.workload, logbook.header.site
-    task = side_by_side.Task(
+    task = policy_runs.Task(
         site=site,
         knowledge=_knowledge(loaded, logbook.header),
         window=loaded.config.simulation.seconds(),
@@ -173,18 +174,18 @@ def _simulate(
         options={loaded.config.sharing.policy: loaded.config.sharing.options},
         timeline=with_lanes,
     )
-    skipped = side_by_side.unfed(workload, chosen) if policies is None else {}
+    skipped = policy_runs.missing_needs(workload, chosen) if policies is None else {}
     runnable = {name: policy for name, policy in chosen.items() if name not in skipped}
-    with options.about(logbook.paths[0]):
+    with error_prefix(logbook.paths[0]):
         check_workload(workload, site)
-        happened = side_by_side.Outcome(
+        happened = policy_runs.Outcome(
             metrics=metrics.measure(recording.run, task.window), finish=recording.run.finish
         )
         with progress("simulating", len(runnable)) as shown:
-            outcomes = side_by_side.simulate(workload, runnable, task, shown)
+            outcomes = policy_runs.simulate(workload, runnable, task, shown.advance)
     figures = {RECORDED: happened.figures()}
     figures |= {name: outcome.figures() for name, outcome in outcomes.items()}
-    ranked = side_by_side.ranked(figures, RECORDED)
+    ranked = policy_runs.rank(figures, RECORDED)
     for name, outcome in outcomes.items():
         ranked[name]["jobs"] = _changes(recording, outcome.finish)
     result = {
@@ -250,7 +251,7 @@ def _show(result: Mapping[str, Any]) -> None:
     # What happened comes first; all below it is simulated, and says so.
     rows = {RECORDED: result[RECORDED]}
     rows |= {f"{policy}, simulated": figures for policy, figures in simulated.items()}
-    side_by_side.show(rows, title, set(rows) - {RECORDED})
+    comparison_table.show(rows, title, set(rows) - {RECORDED})
     click.echo(f"* best of the simulated; gain: simulated utilization over the {RECORDED}")
     for policy, figures in list(simulated.items())[:TOLD]:
         told = [_named(kind, figures["jobs"][kind]) for kind in ("gain", "lose")]

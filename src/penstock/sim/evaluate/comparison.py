@@ -1,22 +1,22 @@
-"""A comparison as a campaign: a cell is one file under one policy, run anywhere, kept if asked to.
+"""A comparison as a campaign: one cell is one workload file under one policy.
 
-The name of a cell has a digest of all that its figures depend on: the jobs, the policy with its
-options and, if it is the user's own, its file, the site, the window. Files and policies can thus be
-added to what a directory has, and what has changed is worked out anew.
+The name of a cell contains a digest of everything its figures depend on: the jobs, the policy with
+its options (and its file, if it is the user's own), the site and the window. Files and policies can
+therefore be added to an existing results directory, and cells whose input has changed run again.
 """
 
 import hashlib
 import json
 import math
+import os
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from penstock import __version__
@@ -24,13 +24,13 @@ from penstock.campaign.campaign import KEPT, RESULTS
 from penstock.campaign.executors import ExecutorError, Place
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
-from penstock.cli.common import options, side_by_side
+from penstock.errors import error_prefix
 from penstock.policies.base import Sharing
-from penstock.progress import Progress
+from penstock.sim.evaluate.policy_runs import Task, missing_needs, threads_suffice
 from penstock.sim.workload import Workload
 
 VERSION = 1
-"""Rises whenever the same cell would give other figures."""
+"""Increase it whenever the same cell would give other figures."""
 ARRAYS = (
     "compute",
     "io",
@@ -48,20 +48,25 @@ LISTS = ("ids", "horizon", "curves", "details")
 
 
 def journal(directory: Path) -> Journal:
-    """Return the finished cells of a directory, open for adding to them."""
+    """Open the journal of a results directory, with the cells that are already finished."""
     header: dict[str, Value] = {"study": "compare", "version": VERSION, "penstock": __version__}
     return Journal(directory / RESULTS, header)
 
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """Files under policies; `settings` are all that figures depend on besides jobs and policy."""
+    """Simulates files under policies, one cell each, and collects the figures.
 
-    task: side_by_side.Task
+    `settings` are everything figures depend on besides jobs and policy. `read` loads a workload
+    file; `advance` is called after every cell. After `run`, `files` has one entry per file with the
+    figures by policy, `rows` the same as flat rows, `skipped` the cells that could not be run.
+    """
+
+    task: Task
     place: Place
     settings: Mapping[str, Any]
-    reader: options.Reader
-    shown: Progress
+    read: Callable[[Path], Workload]
+    advance: Callable[[], None]
     journal: Journal | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
@@ -69,12 +74,14 @@ class Comparison:
     _paths: list[Path] = field(default_factory=list)
     _finished: dict[tuple[int, str], Entry] = field(default_factory=dict)
 
-    def run(self, files: Sequence[Path], chosen: Mapping[str, Sharing], *, keep_all: bool) -> None:
-        """Find each file's figures by policy, and which policies are left out and why."""
+    def run(
+        self, files: Sequence[Path], policies: Mapping[str, Sharing], *, keep_all: bool
+    ) -> None:
+        """Run every cell; without `keep_all`, skip policies that need what a file lacks."""
         complete(
-            self._pieces(files, chosen, keep_all=keep_all),
+            self._pieces(files, policies, keep_all=keep_all),
             self._keep,
-            # A file is read when somebody is free to work on it, so that few are in memory.
+            # A file is read only when a worker is free, so that few are in memory.
             room=self.place.room,
             patience=PATIENCE if self.journal is not None else 0,
         )
@@ -87,16 +94,16 @@ class Comparison:
             file["policies"] = figures
 
     def _pieces(
-        self, files: Sequence[Path], chosen: Mapping[str, Sharing], *, keep_all: bool
+        self, files: Sequence[Path], policies: Mapping[str, Sharing], *, keep_all: bool
     ) -> Iterator[Piece]:
         for number, path in enumerate(files):
-            workload = self.reader.read(path)
-            unfed = {} if keep_all else side_by_side.unfed(workload, chosen)
-            name = click.format_filename(path)
-            for policy, reason in unfed.items():
+            workload = self.read(path)
+            missing = {} if keep_all else missing_needs(workload, policies)
+            name = _display_name(path)
+            for policy, reason in missing.items():
                 self.skipped.append({"policy": policy, "file": name, "reason": reason})
-                self.shown.advance()
-            runnable = {policy: made for policy, made in chosen.items() if policy not in unfed}
+                self.advance()
+            runnable = {name: policies[name] for name in policies if name not in missing}
             about = {
                 "file": name,
                 "jobs": len(workload),
@@ -105,17 +112,17 @@ class Comparison:
             }
             self._paths.append(path)
             self.files.append({**about, "policies": list(runnable)})
-            light = side_by_side.light(workload, runnable, self.task, self.place.room())
-            known = None if self.journal is None else _digest(workload)
+            light = threads_suffice(workload, runnable, self.task, self.place.room())
+            digest = None if self.journal is None else _digest(workload)
             shared = None
             for policy in runnable:
-                cell = (f"{name} under {policy}, {self._key(known, policy)}", 0.0, 0)
+                cell = (f"{name} under {policy}, {self._key(digest, policy)}", 0.0, 0)
                 if self.journal is not None and cell in self.journal.entries:
                     self._finished[number, policy] = self.journal.entries[cell]
-                    self.shown.advance()
+                    self.advance()
                     continue
                 shared = self.place.share(workload) if shared is None else shared
-                work = partial(simulated, self.task)
+                work = partial(simulate_cell, self.task)
                 yield Piece(
                     key=(number, policy),
                     executor=self.place.executor(light=light),
@@ -123,11 +130,11 @@ class Comparison:
                 )
 
     def _key(self, workload: str | None, policy: str) -> str:
-        """Return a digest of all that a cell's figures depend on."""
+        """Return a digest of everything that a cell's figures depend on."""
         if workload is None:
             return ""
         files = {name: file.digest for name, file in self.settings["files"].items()}
-        what = {
+        inputs = {
             **self.settings,
             "files": {
                 n: d for n, d in files.items() if n == policy or n in self.settings["shared"]
@@ -136,7 +143,7 @@ class Comparison:
             "policy": policy,
             "options": self.task.options.get(policy, {}),
         }
-        text = json.dumps(msgspec.to_builtins(what), sort_keys=True)
+        text = json.dumps(msgspec.to_builtins(inputs), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _keep(self, key: Hashable, future: "Future[Entry]") -> None:
@@ -144,25 +151,21 @@ class Comparison:
         if key in self._finished:
             return
         try:
-            with options.about(self._paths[key[0]]):
+            with error_prefix(self._paths[key[0]]):
                 entry: Entry = result(future)
         except ExecutorError as error:
-            kept = "" if self.journal is None else f"; {KEPT}"
-            raise type(error)(f"{error}{kept}") from error
+            note = "" if self.journal is None else f"; {KEPT}"
+            raise type(error)(f"{error}{note}") from error
         if self.journal is not None:
             self.journal.add(entry)
         self._finished[key] = entry
-        self.shown.advance()
+        self.advance()
 
 
-def simulated(
-    task: side_by_side.Task,
-    workload: Workload,
-    policy: str,
-    cell: CellId,
-    about: Mapping[str, Value],
+def simulate_cell(
+    task: Task, workload: Workload, policy: str, cell: CellId, about: Mapping[str, Value]
 ) -> Entry:
-    """Simulate a workload under a policy; runs wherever the work is done."""
+    """Simulate a workload under a policy; this runs on the worker."""
     start = time.perf_counter()
     figures = task.measure(workload, policy).figures()
     figures["begin"], figures["end"] = figures.pop("window")
@@ -171,12 +174,12 @@ def simulated(
 
 
 def _plain(value: float) -> Value:
-    """Return a number as JSON can keep it: what is none becomes a text."""
+    """Return a number as JSON can store it: NaN and infinity become text."""
     return value if math.isfinite(value) else str(value)
 
 
 def _figures(row: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the figures of a row, as they were measured."""
+    """Return the figures of a row as numbers."""
     about = ("file", "jobs", "iterations", "omega", "policy")
     figures: dict[str, Any] = {
         key: float(value) if value is not None else math.nan
@@ -185,6 +188,11 @@ def _figures(row: Mapping[str, Value]) -> dict[str, Any]:
     }
     figures["window"] = (figures.pop("begin"), figures.pop("end"))
     return figures
+
+
+def _display_name(path: Path) -> str:
+    """Return the path as text, with a replacement for bytes that are not UTF-8."""
+    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _digest(workload: Workload) -> str:
