@@ -1,4 +1,4 @@
-"""Which tuner learns best on synthetic rewards: the table of docs/tuning.md, "Which one".
+"""Which tuner learns best on synthetic rewards: the table of docs/live/tuning.md, "Which one".
 
     python benchmarks/bandits.py [--seed N] [--repetitions N]
 

@@ -4,8 +4,8 @@
 
 For every trace in FTIO's own examples (../shared/data/ftio-traces): the phases that PhaseFinder
 sees in counters sampled as an agent would, the w_iter that Period makes of them, and the period of
-FTIO (Fourier transform and autocorrelation) with its confidence. docs/phases.md explains those that
-differ.
+FTIO (Fourier transform and autocorrelation) with its confidence. docs/live/phases.md explains those
+that differ.
 """
 
 from __future__ import annotations

@@ -35,15 +35,17 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     site.update(pages=pages | files, outside=outside)
     rooms = {
         "policies": [
-            {kind.capitalize(): sorted(u for u in pages if u.startswith(f"policies/{kind}/"))}
+            {
+                kind.capitalize(): sorted(
+                    u for u in pages if u.startswith(f"reference/policies/{kind}/")
+                )
+            }
             for kind in policies.KINDS
         ],
         "metrics": sorted(u for u in metrics.pages()),
-        "prometheus": sorted(u for u in pages if u.startswith("metrics/penstock_")),
+        "prometheus": sorted(u for u in pages if u.startswith("reference/metrics/penstock_")),
         "verbs": sorted(
-            u
-            for u in pages
-            if u.startswith("reference/") and not u.endswith(("index.md", "configuration.md"))
+            u for u in pages if u.startswith("reference/verbs/") and not u.endswith("index.md")
         ),
         "decisions": [f"decisions/{f.name}" for f in sorted(decisions.FOLDER.glob("[0-9]*.md"))],
         "files": sorted(files),

@@ -1,4 +1,4 @@
-// The pages that a job's processes share with their node's agent; docs/shared-page.md has the layout
+// The pages that a job's processes share with their node's agent; docs/internals/shared-page.md has the layout
 // for people, src/penstock/live/protocol/shared_page.py for Python. C, so that the client library can use it.
 //
 // Control is written by the agent alone and read-only to the job; counters are written by the job

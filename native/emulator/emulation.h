@@ -1,4 +1,4 @@
-// The file that all processes on an emulated parallel file system share; docs/emulator.md has the
+// The file that all processes on an emulated parallel file system share; docs/live/emulator.md has the
 // layout for people, src/penstock/live/deployment/emulator.py for Python. Little-endian, naturally aligned.
 //
 // What changes is one word a target and a link, moved on by compare-and-swap: nobody ever holds it,

@@ -1,4 +1,4 @@
-// Frames of the wire format out of a stream of bytes, without any socket: docs/wire.md.
+// Frames of the wire format out of a stream of bytes, without any socket: docs/internals/wire.md.
 //
 // A parser holds one request at a time. Asked for more by one byte than that request can have, the
 // stream shows a second request that came before the first was answered, which is an error.

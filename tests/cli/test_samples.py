@@ -61,7 +61,7 @@ def test_runs_do_not_count_twice(penstock: Any, directory: Path, again: str) -> 
 
 def test_the_guides_machine_can_be_simulated(penstock: Any, directory: Path) -> None:
     """Templates have up to 64 stripes, and it has 16 targets."""
-    page = Path(__file__).parents[2] / "docs" / "machines.md"
+    page = Path(__file__).parents[2] / "docs/formats/machines.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
     (directory / "small.toml").write_text(example)
     asked = ("samples", "simulate", "./small.toml", "--part", "0.01", "--nodes", "16")

@@ -95,7 +95,7 @@ def test_a_mean_and_one_run_have_an_interval_each(penstock: Any, model: str) -> 
 
 
 def test_what_is_made_unasked_is_the_model_whose_advice_helps(penstock: Any, runs: str) -> None:
-    """Advice by the paper's lasso makes many writes slower (docs/write-models.md)."""
+    """Advice by the paper's lasso makes many writes slower (docs/writes/write-models.md)."""
     penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json")
     assert penstock("write-model", "show", "m.json", "--json").json["technique"] == "extrapolating"
 

@@ -272,7 +272,7 @@ def test_values_that_io_nodes_would_refuse_are_refused(name: str, value: Any, wh
 
 
 def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "campaigns.md"
+    page = Path(__file__).parents[2] / "docs/simulate/campaigns.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
     (tmp_path / "penstock.toml").write_text(example)
     campaign = load(tmp_path / "penstock.toml", environment={}).config.campaign

@@ -133,7 +133,7 @@ def test_extras_are_declared(dist: Dist) -> None:
 
 
 def test_every_extra_is_told_where_it_is_installed() -> None:
-    told = (ROOT / "docs/install.md").read_text()
+    told = (ROOT / "docs/get-started/install.md").read_text()
     assert {name for name in EXTRAS if f"| `{name}` |" in told} == EXTRAS
 
 
@@ -222,7 +222,7 @@ def test_cibuildwheel_builds_one_for_3_11_and_one_for_all_later_ones() -> None:
 def bare(dist: Dist, tmp_path_factory: pytest.TempPathFactory) -> tuple[BareRoot, Path]:
     """A machine without a compiler, with the wheel and the wheels that it needs."""
     wheels = tmp_path_factory.mktemp("wheels")
-    # As docs/install.md says for a site without a network.
+    # As docs/get-started/install.md says for a site without a network.
     download = ("-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--dest", wheels)
     run(sys.executable, *download, dist.wheel)
     wheels.chmod(0o755)

@@ -69,14 +69,14 @@ def test_blocks_are_of_a_kind_that_is_checked(page: str) -> None:
     found = set(re.findall(r"^```(\w*)\n(?:.*?)^```", PAGES[page], re.M | re.S))
     assert found <= RUN | DATA | {"sh"}
     if "bash" in found:
-        assert page.startswith("docs/reference/"), "examples of --help are there alone"
+        assert page.startswith("docs/reference/verbs/"), "examples of --help are there alone"
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_that_looks_like_a_command_is_mere_text(page: str) -> None:
     verbs = "|".join(VERBS)
     for block in blocks(PAGES[page], *(DATA - {"promql"})):
-        if page.startswith("docs/reference/"):
+        if page.startswith("docs/reference/verbs/"):
             continue  # a synopsis
         assert not re.search(rf"^(\$ )?penstock ({verbs})\b", block, re.M), block
 
@@ -113,7 +113,7 @@ def test_settings_of_slurm_are_those_of_the_cluster_that_tests_run() -> None:
     """And the hooks that they name are shipped."""
     files = [*(ROOT / "tests/slurm").glob("*.py"), ROOT / "examples/slurm/one_host.py"]
     cluster = "".join(file.read_text() for file in files)
-    (settings,) = blocks(PAGES["docs/slurm.md"], "ini")
+    (settings,) = blocks(PAGES["docs/live/slurm.md"], "ini")
     for key, _, value in (line.partition("=") for line in lines(settings)):
         assert key in cluster
         if value.startswith("/etc/slurm/penstock/"):
@@ -134,7 +134,7 @@ def test_expressions_are_those_of_prometheus(tmp_path: Path) -> None:
 
 
 def test_a_damaged_log_is_told_as_the_page_says(tmp_path: Path) -> None:
-    (shown,) = blocks(PAGES["docs/profile.md"], "log")
+    (shown,) = blocks(PAGES["docs/writes/profile.md"], "log")
     provide(tmp_path)
     (tmp_path / "logs").mkdir()
     whole = (tmp_path / "run.darshan").read_bytes()

@@ -90,7 +90,7 @@ def test_what_is_shown_is_compared() -> None:
 
 
 def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
-    (example,) = blocks(PAGES["docs/workload-files.md"], "json")
+    (example,) = blocks(PAGES["docs/formats/workload-files.md"], "json")
     (tmp_path / "jobs.json").write_text(example)
     workload = formats.read(tmp_path / "jobs.json")
     assert workload.ids == ["climate", "genome"]
@@ -98,7 +98,8 @@ def test_the_json_example_is_a_workload(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "names"), [("predict", ["climate", "genome"]), ("jobs-files", ["BT-C", "new"])]
+    ("page", "names"),
+    [("writes/predict", ["climate", "genome"]), ("formats/jobs-files", ["BT-C", "new"])],
 )
 def test_the_jobs_have_curves(page: str, names: list[str], tmp_path: Path) -> None:
     (example,) = blocks(PAGES[f"docs/{page}.md"], "json")
@@ -108,7 +109,7 @@ def test_the_jobs_have_curves(page: str, names: list[str], tmp_path: Path) -> No
 
 
 def test_the_toml_example_is_a_configuration(tmp_path: Path) -> None:
-    (example,) = blocks(PAGES["docs/configuration.md"], "toml")
+    (example,) = blocks(PAGES["docs/reference/configuration.md"], "toml")
     (tmp_path / "penstock.toml").write_text(example)
     loaded = config.load(tmp_path / "penstock.toml", environment={})
     assert loaded.config.site.site().bandwidth == 2 * 2**30

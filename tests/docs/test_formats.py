@@ -26,7 +26,7 @@ PAGES = pages.written() | pages.from_code()
 
 def listed(page: str) -> set[str]:
     """Return the names in the first columns of a page's tables."""
-    rows = re.findall(r"^\| (`[^|]*?) \|", PAGES[f"docs/{page}.md"], re.M)
+    rows = re.findall(r"^\| (`[^|]*?) \|", PAGES[f"docs/formats/{page}.md"], re.M)
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
 
@@ -60,14 +60,14 @@ def test_the_state_directory_is_told_file_by_file() -> None:
 
 
 def test_roles_and_lengths_of_tokens_are_the_code_s() -> None:
-    page = PAGES["docs/token-file.md"]
+    page = PAGES["docs/formats/token-file.md"]
     assert all(f"`{role}`" in page for role in tokens.ROLES)
     assert f"{tokens.SHORTEST_TOKEN} characters or more" in page
     assert f"{tokens.LONGEST_FILE >> 10} KiB" in page
 
 
 def test_every_key_of_the_configuration_is_in_the_reference() -> None:
-    page = PAGES["docs/reference/configuration.md"]
+    page = PAGES["docs/reference/configuration-keys.md"]
     assert {"site", "live", "tuning"} <= set(sections())
     for section, kind in sections().items():
         part = page.partition(f"## [{section}]")[2].partition("\n## ")[0]
@@ -81,12 +81,14 @@ def test_metrics_are_defined_by_the_code_alone() -> None:
     """The table that people read says what stands with the field in the code."""
     fields = [f for f in Metrics.__dataclass_fields__ if f != "window"]
     source = " ".join(inspect.getsource(Metrics).split())
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGES["docs/metrics.md"], re.M))
+    rows = dict(
+        re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGES["docs/reference/metrics/index.md"], re.M)
+    )
     assert set(rows) | {"utilization_bound"} == set(fields)
     for name, definition in rows.items():
         formula = definition.partition(", T_io")[0].strip()
         assert formula.lower() in source.lower(), name
-        page = PAGES[f"docs/metrics/{name.replace('_', '-')}.md"]
+        page = PAGES[f"docs/reference/metrics/{name.replace('_', '-')}.md"]
         assert formula.lower() in page.lower()
 
 
@@ -96,6 +98,6 @@ def test_every_metric_of_a_scrape_has_a_page() -> None:
     named = set(re.findall(r'(?:_total|_gauge|_counted)\(\s*"(\w+)"', source))
     named |= {n.removeprefix("penstock_") for n in re.findall(r'"(penstock_\w+)"', source)}
     assert len(named) > 15
-    pages_there = {page for page in PAGES if page.startswith("docs/metrics/penstock_")}
+    pages_there = {page for page in PAGES if page.startswith("docs/reference/metrics/penstock_")}
     for name in named:
         assert any(f"/penstock_{name}" in page for page in pages_there), name

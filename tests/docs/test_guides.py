@@ -12,7 +12,9 @@ from penstock import config
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 GUIDE = ROOT / "docs/guides/administrators.md"
-PAGES = sorted([*(ROOT / "docs/guides").glob("*.md"), ROOT / "docs/tour.md", ROOT / "README.md"])
+PAGES = sorted(
+    [*(ROOT / "docs/guides").glob("*.md"), ROOT / "docs/get-started/tour.md", ROOT / "README.md"]
+)
 NAMED = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
 
 

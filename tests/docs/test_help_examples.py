@@ -58,22 +58,22 @@ EXCEPT = {
     "penstock compare days/*.json --out year --on slurm --set campaign.jobs=20": (
         "tests/slurm/test_campaigns.py"
     ),
-    "penstock profile --curves explored/curves.json": "docs/profile.md",
+    "penstock profile --curves explored/curves.json": "docs/writes/profile.md",
     "penstock samples import ior.txt --machine titan --out mine.csv": "tests/cli/test_samples.py",
     "penstock samples import sum.csv --machine titan --cores 16 --shared --out mine.csv": (
         "tests/cli/test_samples.py"
     ),
     "penstock samples import curves/runs.jsonl --from explorer --machine here --out mine.csv": (
-        "docs/samples.md"
+        "docs/formats/samples.md"
     ),
-    "penstock samples simulate cetus --out cetus.csv": "docs/samples.md",
+    "penstock samples simulate cetus --out cetus.csv": "docs/formats/samples.md",
     "penstock write-model train runs.csv --machine ./ours.toml --out model.json "
     "--technique lasso": "tests/cli/test_write_model.py",
-    "penstock allocate curves/curves.json --io-nodes 4": "docs/pattern-files.md",
-    "penstock tuner show": "docs/council.md",
-    "penstock tuner show --state ./state --json": "docs/council.md",
-    "penstock tuner show state/tuning/discounted-ucb.json": "docs/learned-files.md",
-    "penstock tuner simulate --learned state/tuning/discounted-ucb.json": "docs/council.md",
+    "penstock allocate curves/curves.json --io-nodes 4": "docs/formats/pattern-files.md",
+    "penstock tuner show": "docs/live/council.md",
+    "penstock tuner show --state ./state --json": "docs/live/council.md",
+    "penstock tuner show state/tuning/discounted-ucb.json": "docs/formats/learned-files.md",
+    "penstock tuner simulate --learned state/tuning/discounted-ucb.json": "docs/live/council.md",
     "penstock man --out ~/.local/share/man/man1": "tests/docs/test_man.py",
 }
 """Examples that need more than a file or two: where the like of them is run."""

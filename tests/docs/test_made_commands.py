@@ -19,10 +19,10 @@ from penstock.live.controller.turn_service import Governor
 MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
 LIVE = ("penstock up ", "penstock run ", "penstock down ")
 STARTED = {
-    "docs/policies/sharing/fair-finish.md",
-    "docs/policies/allocation/size.md",
-    "docs/policies/placement/exclusive.md",
-    "docs/policies/tuning/thompson.md",
+    "docs/reference/policies/sharing/fair-finish.md",
+    "docs/reference/policies/allocation/size.md",
+    "docs/reference/policies/placement/exclusive.md",
+    "docs/reference/policies/tuning/thompson.md",
 }
 """One of each kind is really brought up; the others differ in a name, and a controller takes it."""
 
@@ -57,7 +57,9 @@ def test_commands(page: str, directory: Path, done: set[str]) -> None:
 
 def test_a_policy_has_a_page() -> None:
     expected = {
-        f"docs/policies/{k}/{n}.md" for k, names in registry.POLICIES.items() for n in names
+        f"docs/reference/policies/{k}/{n}.md"
+        for k, names in registry.POLICIES.items()
+        for n in names
     }
     assert expected <= set(MADE)
     assert expected >= STARTED
@@ -85,10 +87,12 @@ def governor(config: Config) -> Governor:
     )
 
 
-@pytest.mark.parametrize("page", [page for page in MADE if page.startswith("docs/policies/")])
+@pytest.mark.parametrize(
+    "page", [page for page in MADE if page.startswith("docs/reference/policies/")]
+)
 def test_a_controller_takes_what_the_page_says_it_takes(page: str) -> None:
     ups = [command for command in commands(MADE[page]) if "penstock up " in command]
-    _, _, kind, file = page.split("/")
+    kind, file = page.split("/")[-2:]
     if ups:
         config = configured(ups[0])
         governor(config)

@@ -154,21 +154,22 @@ def test_no_page_shows_the_signs_that_markdown_was_told_to_keep(site: Path) -> N
         for found in re.finditer(r"\\[<|\[\]*]", parsed(page).text)
     ]
     assert not shown, "\n".join(shown)
-    up = parsed(site / "reference" / "up.html").text
+    up = parsed(site / "reference/verbs/up.html").text
     assert "--mode [observe|advise|enforce]" in up
     assert "0<=x<=64" in up
 
 
 def test_pages_that_help_names_are_links(site: Path) -> None:
-    assert "../turns.html" in parsed(site / "reference" / "mode.html").links
+    assert "../../live/turns.html" in parsed(site / "reference/verbs/mode.html").links
     assert (
-        'href="../turns.html">docs/turns.md</a>' in (site / "reference" / "mode.html").read_text()
+        'href="../../live/turns.html">docs/live/turns.md</a>'
+        in (site / "reference/verbs/mode.html").read_text()
     )
 
 
 def test_lists_are_lists(site: Path) -> None:
     """A list right below a line of text is one on the site, too."""
-    page = (site / "phases.html").read_text()
+    page = (site / "live/phases.html").read_text()
     assert "<li>" in page.split("What is not a phase:")[1][:60]
 
 

@@ -152,6 +152,6 @@ def test_slurm_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_every_example_is_told_of() -> None:
-    page = (EXAMPLES.parent / "docs/examples.md").read_text()
+    page = (EXAMPLES.parent / "docs/get-started/examples.md").read_text()
     named = [path.name for path in sorted(EXAMPLES.iterdir()) if path.name != "__pycache__"]
     assert [name for name in named if name not in page] == []

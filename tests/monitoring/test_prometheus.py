@@ -196,7 +196,7 @@ def test_every_metric_asked_for_exists(metrics: set[str]) -> None:
 def test_every_metric_is_shown_or_left_out_for_a_reason(metrics: set[str]) -> None:
     shown = set[str]().union(*(dashboard.named(e) for _, e in dashboard.expressions()))
     assert metrics - shown == set(LEFT_OUT)
-    told = (EXAMPLE.parents[1] / "docs/monitoring.md").read_text()
+    told = (EXAMPLE.parents[1] / "docs/live/monitoring.md").read_text()
     assert [name for name in LEFT_OUT if name not in told] == []
 
 

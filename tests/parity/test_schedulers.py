@@ -413,13 +413,13 @@ def test_groups_asleep_save_nothing_up(implementation: Implementation) -> None:
 
 
 def test_the_example_in_the_documentation_runs() -> None:
-    page = Path(__file__).parents[2] / "docs" / "schedulers.md"
+    page = Path(__file__).parents[2] / "docs/live/schedulers.md"
     (example,) = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
     exec(example, {})
 
 
 def test_the_documentation_has_every_scheduler() -> None:
-    page = Path(__file__).parents[2] / "docs" / "schedulers.md"
+    page = Path(__file__).parents[2] / "docs/live/schedulers.md"
     titles = ", ".join(re.findall(r"^## (.*)", page.read_text(), re.M)).split(", ")
     assert [title for title in titles if title in _schedulers.names()] == _schedulers.names()
 

@@ -111,7 +111,7 @@ def test_the_applications_of_table_1_have_equal_work() -> None:
 
 
 def test_started_at_once_lowest_id_is_a_matter_of_luck_and_apart_it_is_not() -> None:
-    """What docs/live-validation.md says of why jobs start apart."""
+    """What docs/papers/live-validation.md says of why jobs start apart."""
 
     def stretch(apart: float) -> packs.Spread:
         jobs = packs.workload(part=0.1, apart=apart)

@@ -16,7 +16,7 @@ def pages() -> dict[str, str]:
     lines = [
         "# Configuration, key by key",
         "Made from the types that the configuration is read into. [Configuration]"
-        "(../configuration.md) tells where it is read from and which place wins; "
+        "(configuration.md) tells where it is read from and which place wins; "
         '`penstock config show` prints what is in force. Times and sizes may be words: `"5 min"`, '
         '`"2 GiB/s"`.',
     ]
@@ -38,7 +38,7 @@ def pages() -> dict[str, str]:
             table(("key", "type", "default", "what it is"), rows),
         ]
     lines += ["## io-node", _io_node()]
-    return {"reference/configuration.md": "\n\n".join(lines) + "\n"}
+    return {"reference/configuration-keys.md": "\n\n".join(lines) + "\n"}
 
 
 def _io_node() -> str:
@@ -48,7 +48,7 @@ def _io_node() -> str:
     ]
     intro = (
         "Settings of the I/O nodes are given to `penstock up --set io-node.KEY=VALUE` alone; "
-        "[schedulers](../schedulers.md) and [shares](../shares.md) tell what they do."
+        "[schedulers](../live/schedulers.md) and [shares](../live/shares.md) tell what they do."
     )
     return f"{intro}\n\n{table(('key', 'default'), rows)}"
 

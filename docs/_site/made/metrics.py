@@ -33,8 +33,11 @@ DIVIDED = {
 def pages() -> dict[str, str]:
     """Return a page for every metric of a run, and one for those of its jobs."""
     texts = attributes(Metrics)
-    found = {f"metrics/{name.replace('_', '-')}.md": _page(name, t) for name, t in texts.items()}
-    found["metrics/jobs.md"] = _jobs()
+    found = {
+        f"reference/metrics/{name.replace('_', '-')}.md": _page(name, t)
+        for name, t in texts.items()
+    }
+    found["reference/metrics/jobs.md"] = _jobs()
     return found
 
 
@@ -46,7 +49,7 @@ def _page(name: str, text: str) -> str:
     )
     lines = [
         f"# {name}",
-        "*A figure of a simulated run, taken in a [window of time](../metrics.md).*",
+        "*A figure of a simulated run, taken in a [window of time](index.md).*",
         escaped(text),
         table(
             ("", ""),
@@ -66,7 +69,8 @@ def _page(name: str, text: str) -> str:
             "penstock simulate jobs.json --policy set-10",
             "penstock compare jobs.json --policies fair-share,set-10",
         ),
-        f"Others: {others}. A recorded day has the same figures: [what-if](../what-if.md).",
+        f"Others: {others}. A recorded day has the same figures: "
+        "[what-if](../../simulate/what-if.md).",
     ]
     return "\n\n".join(lines) + "\n"
 

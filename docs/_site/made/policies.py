@@ -20,11 +20,12 @@ NEEDS = {
     "w_iter": "the mean length of an iteration; learnt while jobs run",
     "profile": "the class that a generator drew a job from: known in simulations alone",
     "remaining": "what is left of a phase; known of jobs that say it, "
-    "[turns](../../turns.md#what-is-said-of-phases-to-come)",
+    "[turns](../../../live/turns.md#what-is-said-of-phases-to-come)",
     "progress": "what a job has done so far; counted",
     "io": "the length of a phase; known of jobs that say it",
     "work": "the length of a whole run; known of jobs that say it",
-    "curve": "the job's bandwidth by number of resources, [jobs files](../../jobs-files.md)",
+    "curve": "the job's bandwidth by number of resources, "
+    "[jobs files](../../../formats/jobs-files.md)",
     "best-count": "the number of resources at which its bandwidth is highest",
     "volume": "what the job moves",
     "compute": "how long it computes",
@@ -42,10 +43,10 @@ _RUN = (
 
 def pages() -> dict[str, str]:
     """Return the list of policies, and a page each."""
-    found = {"policies/index.md": _index()}
+    found = {"reference/policies/index.md": _index()}
     for kind, policies in registry.POLICIES.items():
         for name in sorted(policies):
-            found[f"policies/{kind}/{name}.md"] = _page(kind, name)
+            found[f"reference/policies/{kind}/{name}.md"] = _page(kind, name)
     return found
 
 
@@ -53,8 +54,8 @@ def _index() -> str:
     lines = [
         "# Policies",
         "One policy, one file, one page. `penstock policies` lists them on a terminal, and "
-        "[write a policy](../write-a-policy.md) tells how to add yours. The same objects run in "
-        "the simulator and on a live system.",
+        "[write a policy](../../simulate/write-a-policy.md) tells how to add yours. The same "
+        "objects run in the simulator and on a live system.",
     ]
     for kind, question in KINDS.items():
         rows = []
@@ -179,8 +180,8 @@ def _live(kind: str, name: str, cls: type[Any]) -> str:
         case "packing":
             return (
                 "A packer plans a queue before it starts; the jobs then run as any others. "
-                "[Live against simulated](../../live-validation.md) runs its schedules on real "
-                "processes."
+                "[Live against simulated](../../../papers/live-validation.md) runs its schedules "
+                "on real processes."
             )
         case _:
             flags = f"--scheduler twins --tune window --set tuning.policy={name} --mode enforce"

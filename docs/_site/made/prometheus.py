@@ -53,13 +53,13 @@ def pages() -> dict[str, str]:
     found = sorted(families(), key=name)
     rows = [(f"[`{name(f)}`]({name(f)}.md)", f.type, escaped(f.documentation)) for f in found]
     intro = (
-        "# Metrics of a live site\n\nWhat `GET /metrics` of [the HTTP API](../api.md) gives to "
-        "Prometheus. Beside these are `process_*` of the controller itself."
+        "# Metrics of a live site\n\nWhat `GET /metrics` of [the HTTP API](../http-api.md) gives "
+        "to Prometheus. Beside these are `process_*` of the controller itself."
     )
-    listed = {
-        "metrics/prometheus.md": f"{intro}\n\n{table(('metric', 'type', 'what it is'), rows)}\n"
+    listed = f"{intro}\n\n{table(('metric', 'type', 'what it is'), rows)}\n"
+    return {"reference/metrics/prometheus.md": listed} | {
+        f"reference/metrics/{name(f)}.md": _page(f) for f in found
     }
-    return listed | {f"metrics/{name(f)}.md": _page(f) for f in found}
 
 
 def _page(family: Metric) -> str:

@@ -8,7 +8,7 @@ from penstock.cli.common.manual import pages as described
 def pages() -> dict[str, str]:
     """Return a page for every verb, those below others included, and their list."""
     all_pages = list(described())
-    return {f"reference/{_file(page)}": _page(page) for page in all_pages}
+    return {f"reference/verbs/{_file(page)}": _page(page) for page in all_pages}
 
 
 def _file(page: Page) -> str:

@@ -6,7 +6,7 @@ node's access pattern is detected by itself; its bandwidth is the reward of the 
 
 One parameter a round may explore, in turn, so that a reward tells which value it is due to. Where a
 parameter's values make sense only together, all I/O nodes get one: while exploring that of the most
-common context, otherwise what is best for most. docs/council.md has the rules.
+common context, otherwise what is best for most. docs/live/council.md has the rules.
 """
 
 import math

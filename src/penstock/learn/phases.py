@@ -3,7 +3,7 @@
 A phase begins with the first data call after a gap and ends once the job has been idle for a gap;
 its end is dated back to its last call. How long a gap is, each job teaches: pauses inside phases
 and compute times are two clusters of idle times, and the gap is put into the widest stretch between
-them on a logarithmic scale. docs/phases.md has the rule, and what it cannot tell apart.
+them on a logarithmic scale. docs/live/phases.md has the rule, and what it cannot tell apart.
 
 There is no clock here: who samples says what time it is. Counters are written by the job and are
 not to be trusted: what runs backwards, lies ahead of the clock or is no number is passed over.

@@ -1,8 +1,8 @@
 """The record of a live day: every event, and the actions that it led to.
 
-A record is a text of JSON Lines: a header, then one line an event (docs/record-files.md). It is
-written while a controller runs, read back one line at a time, and replayed through a fresh Manager,
-which must come to the same actions.
+A record is a text of JSON Lines: a header, then one line an event (docs/formats/record-files.md).
+It is written while a controller runs, read back one line at a time, and replayed through a fresh
+Manager, which must come to the same actions.
 """
 
 from penstock.records.header import Chosen, Header

@@ -2,7 +2,8 @@
 
 The runs of ARCHER itself (two campaigns of one machine), all techniques with the same columns, the
 library that wrote and the stripes as a tag. A sample has the ten runs of a job. The design was
-chosen on other machines; docs/write-models.md says how, and has the figures of identical runs.
+chosen on other machines; docs/writes/write-models.md says how, and has the figures of identical
+runs.
 """
 
 from functools import cache
@@ -40,7 +41,7 @@ def judged(technique: str) -> tuple[float, float]:
 def test_ours_goes_as_far_as_the_papers(technique: str) -> None:
     """The bar is half of the best, and is not met; this guards that none of them is better.
 
-    Set after the figures were known. docs/write-models.md has all six.
+    Set after the figures were known. docs/writes/write-models.md has all six.
     """
     ours, theirs = judged("extrapolating")[0], judged(technique)[0]
     print(f"extrapolating {ours:.3f}, {technique} {theirs:.3f}")

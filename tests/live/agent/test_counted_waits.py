@@ -1,4 +1,4 @@
-"""Every wait for a turn is counted once, by what ended it; docs/turns.md defines the counters."""
+"""Every wait for a turn is counted once, by what ended it (counters: docs/live/turns.md)."""
 
 import os
 import signal

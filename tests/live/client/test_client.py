@@ -182,7 +182,7 @@ def test_it_needs_nothing_but_the_c_library() -> None:
 
 def test_the_layout_is_the_documented_one() -> None:
     assert (shared_page.CONTROL_BYTES, shared_page.COUNTERS_BYTES) == (16560, 196_800)
-    text = (Path(__file__).parents[3] / "docs" / "shared-page.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/internals/shared-page.md").read_text()
     assert "16,560 bytes" in text
     assert "196,800 bytes" in text
     assert 8 * len(shared_page.Counters.__dataclass_fields__) <= shared_page.SLOT_BYTES

@@ -140,7 +140,7 @@ def memory() -> Iterator[Path]:
 def interval(ends: Sequence[float]) -> float:
     """Return the time from one end to the next.
 
-    A busy machine delays some ends, but not those after them (docs/emulator.md); the median of
+    A busy machine delays some ends, but not those after them (docs/live/emulator.md); the median of
     intervals of half the run's length hardly sees that, nor a begin or an end of the run alone.
     """
     half = len(ends) // 2

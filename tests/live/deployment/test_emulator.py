@@ -375,7 +375,7 @@ def test_it_needs_the_c_library_alone_and_no_symbol_newer_than_glibc_2_17(
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "emulator.md").read_text()
+    text = (Path(__file__).parents[3] / "docs/live/emulator.md").read_text()
     assert f"{emulator.FILE_BYTES:,} bytes" in text
 
 

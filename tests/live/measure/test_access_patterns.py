@@ -76,7 +76,7 @@ def test_the_first_format_is_one_pattern_written_then_read(read: Any) -> None:
 
 
 def test_the_documented_example_and_the_one_that_comes_along_are_read(read: Any) -> None:
-    page = (ROOT / "docs" / "pattern-files.md").read_text()
+    page = (ROOT / "docs/formats/pattern-files.md").read_text()
     told, ignored = read(page.split("```json\n")[1].split("```")[0])
     assert (told.phases[0].name, ignored) == ("checkpoint", [])
     told, ignored = read((ROOT / "examples" / "patterns.json").read_text())

@@ -1,6 +1,6 @@
 """Shares of groups, readable: the twin of native/ionode/fair_queue.hpp.
 
-Each group, a job, has a scheduler of its own (parity.reference.schedulers); docs/schedulers.md
+Each group, a job, has a scheduler of its own (parity.reference.schedulers); docs/live/schedulers.md
 has the equations.
 """
 

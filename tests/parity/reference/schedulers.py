@@ -1,7 +1,8 @@
 """The I/O nodes' request schedulers, readable: twins of native/ionode/schedulers.
 
 An I/O node runs the native ones; these say in a few lines what each of them does, and a test holds
-both against each other. Times are nanoseconds; docs/schedulers.md has the ideas and the papers.
+both against each other. Times are nanoseconds; docs/live/schedulers.md has the ideas and the
+papers.
 """
 
 from collections.abc import Callable, Iterable

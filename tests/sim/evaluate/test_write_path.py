@@ -197,8 +197,8 @@ def test_impossible_interference_is_refused(wrong: str) -> None:
 
 
 def test_the_guides_machine_is_one() -> None:
-    """docs/machines.md: what people begin with has to work."""
-    page = Path(__file__).parents[3] / "docs" / "machines.md"
+    """docs/formats/machines.md: what people begin with has to work."""
+    page = Path(__file__).parents[3] / "docs/formats/machines.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
     machine = parse(example.encode(), "small.toml")
     run = path(machine).run(Write(nodes=64, cores=8, burst=1e9))

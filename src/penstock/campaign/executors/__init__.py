@@ -17,7 +17,9 @@ from penstock.errors import InputError
 __all__ = ["ExecutorError", "Place", "WorkerDiedError", "named"]
 
 SCHEMES = ("tcp", "tls", "ws", "wss", "ucx")
-EXTRA = "install the extra 'dask', in a checkout pip install '.[dask]' (docs/install.md)"
+EXTRA = (
+    "install the extra 'dask', in a checkout pip install '.[dask]' (docs/get-started/install.md)"
+)
 
 
 def named(

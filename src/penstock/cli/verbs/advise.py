@@ -100,7 +100,7 @@ def advise(
       penstock advise --model mine.json --nodes 64 --cores 16 --burst "1 GB" --measured "48 s"
 
     Candidates are numbers of aggregators (processes that write for others) where MPI-IO or ADIOS2
-    would put them, and stripes where users may choose; docs/predict.md lists them.
+    would put them, and stripes where users may choose; docs/writes/predict.md lists them.
     Bringing data to aggregators is counted where a bandwidth for it is known. The gain is a
     model's word: its interval says how sure it is, and what you measure afterwards counts.
     """

@@ -45,7 +45,7 @@ def agent(
     Slurm's prolog hands it a job, its epilog takes it back ('penstock slurm'). As root it keeps
     every user's jobs, else its own user's. One line says that it serves; SIGTERM and SIGINT end it,
     and jobs that still run go on unmanaged. One that was killed takes its jobs in again when it is
-    started the next time. docs/slurm.md is the guide.
+    started the next time. docs/live/slurm.md is the guide.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     where = folder_of(run_folder)

@@ -72,7 +72,7 @@ def compare(
     [sharing.options] of the configuration count for the policy that it names. 'penstock simulate
     --help' tells the files' formats. With --out, DIR gets cells.jsonl (each simulation as it
     finishes), results.csv and comparison.json; the same command goes on where it stopped, and more
-    files or policies are added. docs/campaigns.md tells where the work can be done.
+    files or policies are added. docs/simulate/campaigns.md tells where the work can be done.
     """
     loaded = options.load(
         config_file,

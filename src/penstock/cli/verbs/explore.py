@@ -68,12 +68,12 @@ a quarter."""
 @click.option(
     "--emulate",
     metavar="SPEC",
-    help="Emulate a parallel file system, as 'penstock up' does: docs/emulator.md.",
+    help="Emulate a parallel file system, as 'penstock up' does: docs/live/emulator.md.",
 )
 @click.option(
     "--scheduler",
     metavar="NAME",
-    help="How I/O nodes order requests; else fifo: docs/schedulers.md.",
+    help="How I/O nodes order requests; else fifo: docs/live/schedulers.md.",
 )
 @click.option(
     "--depth",
@@ -110,11 +110,11 @@ def explore(
       penstock explore examples/patterns.json --root data --emulate targets=4,rate=100MiB/s
       penstock allocate curves/curves.json --io-nodes 4      what to do with the result
 
-    PATTERNS.json is FORGE's format; docs/pattern-files.md has it. The I/O nodes are the command's
-    own and end with it. Runs come in random order, and what is measured is kept in DIR/runs.jsonl:
-    after an interruption the same command goes on where it stopped. With --until-converged what
-    varies is run more often than what does not, by Formula 2 of docs/samples.md; what has not
-    converged in the end is told. DIR/curves.json is for
+    PATTERNS.json is FORGE's format; docs/formats/pattern-files.md has it. The I/O nodes are the
+    command's own and end with it. Runs come in random order, and what is measured is kept in
+    DIR/runs.jsonl: after an interruption the same command goes on where it stopped. With
+    --until-converged what varies is run more often than what does not, by Formula 2 of
+    docs/formats/samples.md; what has not converged in the end is told. DIR/curves.json is for
     'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv every rank's times.
 
     Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run whose job's counters

@@ -83,7 +83,7 @@ def ionode(
         --root /lustre --number 0
 
     With --controller it registers with the controller of another host, and comes back to it when
-    the network or the controller was gone; docs/hosts.md is the guide.
+    the network or the controller was gone; docs/live/hosts.md is the guide.
 
     One line says that it serves. SIGTERM and SIGINT let it finish what was begun, then end.
     'penstock up' starts I/O nodes together with the controller that uses them.

@@ -19,7 +19,7 @@ def machines(*, name: str | None, as_json: bool) -> None:
       penstock machines titan
       penstock machines ./ours.toml --json       a description of your own, checked
 
-    docs/machines.md tells how to describe another.
+    docs/formats/machines.md tells how to describe another.
     """
     import msgspec  # noqa: PLC0415 - --help stays quick
 

@@ -39,7 +39,7 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
     USER is a name or a number that the controller's host knows, or who runs a job.
 
     Running jobs hear of it at once. It holds until the controller ends; live.mode and live.users
-    say how the next one begins. docs/turns.md is the guide.
+    say how the next one begins. docs/live/turns.md is the guide.
     """
     if to is None and user is not None:
         raise InputError(f"--user {user} needs a MODE: {', '.join(MEANS)}")

@@ -81,12 +81,13 @@ def reproduce(
 
     DIR gets cells.jsonl (each finished piece of work), results.csv, claims.csv and .md, figures and
     report.html, a page that needs no other file. When it is interrupted, the same command goes on
-    where it stopped, wherever it runs: the results are the same. docs/campaigns.md tells more.
+    where it stopped, wherever it runs: the results are the same. docs/simulate/campaigns.md tells
+    more.
 
     With 'all' each study has a directory of its own in DIR; DIR/report.html has all their figures
     and claims, and how many of the papers' claims hold, which do not and why. One that fails is
     said so, and the others go on. With --only the page has those, and others that are finished in
-    DIR; it says what it has not. docs/report.md tells more.
+    DIR; it says what it has not. docs/simulate/report.md tells more.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
     from penstock.campaign import sizes  # noqa: PLC0415

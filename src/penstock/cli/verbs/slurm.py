@@ -46,7 +46,7 @@ def folder_of(path: Path | None) -> Folder:
 
 @click.group(no_args_is_help=False)
 def slurm() -> None:
-    """Slurm's hooks, licences and partitions; docs/slurm.md is the guide."""
+    """Slurm's hooks, licences and partitions; docs/live/slurm.md is the guide."""
 
 
 @slurm.command(short_help="A job begins on this node.")

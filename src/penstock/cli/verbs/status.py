@@ -68,7 +68,9 @@ def _show(found: dict[str, Any]) -> None:
             "says how, and who waited then went on without a turn"
         )
     if found["fail_open_total"]:
-        click.echo("(a fail-open is a call that went past its I/O node or its gate: docs/live.md)")
+        click.echo(
+            "(a fail-open is a call that went past its I/O node or its gate: docs/live/index.md)"
+        )
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:

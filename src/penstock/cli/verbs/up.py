@@ -156,7 +156,8 @@ def up(
 
     One deployment a state directory: a second 'up' there is refused. Settings of the I/O nodes are
     io-node.scheduler, .window (time), .quantum and .aggregation (sizes), .servers, .stripe-size,
-    .depth, .shares (bytes or concurrency) and .dirty-window (a size). docs/live.md is the guide.
+    .depth, .shares (bytes or concurrency) and .dirty-window (a size). docs/live/index.md is the
+    guide.
     """
     state = State(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]

@@ -1,7 +1,7 @@
 """Models that tell access patterns: plain arrays, read from a file and evaluated as they are.
 
 What serves needs nothing but this module and `features`: scikit-learn makes models (`training`),
-and nothing of it is left in them. docs/patterns.md has the file field by field.
+and nothing of it is left in them. docs/live/patterns.md has the file field by field.
 """
 
 import math

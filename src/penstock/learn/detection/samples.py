@@ -1,6 +1,7 @@
 """Observations whose access pattern is known: what models learn from and are judged by.
 
-One line of CSV each: what was run, then the observation field by field. docs/patterns.md has it.
+One line of CSV each: what was run, then the observation field by field. docs/live/patterns.md has
+it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

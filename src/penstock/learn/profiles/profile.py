@@ -10,7 +10,7 @@ from penstock.model.write import Write
 Operation = Literal["read", "write"]
 Layout = Literal["shared", "file-per-process"]
 Spatiality = Literal["contiguous", "strided", "sequential", "random"]
-"""Sequential: forward, in steps of any length. The other three as in docs/patterns.md."""
+"""Sequential: forward, in steps of any length. The other three as in docs/live/patterns.md."""
 Source = Literal["dxt", "heatmap", "files", "none"]
 """Where times are from: every request, bins of time, the first and last access of each file."""
 EDGES = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)

@@ -1,4 +1,4 @@
-"""A machine as a write sees it: a path of stages, described in a file (docs/machines.md).
+"""A machine as a write sees it: a path of stages, described in a file (docs/formats/machines.md).
 
 Paper write-models, II-B and III-A: what a write costs is decided by the load on the stages between
 compute nodes and storage targets. A stage has one symbol in the names of features: `s_b` is the
@@ -87,7 +87,7 @@ Part = Annotated[float, Meta(ge=0, lt=1)]
 class Interference(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
 ):
-    """What a simulated write meets besides its own load (docs/machines.md); no model sees it."""
+    """Other load and noise in a simulated write (docs/formats/machines.md); no model sees it."""
 
     pieces: Annotated[
         float,

@@ -1,6 +1,6 @@
 """A model of writes in a file: plain arrays, read and evaluated without scikit-learn.
 
-docs/write-models.md has the file field by field.
+docs/writes/write-models.md has the file field by field.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Samples: what identical runs of a write took (paper write-models, III-D).
 
-One line of CSV each; docs/samples.md has the columns. `source` says where a sample is from, and
-"simulated" where it was never measured.
+One line of CSV each; docs/formats/samples.md has the columns. `source` says where a sample is from,
+and "simulated" where it was never measured.
 """
 
 import math
@@ -134,7 +134,7 @@ TABLE = Table(
     columns=COLUMNS,
     entry=_sample,
     row=_row,
-    remedy="docs/samples.md has the format",
+    remedy="docs/formats/samples.md has the format",
     most=256 * 2**20,
 )
 read, write, text, parse = TABLE.read, TABLE.write, TABLE.text, TABLE.parse

@@ -242,7 +242,9 @@ def _advice(job: Record, found: messages.Status) -> str | None:
             return "Give it time: its set is that of strangers until its second phase."
         return f"It waits much under {found.policy}: 'penstock compare' shows what others would do."
     if job["direct_bytes"] > _moved(job) / 2 and job["io_nodes"]:
-        return "Most of it goes past the I/O nodes: docs/client-library.md says which calls do."
+        return (
+            "Most of it goes past the I/O nodes: docs/live/client-library.md says which calls do."
+        )
     return None
 
 

@@ -2,7 +2,7 @@
 
 Data is really stored in the directory. Processes under the emulator's preload library share one
 file, with one word a storage target and a link, and sleep until theirs would have served them.
-docs/emulator.md has the model and the file.
+docs/live/emulator.md has the model and the file.
 """
 
 import mmap
@@ -203,7 +203,7 @@ MACHINES: Mapping[str, Mapping[str, str]] = {
         "read-switch": "6 ms",
     },
 }
-"""What a preset says of other keys. docs/emulator.md has the reasons."""
+"""What a preset says of other keys. docs/live/emulator.md has the reasons."""
 
 
 def served(path: Path) -> list[Served]:

@@ -1,1 +1,1 @@
-"""The controller's HTTP API: JSON, OpenAPI, /metrics, tokens (docs/api.md)."""
+"""The controller's HTTP API: JSON, OpenAPI, /metrics, tokens (docs/reference/http-api.md)."""

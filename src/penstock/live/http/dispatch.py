@@ -23,7 +23,7 @@ BODY_SECONDS, ANSWER_SECONDS = 5.0, 8.0
 PACE_SECONDS = 0.01
 """Between two reads or refusals, over all clients: the controller's time is its jobs'."""
 THIS_HOST = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_GUIDE = "docs/api.md is the guide, GET /openapi.json the reference"
+_GUIDE = "docs/reference/http-api.md is the guide, GET /openapi.json the reference"
 _CODES = ((NotFoundError, 404), (ConflictError, 409), (InputError, 422))
 log = logging.getLogger("penstock.controller")
 

@@ -78,7 +78,8 @@ def document(operations: Iterable[Operation], version: str) -> dict[str, Any]:
         "info": {
             "title": "Penstock controller",
             "version": version,
-            "description": "Jobs, I/O nodes, turns and modes of a site. docs/api.md is the guide.",
+            "description": "Jobs, I/O nodes, turns and modes of a site. "
+            "docs/reference/http-api.md is the guide.",
         },
         "paths": paths,
         "components": {

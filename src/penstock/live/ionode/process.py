@@ -1,7 +1,7 @@
 """The I/O node's process: native threads serve the data, this one serves the control messages.
 
-What an I/O node promises its clients is in docs/wire.md. It ends by draining: on a control message,
-on SIGTERM and on SIGINT.
+What an I/O node promises its clients is in docs/internals/wire.md. It ends by draining: on a
+control message, on SIGTERM and on SIGINT.
 """
 
 import asyncio

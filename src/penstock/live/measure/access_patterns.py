@@ -5,7 +5,7 @@
       "stone_wall"}]}]}
 
 Numbers may be strings. FORGE's first format, one pattern without phases, is read too: it is
-written, then read. docs/pattern-files.md has it field by field.
+written, then read. docs/formats/pattern-files.md has it field by field.
 """
 
 import difflib
@@ -125,7 +125,9 @@ def _flat(content: dict[str, Any]) -> dict[str, Any]:
     phase = {k: v for k, v in content.items() if k in {"name", "processes", "nodes"}}
     pattern = {k: v for k, v in content.items() if k not in {*own, *phase}}
     if "request_size" not in pattern:
-        raise InputError("neither phases nor a pattern's request_size; see docs/pattern-files.md")
+        raise InputError(
+            "neither phases nor a pattern's request_size; see docs/formats/pattern-files.md"
+        )
     wanted = [pattern.pop("operation")] if "operation" in pattern else ["write", "read"]
     phase["patterns"] = [pattern | {"operation": operation} for operation in wanted]
     return {**own, "phases": [phase]}

@@ -28,7 +28,7 @@ def check() -> None:
     if importlib.util.find_spec("mpi4py") is None:
         raise InputError(
             "--mpi: mpi4py is not installed: install the extra 'mpi', in a checkout "
-            "pip install '.[mpi]' (docs/install.md), or leave --mpi out"
+            "pip install '.[mpi]' (docs/get-started/install.md), or leave --mpi out"
         )
     try:
         told = subprocess.run(

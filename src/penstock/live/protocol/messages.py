@@ -52,7 +52,7 @@ class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
     advice: str = ""
 
 
-# Between hosts: who connects over TCP proves the site key before anything else; docs/hosts.md.
+# Between hosts: who connects over TCP proves the site key before anything else; docs/live/hosts.md.
 
 
 class Challenge(Message, frozen=True, kw_only=True):
@@ -290,7 +290,7 @@ class Ended(Message, frozen=True, kw_only=True):
 class LastWord(Message, frozen=True, kw_only=True):
     """Of a job that ended unheard by any controller: told later, or left as a file. Answer: Done.
 
-    docs/turns.md says who is believed.
+    docs/live/turns.md says who is believed.
     """
 
     job: Annotated[str, Meta(max_length=80)]

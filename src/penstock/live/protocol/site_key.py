@@ -2,7 +2,7 @@
 
 Whoever connects over TCP is challenged with a fresh number, answers with one of its own and with an
 HMAC-SHA256 of both, and is answered with another: both ends have proven the key to each other, and
-nothing that was heard on the way can be used again. docs/hosts.md is the guide.
+nothing that was heard on the way can be used again. docs/live/hosts.md is the guide.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""The controller's memory, which survives it: job families, jobs, totals (docs/store.md)."""
+"""The controller's database: job families, jobs, totals (docs/formats/store.md)."""
 
 from penstock.live.store.database import StoreError
 from penstock.live.store.rows import (

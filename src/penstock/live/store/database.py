@@ -231,7 +231,7 @@ def _server(url: URL) -> Opened:
     if importlib.util.find_spec("psycopg") is None:
         raise InputError(
             "a store in PostgreSQL needs psycopg: install the extra 'postgres', in a checkout "
-            "pip install '.[postgres]' (docs/install.md)"
+            "pip install '.[postgres]' (docs/get-started/install.md)"
         )
     url = url.set(drivername="postgresql+psycopg")
     timeouts = {"connect_timeout": PATIENCE // 2, "keepalives_idle": 5, "keepalives_interval": 2}

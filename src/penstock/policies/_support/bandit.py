@@ -103,7 +103,7 @@ class Bandit:
         self.observe(arms, np.array([values.index(value)]), np.array([float(reward)]))
 
     def learned(self) -> dict[str, Any]:
-        """Return all that was learnt, as plain data (docs/tuning.md has the fields)."""
+        """Return all that was learnt, as plain data (docs/live/tuning.md has the fields)."""
         return written(self.name(), self._contexts)
 
     def restore(self, learned: Mapping[str, Any]) -> None:

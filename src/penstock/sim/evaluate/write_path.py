@@ -1,4 +1,4 @@
-"""A simulated run of a write on a machine's write path: never a measurement (docs/machines.md).
+"""Simulate a write on a machine's write path: never a measurement (docs/formats/machines.md).
 
 A run has a quiet time and what it meets. Quiet: every component has the bytes that really fall on
 it, those of a job's own nodes behind a group, and those of files that begin at random targets; the

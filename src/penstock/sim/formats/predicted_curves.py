@@ -4,8 +4,8 @@
      "write": {"cores": 16, "burst": "100 MB", "shared": true}}
 
 `machine` is a name that `penstock machines` lists or a TOML file, `model` a file that `penstock
-write-model train` made. `over` names the stage that is divided (docs/predict.md), else it is the
-last group of nodes before the storage: I/O nodes, or routers.
+write-model train` made. `over` names the stage that is divided (docs/writes/predict.md), else it is
+the last group of nodes before the storage: I/O nodes, or routers.
 """
 
 from pathlib import Path

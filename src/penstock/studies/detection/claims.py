@@ -218,7 +218,7 @@ def _ours(compared: Comparison) -> list[Claim]:
             f"8 KiB and 1 MiB by 32 ranks: {_kinds(compared.beyond)}. The network and its 16 units "
             "were chosen by the latter, after 12 pairs of metrics and kind and 20 networks, so "
             "that these flatter it. The shipped model has no units in it for another reason: "
-            "several jobs with a shared file each (docs/patterns.md).",
+            "several jobs with a shared file each (docs/live/patterns.md).",
         ),
     ]
 

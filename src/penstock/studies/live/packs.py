@@ -174,7 +174,7 @@ def claims(rows: list[Row]) -> list[Claim]:
             f"whose phases vary by {100 * JITTER:g}%: periods that are multiples of each other "
             "fall into step, and a little jitter ends that. Jobs start "
             f"{1000 * APART:g} ms apart, live and simulated; in the paper all start at once, "
-            "where agreement is a matter of luck (docs/live-validation.md).",
+            "where agreement is a matter of luck (docs/papers/live-validation.md).",
         ),
         Claim(
             claim="Its geometric mean",

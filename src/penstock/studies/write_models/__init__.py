@@ -1,7 +1,7 @@
 """Paper write-models: what a write costs, by regression on the load of its path's stages.
 
-The paper's samples are not public. Its machines are simulated (docs/machines.md), which every
-caption says; ARCHER's and TOKIO's measurements are added where they are at hand.
+The paper's samples are not public. Its machines are simulated (docs/formats/machines.md), which
+every caption says; ARCHER's and TOKIO's measurements are added where they are at hand.
 """
 
 from collections.abc import Mapping
@@ -50,9 +50,9 @@ class WriteModels:
             title="What a write costs",
             summary="B. Xie et al., Interpreting Write Performance of Supercomputer I/O Systems "
             "with Regression Models, again. Cetus and Titan are simulated write paths, noise fixed "
-            "by the paper's Figure 1 and its shares of unconverged samples alone (docs/machines.md "
-            "has the rule): nothing here was measured on them. Models are made of 1 to 128 nodes "
-            "and asked for 200 to 2,000.",
+            "by the paper's Figure 1 and its shares of unconverged samples alone "
+            "(docs/formats/machines.md has the rule): nothing here was measured on them. Models "
+            "are made of 1 to 128 nodes and asked for 200 to 2,000.",
             claims=claims.claims(compared, results.rows),
             figures=figures.figures(compared),
             basis=Basis(

@@ -52,7 +52,7 @@ def _unconverged(one: Compared) -> Claim:
         ours=f"{len(one.tests['unconverged'])} of {total} ({one.unconverged:.1%})",
         holds=abs(one.unconverged - few / all_) <= 0.06,
         why="Rule: at most 0.06 apart, set when 21.3% and 24.6% had been seen with seed 1. The "
-        "simulator is calibrated by this part, over the seeds 10 to 19 (docs/machines.md).",
+        "simulator is calibrated by this part, over the seeds 10 to 19 (docs/formats/machines.md).",
     )
 
 
@@ -261,8 +261,8 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
         holds=all(2 * medians[EXTRAPOLATING] <= medians[name] for name in FIVE),
         why=f"Rule: as the claim says. Made of at most {measured.LARGEST:,} processes, asked for "
         f"{len(held)} larger writes of 5 s and more. The design was chosen on Cirrus, CSD3 and the "
-        "smaller scales of ARCHER, and then asked here once (docs/write-models.md); the five have "
-        "the same columns, or fewer tags where that is better for them.",
+        "smaller scales of ARCHER, and then asked here once (docs/writes/write-models.md); the "
+        "five have the same columns, or fewer tags where that is better for them.",
     )
     covered = float(np.mean(held))
     yield Claim(

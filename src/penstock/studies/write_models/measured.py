@@ -1,7 +1,8 @@
 """What was measured by others: ARCHER's benchio results and TOKIO's year, where they are at hand.
 
 Neither comes with penstock. PENSTOCK_DATA names a directory with archer-benchio/*.csv and
-tokio/*.csv.gz (docs/samples.md has where they are from); without it these claims are left out.
+tokio/*.csv.gz (docs/formats/samples.md has where they are from); without it these claims are left
+out.
 """
 
 import itertools

@@ -10,7 +10,7 @@ from penstock.cli.verbs.patterns.train import train
 
 @click.group(no_args_is_help=False)
 def patterns() -> None:
-    """Access patterns, told from what I/O nodes see; docs/patterns.md is the guide.
+    """Access patterns, told from what I/O nodes see; docs/live/patterns.md is the guide.
 
     \b
     Examples:

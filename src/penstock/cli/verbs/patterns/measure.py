@@ -34,7 +34,7 @@ from penstock.files import check_writable
     type=click.Path(path_type=Path),
     help="Where the ranks write and read; else a directory in memory.",
 )
-@click.option("--emulate", metavar="SPEC", help="The file system; docs/patterns.md has ours.")
+@click.option("--emulate", metavar="SPEC", help="The file system; docs/live/patterns.md has ours.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
 @json_option
 def measure(

@@ -73,7 +73,7 @@ def profile(
     A folder stands for all logs in it and below; they are read one after the other, in a process
     of their own. A log that is damaged is told and left out, and the exit status is then 1. When
     interrupted, the same command goes on where it was, if it has a file to write.
-    docs/profile.md says what each figure means and what a log cannot tell.
+    docs/writes/profile.md says what each figure means and what a log cannot tell.
     """
     results = [path for path in (out, workload, html) if path is not None]
     for result in results:

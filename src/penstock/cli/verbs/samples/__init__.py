@@ -8,7 +8,7 @@ from penstock.cli.verbs.samples.simulate import simulate
 
 @click.group(no_args_is_help=False)
 def samples() -> None:
-    """Samples of writes, for models of what a write costs; docs/samples.md is the guide.
+    """Samples of writes, for models of what a write costs; docs/formats/samples.md is the guide.
 
     \b
     Examples:

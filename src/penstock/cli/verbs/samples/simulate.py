@@ -40,7 +40,7 @@ def simulate(
 
     Writes are those of the paper's templates, repeated until their mean is known. Those that never
     converge are kept: they are the test set of that name. Nothing here is measured, and every
-    sample says so: its source is "simulated" (docs/machines.md).
+    sample says so: its source is "simulated" (docs/formats/machines.md).
     """
     from penstock.learn.write_models import machine as machines  # noqa: PLC0415
     from penstock.learn.write_models import samples as files  # noqa: PLC0415

@@ -18,7 +18,8 @@ def tuner() -> None:
       penstock tuner measure --out windows.csv
       penstock tuner simulate --policy ucb1
 
-    'penstock up --tune window --scheduler twins --mode enforce' tunes; docs/tuning.md is the guide.
+    'penstock up --tune window --scheduler twins --mode enforce' tunes; docs/live/tuning.md is the
+    guide.
     """
 
 

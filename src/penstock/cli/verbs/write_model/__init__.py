@@ -9,7 +9,7 @@ from penstock.cli.verbs.write_model.train import train
 
 @click.group(name="write-model", no_args_is_help=False)
 def write_model() -> None:
-    """Make, judge and read models of what writes take; docs/write-models.md is the guide.
+    """Make, judge and read models of what writes take; docs/writes/write-models.md is the guide.
 
     \b
     Examples:

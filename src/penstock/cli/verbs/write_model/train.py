@@ -57,7 +57,7 @@ def train(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Learn what writes take from SAMPLES.csv, whose columns docs/samples.md has.
+    """Learn what writes take from SAMPLES.csv, whose columns docs/formats/samples.md has.
 
     \b
     Examples:

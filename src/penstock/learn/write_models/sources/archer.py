@@ -1,4 +1,4 @@
-"""Samples of ARCHER's benchio results: one shared file, written by all (docs/samples.md).
+"""Samples of ARCHER's benchio results: one shared file, written by all (docs/formats/samples.md).
 
 A row is one repetition. Columns: system, run_timestamp, nprocs, local_array_edge, api,
 stripe_layout, rep, time_s. What was measured is a cube of double precision numbers a process,

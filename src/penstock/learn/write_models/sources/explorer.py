@@ -1,4 +1,4 @@
-"""Samples of what `penstock explore` measured: its runs.jsonl (docs/pattern-files.md).
+"""Samples of what `penstock explore` measured: its runs.jsonl (docs/formats/pattern-files.md).
 
 All processes ran on one host, which is one node; the number of I/O nodes, and an emulated file
 system, are part of the source's name. Runs that were marked do not count, nor do reads.

@@ -1,4 +1,4 @@
-"""Samples of IOR's output: text of 3.x and 4.x, or its summary as JSON or CSV (docs/samples.md).
+"""Samples from IOR's text (3.x and 4.x), JSON or CSV summary (docs/formats/samples.md).
 
 Only writes count. Repetitions of a test are runs of one sample, as are tests of the same write. A
 CSV summary does not say how processes were spread over nodes and files: the caller has to.

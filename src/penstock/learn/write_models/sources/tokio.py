@@ -1,4 +1,4 @@
-"""A year of runs with the file system's load beside each (TOKIO's summaries; docs/samples.md).
+"""A year of runs and the file system's load (TOKIO's summaries; docs/formats/samples.md).
 
 Not Samples: identical runs were made on hundreds of days, and what differs between them is the load
 that they met. Cori's header lacks the name of the index column, Mira's has an empty one; both begin

@@ -19,7 +19,7 @@ export function noJobs() {
     h("p", { class: "lead" }, "No job yet."),
     h("p", {}, "Start any command as a job; its reads and writes below a managed directory appear here as they happen:"),
     h("pre", {}, h("code", {}, "penstock run --state STATE -- ./simulation")),
-    h("p", { class: "note" }, "STATE is the state directory that penstock up was given. Batch jobs of Slurm come by themselves: docs/slurm.md."),
+    h("p", { class: "note" }, "STATE is the state directory that penstock up was given. Batch jobs of Slurm come by themselves: docs/live/slurm.md."),
   );
 }
 

@@ -21,7 +21,7 @@ function nothing() {
     h("p", { class: "lead" }, "Nothing tunes here."),
     h("p", {}, "Settings of I/O nodes are learnt while they serve, for each access pattern, if penstock up is told which:"),
     h("pre", {}, h("code", {}, "penstock up --root DIR --io-nodes 2 --scheduler twins --tune window --mode enforce")),
-    h("p", { class: "note" }, "docs/tuning.md and docs/council.md tell how."),
+    h("p", { class: "note" }, "docs/live/tuning.md and docs/live/council.md tell how."),
   );
 }
 

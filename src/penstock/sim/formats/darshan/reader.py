@@ -39,7 +39,7 @@ def check_available() -> None:
     if importlib.util.find_spec("darshan") is None:
         raise InputError(
             "PyDarshan is not installed: install the extra 'darshan', in a checkout "
-            "pip install '.[darshan]' (docs/install.md)"
+            "pip install '.[darshan]' (docs/get-started/install.md)"
         )
 
 
