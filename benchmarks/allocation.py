@@ -22,7 +22,7 @@ from ortools.sat.python import cp_model
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.data import COUNTS, mn4_patterns
 from penstock.policies._support import _knapsack
 from penstock.studies.forwarding_policies import sets

@@ -23,7 +23,8 @@ import numpy as np
 import unit_steps
 
 from penstock import registry, studies
-from penstock.campaign import campaign
+from penstock.campaign.cells import run
+from penstock.campaign.executors.local import available_cores
 from penstock.model import Snapshot
 from penstock.policies.allocation.search import Search
 from penstock.sim.evaluate.placements import JobSet, Places
@@ -99,9 +100,9 @@ def whole_campaign() -> None:
     work = studies.load("io-resources").campaign(size="fast", seed=0)
     with tempfile.TemporaryDirectory() as directory:
         start = time.perf_counter()
-        results = campaign.run(work, Path(directory))
+        results = run(work, Path(directory))
         elapsed = time.perf_counter() - start
-    cores = campaign.available_cores()
+    cores = available_cores()
     runs = len(results.rows)
     print(
         f"The fast campaign: {len(work.cells)} sets, {runs} placements and their searches, "

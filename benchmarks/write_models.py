@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.campaign import campaign
+from penstock.campaign.cells import Campaign, run
+from penstock.campaign.cells import Cell as CampaignCell
 from penstock.campaign.journal import Value
 from penstock.learn.write_models import machine, regressors, training
 from penstock.learn.write_models.parameters import parameters
@@ -59,7 +60,7 @@ def search(count: int) -> Search:
     return Search(samples(count), seed=SEED)
 
 
-def work(count: int, cell: campaign.Cell) -> list[dict[str, Value]]:
+def work(count: int, cell: CampaignCell) -> list[dict[str, Value]]:
     mask = int(cell.x)
     some = tuple(scale for k, scale in enumerate(SCALES) if mask >> k & 1)
     tried = search(count).tried(Cell(technique=cell.scenario, scales=some))
@@ -68,11 +69,11 @@ def work(count: int, cell: campaign.Cell) -> list[dict[str, Value]]:
 
 def searched(count: int, jobs: int | None, out: Path) -> None:
     cells = [
-        campaign.Cell(scenario=technique, x=float(mask), workload=0)
+        CampaignCell(scenario=technique, x=float(mask), workload=0)
         for technique in regressors.FIVE
         for mask in range(1, 2 ** len(SCALES))
     ]
-    whole = campaign.Campaign(
+    whole = Campaign(
         study="write-models-benchmark",
         version=1,
         size=str(count),
@@ -81,7 +82,7 @@ def searched(count: int, jobs: int | None, out: Path) -> None:
         work=partial(work, count),
     )
     began = time.perf_counter()
-    results = campaign.run(whole, out, cores=jobs)
+    results = run(whole, out, cores=jobs)
     taken = time.perf_counter() - began
     for technique in regressors.FIVE:
         spent = sum(s for (name, _, _), s in results.seconds.items() if name == technique)

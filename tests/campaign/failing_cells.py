@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.errors import InputError
 
 

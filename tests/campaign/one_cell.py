@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, Findings
 

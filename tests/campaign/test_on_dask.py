@@ -18,7 +18,7 @@ from campaign import failing_cells
 from campaign.dask_cluster import TESTS, DaskCluster, wait
 
 from penstock.campaign import executors
-from penstock.campaign.campaign import RESULTS, Campaign, Results, every, run
+from penstock.campaign.cells import RESULTS, Campaign, Results, every, run
 from penstock.campaign.executors import (
     ExecutorError,
     WorkerDiedError,

@@ -133,7 +133,7 @@ def assert_says_what_was_found(out: Path, told: dict[str, list[dict[str, object]
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Three studies of one cell; the second fails as long as the file that is returned exists."""
-    names = {name: f"one_cell:{name.upper()}" for name in ("whole", "broken", "last")}
+    names = {name: f"campaign.one_cell:{name.upper()}" for name in ("whole", "broken", "last")}
     monkeypatch.setattr(studies, "STUDIES", names)
     monkeypatch.setattr(studies, "IN_ORDER", list(names))
     fails = tmp_path / "fails"
@@ -253,7 +253,7 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
 ) -> None:
     """Studies that run here do; the last that needs the place does not promise others."""
     monkeypatch.setattr(on_dask, "CONNECT", 0.5)
-    names = {name: f"one_cell:{name.upper()}" for name in ("away", "far", "last")}
+    names = {name: f"campaign.one_cell:{name.upper()}" for name in ("away", "far", "last")}
     monkeypatch.setattr(studies, "STUDIES", names)
     monkeypatch.setattr(studies, "IN_ORDER", list(names))
     out, where = tmp_path / "all", "tcp://127.0.0.1:9"

@@ -18,7 +18,7 @@ from penstock.report.findings import (
 )
 from penstock.report.papers import Claimant
 from penstock.report.plots import save
-from penstock.report.summary import Studied, counted, first_looks, of_ours, of_papers, tallies
+from penstock.report.summary import StudyResult, counted, first_looks, of_ours, of_papers, tallies
 from penstock.report.tables import rows_csv, rows_markdown
 
 FIGURE = Figure(
@@ -43,7 +43,7 @@ def claim(
     )
 
 
-def studied(name: str, *claims: Claim, pictures: dict[str, Path] | None = None) -> Studied:
+def studied(name: str, *claims: Claim, pictures: dict[str, Path] | None = None) -> StudyResult:
     findings = Findings(
         title=f"Study {name}",
         summary="S & T",
@@ -51,7 +51,7 @@ def studied(name: str, *claims: Claim, pictures: dict[str, Path] | None = None) 
         figures=[FIGURE] if pictures else [],
         basis=Basis(simulated="all of it"),
     )
-    return Studied(
+    return StudyResult(
         name=name,
         title=name,
         command=f"penstock reproduce {name}",
@@ -137,8 +137,8 @@ def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path
     studies = [
         studied("x", claim("A<1>", holds=True), claim("B|", holds=False), pictures=pictures),
         studied("y", claim("D", holds=False, by="penstock")),
-        Studied(name="z", title="Z", command="c", state="failed", problem="no <memory>"),
-        Studied(name="w", title="W", command="c", state="not run"),
+        StudyResult(name="z", title="Z", command="c", state="failed", problem="no <memory>"),
+        StudyResult(name="w", title="W", command="c", state="not run"),
     ]
     text = page(studies, made=[("seed", "7")], caution="quick: too few")
     read = assert_stands_alone(text)

@@ -15,7 +15,7 @@ from campaign import failing_cells
 from slurm.cluster import Cluster
 
 from penstock.campaign import executors
-from penstock.campaign.campaign import RESULTS, Campaign, every, run
+from penstock.campaign.cells import RESULTS, Campaign, every, run
 from penstock.campaign.executors import ExecutorError, dask_executor, on_slurm
 from penstock.cli import main
 from penstock.config.campaign import CampaignSection

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.campaign.campaign import Results, run
+from penstock.campaign.cells import Results, run
 from penstock.campaign.executors.local import local_workers
 from penstock.report.findings import Findings
 

@@ -3,7 +3,7 @@
 import pytest
 from studies.claim_checks import assert_all_is_said, find
 
-from penstock.campaign.campaign import Campaign, Cell
+from penstock.campaign.cells import Campaign, Cell
 from penstock.learn.detection import evaluation, model, samples
 from penstock.live.measure import pattern_survey
 from penstock.report.findings import Bars, Findings

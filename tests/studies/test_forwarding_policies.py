@@ -7,7 +7,7 @@ import pytest
 from studies.claim_checks import assert_all_is_said, find
 
 from penstock import registry
-from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.data import COUNTS, g5k_applications, mn4_patterns
 from penstock.model import Job, Site, Snapshot
 from penstock.report.findings import Findings

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from studies.claim_checks import assert_all_is_said, find
 
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.model import Snapshot
 from penstock.policies._support.trials import METRICS
 from penstock.policies.allocation.n_sys import NSys

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from studies.claim_checks import assert_all_is_said, find
 
-from penstock.campaign.campaign import Campaign, Results, every
+from penstock.campaign.cells import Campaign, Results, every
 from penstock.report.findings import Findings
 from penstock.report.plots import draw
 from penstock.studies import STUDIES, demo, io_sets, load, sharing_policies

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from penstock import registry
-from penstock.campaign.campaign import Campaign, Cell, Results, every, run
+from penstock.campaign.cells import Campaign, Cell, Results, every, run
 from penstock.core.ledger import knows
 from penstock.sim.engine import simulate
 from penstock.sim.metrics import Metrics, measure

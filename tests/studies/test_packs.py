@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from studies.claim_checks import assert_all_is_said, find
 
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.report.findings import Curves, Findings
 from penstock.report.plots import draw, look
 from penstock.sim.generators.packs import ALPHAS

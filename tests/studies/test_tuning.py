@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from studies.claim_checks import assert_all_is_said, find
 
-from penstock.campaign.campaign import Cell, Results
+from penstock.campaign.cells import Cell, Results
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import FAST as FAST_ONE
 from penstock.campaign.sizes import FULL

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from studies.claim_checks import assert_all_is_said
 
-from penstock.campaign.campaign import Campaign, Cell, Results, run
+from penstock.campaign.cells import Campaign, Cell, Results, run
 from penstock.errors import InputError
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine, load

@@ -62,6 +62,10 @@ class Journal:
             self._write(msgspec.json.encode(entry))
         self.entries[entry.cell] = entry
 
+    def finished(self, cells: Iterable[CellId]) -> list[Entry]:
+        """Return the entries of those cells that are finished."""
+        return [self.entries[cell] for cell in cells if cell in self.entries]
+
     def _write(self, line: bytes) -> None:
         self._file.write(line + b"\n")
         self._file.flush()

@@ -1,4 +1,4 @@
-"""How much of a study is run: a look at it, minutes of it, or all that its paper has."""
+"""How much of a study runs: a first look, minutes of it, or the size of its paper."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -13,9 +13,9 @@ CAUTION: Mapping[Size, str] = {
     FAST: "",
     FULL: "",
 }
-"""What every page of a size says before anything else."""
+"""The warning at the top of every page of a size."""
 
 
-def chosen(*, quick: bool, full: bool) -> Size:
-    """Return the size that two flags ask for."""
+def size_of(*, quick: bool, full: bool) -> Size:
+    """Return the size that two flags select."""
     return FULL if full else QUICK if quick else FAST

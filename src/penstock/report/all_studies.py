@@ -11,7 +11,7 @@ from penstock.report.papers import OURS, PAPERS, Claimant
 from penstock.report.summary import (
     Counted,
     Place,
-    Studied,
+    StudyResult,
     Tally,
     counted,
     not_judged,
@@ -56,7 +56,7 @@ section.study h2 { margin-top: 1rem; font-size: 1.6rem; }
 
 
 def page(
-    studies: Sequence[Studied],
+    studies: Sequence[StudyResult],
     *,
     absent: Mapping[str, str] | None = None,
     made: Sequence[tuple[str, str]] = (),
@@ -108,7 +108,7 @@ def _place(name: str) -> str:
     return f"study-{name}"
 
 
-def _holding(study: Studied) -> str:
+def _holding(study: StudyResult) -> str:
     claims = study.findings.claims if study.findings is not None else ()
     judged = [claim for claim in claims if claim.repeats is None]
     if claims and not judged:
@@ -116,7 +116,7 @@ def _holding(study: Studied) -> str:
     return f"{sum(claim.holds for claim in judged)} / {len(judged)}" if judged else study.state
 
 
-def _contents(studies: Sequence[Studied]) -> str:
+def _contents(studies: Sequence[StudyResult]) -> str:
     parts = {
         "top": "Summary",
         "papers": "Paper by paper",
@@ -158,7 +158,7 @@ def _not_asked(absent: Mapping[str, str]) -> list[str]:
     return html_parts.cautioned(f"Not asked for: {names}." if names else "")
 
 
-def _unfinished(studies: Sequence[Studied]) -> list[str]:
+def _unfinished(studies: Sequence[StudyResult]) -> list[str]:
     missing = [study for study in studies if study.findings is None]
     if not missing:
         return []
@@ -242,7 +242,7 @@ def _differing(one: Counted) -> str:
     )
 
 
-def _basis(studies: Sequence[Studied]) -> str:
+def _basis(studies: Sequence[StudyResult]) -> str:
     rows = [
         f'<tr><td><a href="#{_place(study.name)}">{escape(study.name)}</a></td>'
         f"<td>{escape(basis.simulated) or '-'}</td><td>{escape(basis.emulated) or '-'}</td>"
@@ -255,7 +255,7 @@ def _basis(studies: Sequence[Studied]) -> str:
     return html_parts.scrolling("basis", head, rows)
 
 
-def _studies(studies: Sequence[Studied]) -> str:
+def _studies(studies: Sequence[StudyResult]) -> str:
     rows = [
         f'<tr><td><a href="#{_place(study.name)}">{escape(study.name)}</a></td>'
         f"<td>{escape(study.title)}</td><td>{study.state}</td>"
@@ -269,7 +269,7 @@ def _studies(studies: Sequence[Studied]) -> str:
     return html_parts.scrolling("studies", head, rows)
 
 
-def _study(study: Studied, caution: str) -> list[str]:
+def _study(study: StudyResult, caution: str) -> list[str]:
     body = [
         f'<section class="study" id="{_place(study.name)}">',
         f"<h2>{escape(study.findings.title if study.findings else study.title)}</h2>",

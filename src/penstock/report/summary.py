@@ -13,7 +13,7 @@ State = Literal["done", "failed", "interrupted", "not run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Studied:
+class StudyResult:
     """A study that was asked for: what it found, or why it found nothing."""
 
     name: str
@@ -56,7 +56,7 @@ class Tally:
     hold: int
 
 
-def counted(studies: Sequence[Studied]) -> list[Counted]:
+def counted(studies: Sequence[StudyResult]) -> list[Counted]:
     """Return every claim once.
 
     One that repeats a claim of another study counts there, or, where that one is not here, nowhere:
@@ -89,7 +89,7 @@ def counted(studies: Sequence[Studied]) -> list[Counted]:
     return list(found.values())
 
 
-def first_looks(studies: Sequence[Studied]) -> list[tuple[Place, Elsewhere]]:
+def first_looks(studies: Sequence[StudyResult]) -> list[tuple[Place, Elsewhere]]:
     """Return the claims that are seen in small alone, each with where it would be judged."""
     here = {(place.study, claim.claim) for place, claim in _told(studies) if claim.repeats is None}
     return [
@@ -99,19 +99,19 @@ def first_looks(studies: Sequence[Studied]) -> list[tuple[Place, Elsewhere]]:
     ]
 
 
-def not_judged(studies: Sequence[Studied]) -> str:
+def not_judged(studies: Sequence[StudyResult]) -> str:
     """Return a sentence on claims seen in small without the study that judges them, or nothing."""
     looks = Counter((place.study, judge.study) for place, judge in first_looks(studies))
     told = ", ".join(f"{n} of {study} ({judge} judges)" for (study, judge), n in looks.items())
     return f"Seen at a first look only, neither judged nor counted here: {told}." if told else ""
 
 
-def partial(studies: Sequence[Studied], absent: Mapping[str, str]) -> bool:
+def partial(studies: Sequence[StudyResult], absent: Mapping[str, str]) -> bool:
     """Say whether there is less than all studies: some failed, or some were not asked for."""
     return bool(absent) or any(study.findings is None for study in studies)
 
 
-def _told(studies: Sequence[Studied]) -> Iterator[tuple[Place, Claim]]:
+def _told(studies: Sequence[StudyResult]) -> Iterator[tuple[Place, Claim]]:
     for study in studies:
         if study.findings is not None:
             for number, claim in enumerate(study.findings.claims, start=1):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from penstock.campaign.campaign import Campaign, Results
+from penstock.campaign.cells import Campaign, Results
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Findings
 

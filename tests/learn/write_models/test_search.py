@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from learn.write_models import synthetic
 
-from penstock.campaign import campaign
+from penstock.campaign.cells import Campaign, every, run
+from penstock.campaign.cells import Cell as CampaignCell
 from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models import table
@@ -49,7 +50,7 @@ class StopError(Exception):
     pass
 
 
-def work(fails: float, cell: campaign.Cell) -> list[dict[str, Value]]:
+def work(fails: float, cell: CampaignCell) -> list[dict[str, Value]]:
     if cell.x == fails:
         raise StopError
     tried = SEARCH.tried(Cell(technique=cell.scenario, scales=synthetic.SCALES[: int(cell.x)]))
@@ -57,12 +58,12 @@ def work(fails: float, cell: campaign.Cell) -> list[dict[str, Value]]:
 
 
 def rows(out: Path, fails: float = 0.0) -> list[object]:
-    cells = list(campaign.every("lasso", [1.0, 2.0, 3.0, 4.0], 1))
-    whole = campaign.Campaign(
+    cells = list(every("lasso", [1.0, 2.0, 3.0, 4.0], 1))
+    whole = Campaign(
         study="s", version=1, size="", seed=5, cells=cells, work=partial(work, fails), alone=True
     )
     out.mkdir(exist_ok=True)
-    return list(campaign.run(whole, out).rows)
+    return list(run(whole, out).rows)
 
 
 def test_a_search_that_was_interrupted_goes_on_to_the_same_end(tmp_path: Path) -> None:

@@ -40,13 +40,20 @@ def load(config_file: Path | None, settings: Sequence[str], on: str | None) -> "
 
 @contextmanager
 def opened(loaded: "Loaded", jobs: int | None) -> Iterator["Place"]:
-    """Give the place that the configuration names; what it has to say goes to standard error."""
+    """Open the workers that the configuration names; their failure ends the verb in one line."""
+    with failing(), place(loaded, jobs) as workers:
+        yield workers
+
+
+@contextmanager
+def place(loaded: "Loaded", jobs: int | None) -> Iterator["Place"]:
+    """Open the workers that the configuration names; their messages go to standard error."""
     from penstock.campaign import executors  # noqa: PLC0415 - so that --help stays quick
 
     with loaded.blaming("campaign.on"):
-        place = executors.named(loaded.config.campaign, cores=jobs, tell=_tell)
-    with failing(), _ending() if place.away else nullcontext(), place:
-        yield place
+        workers = executors.named(loaded.config.campaign, cores=jobs, tell=_tell)
+    with _ending() if workers.away else nullcontext(), workers:
+        yield workers
 
 
 @contextmanager

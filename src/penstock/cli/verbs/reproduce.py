@@ -1,4 +1,7 @@
-"""`penstock reproduce`: a study's figures and its table of claims."""
+"""`penstock reproduce`: run a study, show its claims and figures.
+
+The only module outside `studies` that imports it, and only when the verb runs.
+"""
 
 import os
 from pathlib import Path
@@ -6,19 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.common import (
-    configuration_options,
-    executor_options,
-    one_study,
-    reproduce_all,
-    whole_report,
-)
+from penstock.cli.common import configuration_options, executor_options
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
 from penstock.progress import console
 
 if TYPE_CHECKING:
     from penstock.report.findings import Findings
+    from penstock.studies.summary_page import Summary
 
 ALL = "all"
 
@@ -90,7 +89,7 @@ def reproduce(
     DIR; it says what it has not. docs/simulate/report.md tells more.
     """
     from penstock import studies  # noqa: PLC0415 - so that --help stays quick
-    from penstock.campaign import sizes  # noqa: PLC0415
+    from penstock.campaign.sizes import size_of  # noqa: PLC0415
 
     if show_list:
         _list(as_json=as_json)
@@ -99,37 +98,45 @@ def reproduce(
         raise InputError(f"name a study: {', '.join(studies.STUDIES)}; or {ALL}")
     if quick and full:
         raise InputError("--quick and --full are two sizes: choose one")
-    size = sizes.chosen(quick=quick, full=full)
-    # A process a core already: threads of the algebra's own would only wait for each other.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if study == ALL:
-        asked = reproduce_all.asked(only)
-        loaded = executor_options.load(config_file, settings, on)
-        reproduce_all.reproduce_all(
-            asked, _given(out, study), loaded, size=size, seed=seed, jobs=jobs, as_json=as_json
-        )
-        return
-    if only:
+    if only and study != ALL:
         raise InputError(f"--only is for 'all'; to run {study} alone, leave it out")
-    chosen = studies.load(study)
-    out = _given(out, study)
-    if (out / whole_report.SUMMARY).exists():
-        raise InputError(f"{out} has the page of all studies; choose another --out")
-    loaded = executor_options.load(config_file, settings, on)
-    with executor_options.opened(loaded, jobs) as place:
-        one_study.prepare(out)
-        results = one_study.run(chosen, out, size=size, seed=seed, place=place)
-    written = one_study.write(chosen, results, out)
-    if as_json:
-        emit_json(written.findings.claims)
-    else:
-        _show(written.findings, out)
 
+    from penstock.studies import run_all, run_study, summary_page  # noqa: PLC0415
 
-def _given(out: Path | None, study: str) -> Path:
+    size = size_of(quick=quick, full=full)
+    # One process per core already: threads of the linear algebra would only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    selected = run_all.select(only) if study == ALL else [studies.load(study)]
     if out is None:
         raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
-    return out
+    if study != ALL and (out / summary_page.SUMMARY).exists():
+        raise InputError(f"{out} has the page of all studies; choose another --out")
+    loaded = executor_options.load(config_file, settings, on)
+    if study == ALL:
+        where = loaded.config.campaign.on
+        workers = run_all.Workers(
+            lambda: executor_options.place(loaded, jobs), remote="" if where == LOCAL else where
+        )
+        with executor_options.failing():
+            summary, interrupted = run_all.run_all(selected, out, workers, size=size, seed=seed)
+        _show_all(summary, out, as_json=as_json)
+        if interrupted:
+            raise KeyboardInterrupt
+        if summary.failed:
+            raise click.ClickException(
+                f"{len(summary.failed)} of {len(selected)} studies failed: "
+                f"{', '.join(summary.failed)}; the same command tries them again and keeps the "
+                "others"
+            )
+        return
+    with executor_options.opened(loaded, jobs) as place:
+        run_study.prepare(out)
+        results = run_study.run(selected[0], out, size=size, seed=seed, place=place)
+    findings = run_study.write(selected[0], results, out).findings
+    if as_json:
+        emit_json(findings.claims)
+    else:
+        _show(findings, out)
 
 
 def _list(*, as_json: bool) -> None:
@@ -151,4 +158,23 @@ def _show(findings: "Findings", out: Path) -> None:
         click.echo(f"{tables.tally(findings.claims)}.")
     else:
         click.echo(tables.claims_text(findings.claims, width=console().width), nl=False)
+    click.echo(f"report: {out / 'report.html'}")
+
+
+def _show_all(summary: "Summary", out: Path, *, as_json: bool) -> None:
+    from penstock.report.summary import not_judged  # noqa: PLC0415
+    from penstock.studies import summary_page  # noqa: PLC0415
+
+    if as_json:
+        emit_json(summary_page.as_data(summary))
+        return
+    rows = [[str(value) for value in row.values()] for row in summary_page.tally(summary)]
+    emit_table(("whose", "claims", "hold"), rows)
+    for study in summary.studies:
+        if study.findings is None:
+            click.echo(f"{study.name}: {study.state}. {study.problem}")
+    if sentence := not_judged(summary.studies):
+        click.echo(sentence)
+    if summary.absent:
+        click.echo(f"Not asked for: {', '.join(summary.absent)}.")
     click.echo(f"report: {out / 'report.html'}")

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from penstock import __version__
-from penstock.campaign.campaign import KEPT, RESULTS
+from penstock.campaign.cells import KEPT, RESULTS
 from penstock.campaign.executors import ExecutorError, Place
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value

@@ -6,7 +6,7 @@ study learns from those that come with the package; --full takes them anew.
 
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples

@@ -7,7 +7,7 @@ thesis, UFRGS, Porto Alegre, 2020.
 from collections.abc import Mapping
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings

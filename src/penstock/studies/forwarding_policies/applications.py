@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.data import COUNTS, Application, g5k_applications
 from penstock.model import Site, Snapshot

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.core.arbiter import Arbiter
 from penstock.data import COUNTS, Application, g5k_applications

@@ -6,7 +6,7 @@ Bandet, Boito and Pallez, "Scheduling distributed I/O resources in HPC systems",
 
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Results, every
+from penstock.campaign.cells import Campaign, Results, every
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
 from penstock.studies.io_resources import (

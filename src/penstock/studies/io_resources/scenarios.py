@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, QUICK, Size
 from penstock.learn.curves import ClassCurves

@@ -6,7 +6,7 @@ management", IEEE TPDS 34(10), 2023.
 
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings

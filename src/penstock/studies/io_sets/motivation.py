@@ -7,7 +7,7 @@ for 0.01. What counts is how long one iteration takes in the long run.
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.model import Job, JobId
 from penstock.policies.base import ByArrival, Sharing

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.policies.sharing.set_10 import Set10

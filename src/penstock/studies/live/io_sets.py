@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import registry
-from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Bars, Basis, Claim, Figure, Findings, Reference, Series

@@ -6,7 +6,7 @@ I/O", ICS 2020.
 
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Cell, Results, every
+from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings

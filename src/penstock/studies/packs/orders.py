@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Claim

@@ -7,7 +7,7 @@ thesis' grid anew and runs for hours.
 
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Cell, Results
+from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
 from penstock.live.measure import window_survey

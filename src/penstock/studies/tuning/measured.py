@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from statistics import fmean
 
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.config.tuning import PARAMETERS, TuningSection

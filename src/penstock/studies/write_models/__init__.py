@@ -7,7 +7,7 @@ every caption says; ARCHER's and TOKIO's measurements are added where they are a
 from collections.abc import Mapping
 from functools import partial
 
-from penstock.campaign.campaign import Campaign, Results
+from penstock.campaign.cells import Campaign, Results
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
 from penstock.studies.write_models import claims, comparison, figures, measured

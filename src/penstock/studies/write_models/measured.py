@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models import evaluation, interference, training

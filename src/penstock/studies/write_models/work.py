@@ -6,7 +6,7 @@ from statistics import fmean
 
 import numpy as np
 
-from penstock.campaign.campaign import Cell
+from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.learn.write_models import templates, training
 from penstock.learn.write_models.machine import load

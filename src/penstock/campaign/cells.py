@@ -74,6 +74,12 @@ class Results:
     rows: Sequence[Row]
     seconds: dict[CellId, float]
 
+    @classmethod
+    def from_entries(cls, campaign: Campaign, entries: Sequence[Entry]) -> "Results":
+        """Return the results of a campaign from its finished cells."""
+        seconds = {entry.cell: entry.seconds for entry in entries}
+        return cls(campaign=campaign, rows=rows_of(entries), seconds=seconds)
+
 
 def run(
     campaign: Campaign,
@@ -100,12 +106,7 @@ def run(
             _run_alone(campaign.work, pending, journal, advance)
         else:
             _run_pending(campaign.work, pending, journal, executor, advance)
-        entries = [journal.entries[cell] for cell in wanted]
-    return Results(
-        campaign=campaign,
-        rows=rows_of(entries),
-        seconds={entry.cell: entry.seconds for entry in entries},
-    )
+        return Results.from_entries(campaign, journal.finished(cell.id for cell in campaign.cells))
 
 
 def _run_alone(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from campaign.failing_cells import dies, dies_once, fails
 
-from penstock.campaign.campaign import (
+from penstock.campaign.cells import (
     RESULTS,
     Campaign,
     WorkerDiedError,
@@ -33,7 +33,7 @@ SCRIPT = """
 import os, signal, sys, time
 from functools import partial
 from pathlib import Path
-from penstock.campaign.campaign import Campaign, every, run
+from penstock.campaign.cells import Campaign, every, run
 
 def work(cell, *, directory, free):
     (directory / f"worker-{os.getpid()}").touch()

@@ -1,0 +1,224 @@
+"""Run every study, each in a directory of its own, and write one page of all."""
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from penstock import studies
+from penstock.campaign.cells import RESULTS, Results
+from penstock.campaign.executors import ExecutorError, Place
+from penstock.campaign.journal import Journal
+from penstock.campaign.sizes import Size
+from penstock.errors import InputError
+from penstock.files import make_directory
+from penstock.progress import message
+from penstock.report.summary import StudyResult
+from penstock.studies import run_study, summary_page
+from penstock.studies.study import Study
+from penstock.studies.summary_page import Summary
+
+ERROR = "error.txt"
+Say = Callable[[str], None]
+
+
+def select(only: str | None) -> list[Study]:
+    """Return the studies of a list of names ("io-sets,packs"), or all, in the order of a run."""
+    names = [name.strip() for name in only.split(",")] if only is not None else studies.IN_ORDER
+    selected = {name: studies.load(name) for name in names}
+    return [selected[name] for name in studies.IN_ORDER if name in selected]
+
+
+def run_all(
+    chosen: Sequence[Study],
+    out: Path,
+    workers: "Workers",
+    *,
+    size: Size,
+    seed: int,
+    say: Say = message,
+) -> tuple[Summary, bool]:
+    """Run studies and write one page, also when some fail or the run is interrupted.
+
+    The page includes other studies whose complete results are in `out`. Return what it shows, and
+    whether the run was interrupted.
+    """
+    if (out / RESULTS).exists():
+        raise InputError(f"{out} has results of one study; choose another --out")
+    make_directory(out)
+    run = _Run(out=out, size=size, seed=seed, say=say)
+    for study in chosen:
+        run.check(study)
+    began = time.time()
+    interrupted = False
+    with workers:
+        results, absent = run.earlier(chosen)
+        for number, study in enumerate(chosen, start=1):
+            label = f"[{number}/{len(chosen)}] {study.name}"
+            try:
+                with workers.open() as place:
+                    results[study.name] = run.study(study, place, label)
+            except KeyboardInterrupt:
+                interrupted = True
+                results[study.name] = run.missing(
+                    study, "interrupted", "the same command goes on from what is kept"
+                )
+                results |= {one.name: run.missing(one, "not run") for one in chosen[number:]}
+                break
+            except Exception as error:
+                rest = [one.campaign(size=size, seed=seed).alone for one in chosen[number:]]
+                results[study.name] = run.failed(study, error, then=workers.after(error, rest))
+    summary = Summary(
+        studies=[results[name] for name in studies.IN_ORDER if name in results],
+        absent=absent,
+        ran=[study.name for study in chosen],
+        size=size,
+        seed=seed,
+        began=began,
+    )
+    summary_page.write(out, summary)
+    return summary, interrupted
+
+
+class Workers:
+    """Where the studies run, one after the other; a context manager.
+
+    Workers of this machine (`remote` is "") start again for each study, so that one that breaks
+    them takes no other with it. Remote ones stay for all studies, since they may wait in a queue,
+    until they fail.
+    """
+
+    def __init__(
+        self, open_place: Callable[[], AbstractContextManager[Place]], *, remote: str
+    ) -> None:
+        self._open_place = open_place
+        self._remote = remote
+        self._stack = ExitStack()
+        self._place: Place | None = None
+
+    def __enter__(self) -> "Workers":
+        """Refuse remote workers that are not possible before any work."""
+        if self._remote:
+            self._keep()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _keep(self) -> Place:
+        self._place = self._stack.enter_context(self._open_place())
+        return self._place
+
+    def _close(self) -> None:
+        self._place = None
+        self._stack.close()
+
+    @contextmanager
+    def open(self) -> Iterator[Place]:
+        """Return workers for one study; new ones if the last have failed."""
+        if not self._remote:
+            with self._open_place() as place:
+                yield place
+            return
+        try:
+            yield self._place or self._keep()
+        except ExecutorError:
+            self._close()
+            raise
+
+    def after(self, error: Exception, alone: Sequence[bool]) -> str:
+        """Return what follows a failed study; `alone` are the remaining ones that run here."""
+        if not alone:
+            return ""
+        if not self._remote or not isinstance(error, ExecutorError):
+            return "; the others go on"
+        return "; the others run here" if all(alone) else f"; the next asks {self._remote} again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    out: Path
+    size: Size
+    seed: int
+    say: Say
+
+    def check(self, study: Study) -> None:
+        """Refuse a directory with results of another run."""
+        file = self.out / study.name / RESULTS
+        if file.exists():
+            with Journal(file, study.campaign(size=self.size, seed=self.seed).header):
+                pass
+
+    def earlier(self, chosen: Sequence[Study]) -> tuple[dict[str, StudyResult], dict[str, str]]:
+        """Return earlier results of studies that do not run now, and why others are left out."""
+        results: dict[str, StudyResult] = {}
+        absent: dict[str, str] = {}
+        running = {study.name for study in chosen}
+        for name in studies.IN_ORDER:
+            if name in running:
+                continue
+            study = studies.load(name)
+            try:
+                there = run_study.finished(study, self.out / name, size=self.size, seed=self.seed)
+                if there is None:
+                    absent[name] = ""
+                    continue
+                self.say(f"{name}: finished there before, and taken in")
+                run_study.prepare(self.out / name)
+                results[name] = self.write(study, there)
+            except Exception as error:
+                reason = str(error) if isinstance(error, InputError) else repr(error)
+                absent[name] = f"left out: {reason}"
+                self.say(f"{name} is left out: {reason}")
+        return results, absent
+
+    def study(self, study: Study, place: Place, label: str) -> StudyResult:
+        self.say(label)
+        out = self.out / study.name
+        run_study.prepare(out)
+        results = run_study.run(
+            study, out, size=self.size, seed=self.seed, place=place, label=label, say=self.say
+        )
+        return self.write(study, results)
+
+    def write(self, study: Study, results: Results) -> StudyResult:
+        written = run_study.write(study, results, self.out / study.name)
+        (self.out / study.name / ERROR).unlink(missing_ok=True)
+        return StudyResult(
+            name=study.name,
+            title=study.title,
+            command=run_study.command(study.name, self.size, self.seed),
+            findings=written.findings,
+            pictures=written.pictures,
+            made=written.made,
+            cells=len(results.campaign.cells),
+            seconds=sum(results.seconds.values()),
+        )
+
+    def missing(
+        self,
+        study: Study,
+        state: Literal["failed", "interrupted", "not run"],
+        problem: str = "",
+    ) -> StudyResult:
+        return StudyResult(
+            name=study.name,
+            title=study.title,
+            command=run_study.command(study.name, self.size, self.seed),
+            state=state,
+            problem=problem,
+        )
+
+    def failed(self, study: Study, error: Exception, *, then: str) -> StudyResult:
+        """Report a failed study; a file keeps the traceback of an internal error."""
+        problem = str(error)
+        if not isinstance(error, InputError | ExecutorError):
+            problem = f"{type(error).__name__}: {problem}"
+            out = self.out / study.name
+            out.mkdir(parents=True, exist_ok=True)
+            run_study.write_text(out / ERROR, "".join(traceback.format_exception(error)))
+        self.say(f"{study.name} failed: {problem}{then}")
+        return self.missing(study, "failed", problem)
