@@ -22,8 +22,8 @@ from pathlib import Path
 import msgspec
 
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import line
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import encode_line
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.store import Family, Keeper, Knowledge, RunningJob, Store
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
@@ -49,7 +49,12 @@ print(time.monotonic() - began)
 """
 """Twenty times a tenth of a second of computing, and as much writing at 200 MiB/s."""
 _HEARD = (
-    messages.Begun | messages.Turn | messages.Hold | messages.Beat | messages.Mapped | messages.Done
+    messages.JobAccepted
+    | messages.Turn
+    | messages.Hold
+    | messages.Heartbeat
+    | messages.NodeMap
+    | messages.Done
 )
 
 
@@ -64,12 +69,12 @@ class Load:
 
     async def job(self, path: Path, rng: random.Random) -> None:
         reader, writer = await asyncio.open_unix_connection(path, limit=1 << 20)
-        begin = messages.Begin(
+        begin = messages.BeginJob(
             name="load", pid=os.getpid(), command=["x"], user="root", protocol=messages.PROTOCOL
         )
-        writer.write(line(begin))
+        writer.write(encode_line(begin))
         begun = msgspec.json.decode(await reader.readline(), type=_HEARD)
-        assert isinstance(begun, messages.Begun), begun
+        assert isinstance(begun, messages.JobAccepted), begun
         group = (int(begun.job.rpartition(".")[2])) % GROUPS
         began: dict[int, float] = {}
         turns: asyncio.Queue[int] = asyncio.Queue()
@@ -79,13 +84,15 @@ class Load:
         while time.monotonic() < until:
             due, phase = time.monotonic() + 1.0, phase + 1
             began[phase] = time.monotonic()
-            writer.write(line(messages.PhaseBegan(phase=phase)))
+            writer.write(encode_line(messages.PhaseBegan(phase=phase)))
             while await turns.get() != phase:
                 pass
             await asyncio.sleep(self.hold)
             self.ended[group] = time.monotonic()
             writer.write(
-                line(messages.PhaseEnded(phase=phase, bytes=1 << 20, seconds=self.hold, waited=0.0))
+                encode_line(
+                    messages.PhaseEnded(phase=phase, bytes=1 << 20, seconds=self.hold, waited=0.0)
+                )
             )
             await asyncio.sleep(max(due - time.monotonic(), 0.0))
         listener.cancel()
@@ -126,7 +133,7 @@ def grants(jobs: int, seconds: float) -> bool:
             [*PENSTOCK, *map(str, up), "--policy", f"{folder}/groups.py:Groups"], check=True
         )
         try:
-            latencies = asyncio.run(loaded(State(state).controller, jobs, 0.002, seconds))
+            latencies = asyncio.run(loaded(StateDirectory(state).controller, jobs, 0.002, seconds))
         finally:
             subprocess.run([*PENSTOCK, "down", "--state", str(state)], check=True)
     cuts = statistics.quantiles(latencies, n=1000)
@@ -164,7 +171,7 @@ def fill(path: Path, jobs: int) -> None:
 
 def restart(jobs: int) -> bool:
     with tempfile.TemporaryDirectory() as folder:
-        root, state = Path(folder, "data"), State(Path(folder, "s"))
+        root, state = Path(folder, "data"), StateDirectory(Path(folder, "s"))
         root.mkdir()
         state.create()
         up = ["up", "--root", root, "--io-nodes", "0", "--state", state.folder]

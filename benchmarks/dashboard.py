@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 from controller import PENSTOCK, POLICY, loaded
 
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 STEPS = """
 import asyncio.events, atexit, os, sys, time
@@ -65,7 +65,7 @@ async def dashboard(url: str, seconds: float, answers: Answers) -> None:
 
 
 async def watched(
-    state: State, jobs: int, seconds: float, dashboards: int
+    state: StateDirectory, jobs: int, seconds: float, dashboards: int
 ) -> tuple[list[float], Answers]:
     answers = Answers()
     looking = [
@@ -80,7 +80,7 @@ async def watched(
 def measured(jobs: int, seconds: float, *, http: bool, dashboards: int) -> float:
     """Print one line; return the 99th percentile of the turns' latencies."""
     with tempfile.TemporaryDirectory() as folder:
-        root, state = Path(folder, "data"), State(Path(folder, "s"))
+        root, state = Path(folder, "data"), StateDirectory(Path(folder, "s"))
         root.mkdir()
         Path(folder, "groups.py").write_text(POLICY)
         Path(folder, "sitecustomize.py").write_text(STEPS)

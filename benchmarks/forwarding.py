@@ -33,7 +33,7 @@ from live.real_node import RealNode  # noqa: E402
 
 from penstock.live.agent.page_server import Agent  # noqa: E402
 from penstock.live.deployment import emulator  # noqa: E402
-from penstock.live.protocol.shared_page import Pages  # noqa: E402
+from penstock.live.protocol.shared_page import SharedPages  # noqa: E402
 
 MIB, KIB = 1 << 20, 1 << 10
 CLIENTS = 4
@@ -74,9 +74,9 @@ def throughput(commands: Sequence[list[str]], env: Mapping[str, str], volume: in
 @contextmanager
 def job(
     folder: Path, root: Path, nodes: Sequence[RealNode], *, below: Sequence[str] = ()
-) -> Iterator[tuple[Pages, dict[str, str]]]:
+) -> Iterator[tuple[SharedPages, dict[str, str]]]:
     socket = folder / f"agent-{len(nodes)}.sock"
-    with Pages([root]) as pages, Agent(pages, socket) as agent:
+    with SharedPages([root]) as pages, Agent(pages, socket) as agent:
         pages.assign([node.node for node in nodes])
         yield pages, os.environ | agent.environment(below=below)
 

@@ -61,7 +61,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=place) as folder:
             storage = SharedStorage(Path(folder))
             with storage.io_node("--depth", str(DEPTH), "--shares", shares) as node:
-                node.ask(messages.Weigh(weights={"low": 1.0, "middle": 2.0, "high": 4.0}))
+                node.ask(messages.SetWeights(weights={"low": 1.0, "middle": 2.0, "high": 4.0}))
                 compared(f"I/O node, {shares}", storage, volume, nodes=[node.node])
 
 

@@ -33,8 +33,8 @@ from penstock.live.controller.io_nodes import Fleet, IoNode
 from penstock.live.controller.tuning import Tuning
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import line
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.client import encode_line
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 from penstock.model import Observation
 
 DECIDED_WITHIN = 0.050
@@ -68,7 +68,7 @@ SEEN = Observation(
 class Nodes:
     """All I/O nodes: what they report, and when they were told what."""
 
-    def __init__(self, state: State, count: int) -> None:
+    def __init__(self, state: StateDirectory, count: int) -> None:
         self.window = [1e-3] * count
         self.reported = 0.0
         self.told: list[float] = []
@@ -77,7 +77,7 @@ class Nodes:
         self._sockets: dict[int, tuple[int, socket.socket]] = {}
         self._listeners = [socket.socket(socket.AF_UNIX) for _ in range(count)]
         for k, listener in enumerate(self._listeners):
-            listener.bind(str(state.control(k)))
+            listener.bind(str(state.control_socket(k)))
             listener.listen()
 
     def serve(self, controller: Connection) -> None:
@@ -100,19 +100,19 @@ class Nodes:
         if b"Observe" in text:
             if self.told:
                 self.over()
-            connection.sendall(line(self.report(k)))
+            connection.sendall(encode_line(self.report(k)))
             self.reported = time.monotonic()
         else:
             self.told.append(now)
             told = msgspec.json.decode(text, type=messages.Settings)
             assert told.window is not None
             self.window[k] = told.window
-            connection.sendall(line(messages.Done()))
+            connection.sendall(encode_line(messages.Done()))
 
-    def report(self, k: int) -> messages.Observed:
+    def report(self, k: int) -> messages.NodeObservation:
         # The smaller the window the better, and no two I/O nodes alike.
         moved = int(SEEN.write_bytes * (1 - 50 * self.window[k]) * (1 + k / 10_000))
-        return messages.Observed(
+        return messages.NodeObservation(
             node=k,
             observation=asdict(replace(SEEN, write_bytes=moved)),
             settings={"window": self.window[k], "scheduler": "twins"},
@@ -126,10 +126,10 @@ class Nodes:
 
 
 def be_nodes(folder: str, count: int, controller: Connection) -> None:
-    Nodes(State(Path(folder)), count).serve(controller)
+    Nodes(StateDirectory(Path(folder)), count).serve(controller)
 
 
-async def tune(state: State, count: int, seconds: float) -> None:
+async def tune(state: StateDirectory, count: int, seconds: float) -> None:
     gc.freeze()  # as the controller does
     gc.set_threshold(50_000, 20, 50)
     deployment = Deployment(state=str(state.folder), roots=[], io_nodes=count)
@@ -161,7 +161,7 @@ def decided(count: int, seconds: float) -> bool:
         nodes.start()
         try:
             ours.recv()
-            asyncio.run(tune(State(Path(folder)), count, seconds))
+            asyncio.run(tune(StateDirectory(Path(folder)), count, seconds))
             ours.send(True)
             latencies = ours.recv()[2:]
         finally:
@@ -190,7 +190,7 @@ def overhead(seconds: float) -> bool:
     spent: dict[str, Spent] = {}
     with tempfile.TemporaryDirectory(prefix="pst", dir="/dev/shm") as folder:
         for name in ("plain", "tuned"):
-            root, state = Path(folder, name), State(Path(folder, f"{name}.s"))
+            root, state = Path(folder, name), StateDirectory(Path(folder, f"{name}.s"))
             root.mkdir()
             tuned = ("--tune", "depth", "--set", "tuning.dry-run=true") if name == "tuned" else ()
             up = ("up", "--root", str(root), "--io-nodes", "1", "--policy", "fair-share")
@@ -222,9 +222,9 @@ class Spent:
     requests: int
 
 
-def served(state: State, root: Path, seconds: float) -> Spent:
+def served(state: StateDirectory, root: Path, seconds: float) -> Spent:
     """Let a job write for so long, and return what its I/O node and controller spent on it."""
-    controller = holder(state.lock)
+    controller = lock_holder(state.lock)
     assert controller
     (io_node,) = (
         pid
@@ -259,7 +259,7 @@ def threads(pid: int, counted: Callable[[int], bool]) -> float:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
-def written(state: State) -> int:
+def written(state: StateDirectory) -> int:
     told = json.loads(penstock("status", "--state", str(state.folder), "--json"))
     return int(told["io_nodes"][0]["writes"])
 

@@ -20,7 +20,7 @@ from chaos.writer import ENTRY, ROOM, contents, size_of
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import Agent
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 RANKS, BLOCKS, NODES = 4, 64, 2
 SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 15.0
@@ -33,7 +33,7 @@ class Stack:
     """Writers and I/O nodes that can be hurt."""
 
     folder: Path
-    pages: Pages
+    pages: SharedPages
     environment: dict[str, str]
     rng: random.Random
     nodes: list[RealNode] = field(default_factory=list)
@@ -134,7 +134,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_old_comes_back(
     (tmp_path / "managed" / "data").touch()
     (tmp_path / "ledger").write_bytes(bytes(BLOCKS * ENTRY.size))
     with (
-        Pages([tmp_path / "managed"], patience=PATIENCE) as pages,
+        SharedPages([tmp_path / "managed"], patience=PATIENCE) as pages,
         Agent(pages, tmp_path / "agent.sock") as agent,
     ):
         environment = os.environ | agent.environment()

@@ -23,7 +23,7 @@ import pytest
 from chaos.test_chaos import BLOCKS, RANKS, compare
 from chaos.writer import ENTRY
 
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 90.0
@@ -64,7 +64,7 @@ class Site:
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
         self.folder, self.rng = folder, rng
-        self.state = State(folder / "s")
+        self.state = StateDirectory(folder / "s")
         self.injected: Counter[str] = Counter()
         self.stopped: list[tuple[float, float]] = []
         self.causes: Counter[str] = Counter()
@@ -94,13 +94,13 @@ class Site:
     def heard_all(self) -> dict[str, object]:
         """Return how things are once the controller has heard how all jobs ended."""
         deadline = time.monotonic() + 30
-        while list(self.state.last_words.glob("*.json")):
+        while list(self.state.exit_spool.glob("*.json")):
             assert time.monotonic() < deadline, "last words are not taken in"
             time.sleep(0.1)
         return self.status()
 
     def io_nodes(self) -> list[int]:
-        return [pid for k in range(2) if (pid := holder(self.state.node_lock(k)))]
+        return [pid for k in range(2) if (pid := lock_holder(self.state.node_lock(k)))]
 
     def hurt(self) -> None:
         """Hurt one to three parts, at once."""
@@ -118,7 +118,7 @@ class Site:
             repair()
 
     def kill_controller(self) -> Callable[[], None]:
-        pid = holder(self.state.lock)
+        pid = lock_holder(self.state.lock)
         if pid:
             os.kill(pid, signal.SIGKILL)
             self.injected["controllers killed"] += 1
@@ -153,7 +153,7 @@ class Site:
 
     def stop_something(self) -> Callable[[], None]:
         """Stop a process for longer than a lease, or shorter."""
-        controller = [pid] if (pid := holder(self.state.lock)) else []
+        controller = [pid] if (pid := lock_holder(self.state.lock)) else []
         agents = [job.agent.pid for job in self.jobs if job.agent.poll() is None]
         pid = self.rng.choice([*controller * 2, *self.io_nodes(), *agents])
         began = time.monotonic()

@@ -9,7 +9,7 @@ import pytest
 from live.other_users import AS_ROOT, NOBODY, as_user
 
 from penstock.live.deployment import launcher
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_a_damaged_store(penstock: Any, tmp_path: Path, root: str, found: bytes)
     assert result.status == 2
     assert "damaged" in result.err
     assert len(result.err.splitlines()) == 1
-    assert not State(state).is_up()
+    assert not StateDirectory(state).is_up()
 
 
 @pytest.mark.parametrize("setting", ["live.keep-records=1 s", "live.lease=0"])
@@ -50,7 +50,7 @@ def test_a_state_directory_that_is_read_only() -> None:
         folder = Path(place) / "state"
         folder.mkdir(mode=0o500)
         os.chown(folder, NOBODY, NOBODY)
-        said = as_user(NOBODY, State(folder).create)
+        said = as_user(NOBODY, StateDirectory(folder).create)
     assert said.startswith("InputError")
     assert "cannot be written to" in said
 
@@ -67,4 +67,4 @@ def test_a_user_that_nobody_knows(penstock: Any, tmp_path: Path, root: str) -> N
         cleared = penstock("mode", "default", "--user", user, "--state", state, "--json")
         assert cleared.json["users"] == {}
     finally:
-        launcher.down(State(Path(state)))
+        launcher.down(StateDirectory(Path(state)))

@@ -18,7 +18,7 @@ class Site:
 
     def ask(self, state: object, message: messages.Message, answer: object) -> messages.Message:
         self.told.append(message)
-        if isinstance(message, messages.Govern):
+        if isinstance(message, messages.SetMode):
             if message.user is None:
                 self.mode = message.mode
             else:
@@ -46,7 +46,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
     out = penstock("mode").out.splitlines()
-    assert site.told == [messages.Ask()]
+    assert site.told == [messages.GetStatus()]
     assert [line.partition(":")[0] for line in out] == ["observe", "bob"]
 
 

@@ -7,7 +7,7 @@ import signal
 from dashboard.watched_site import PATIENCE, Site, Visits, keep_both, lane
 from playwright.sync_api import expect
 
-from penstock.live.protocol.state_directory import gone
+from penstock.live.protocol.state_directory import wait_for_exit
 
 
 def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
@@ -20,7 +20,7 @@ def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
     expect(lane(page, "old.1")).to_contain_text("ended")
     killed = os.pidfd_open(site.controller)
     os.kill(site.controller, signal.SIGKILL)
-    assert gone(killed, PATIENCE)
+    assert wait_for_exit(killed, PATIENCE)
     os.close(killed)
     answer = page.locator("#answer")
     expect(answer).to_have_attribute("data-state", "lost")

@@ -15,11 +15,16 @@ import time
 import msgspec
 
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import line
+from penstock.live.protocol.client import encode_line
 
 LONGEST = 120.0
 _Heard = (
-    messages.Begun | messages.Turn | messages.Hold | messages.Beat | messages.Mapped | messages.Done
+    messages.JobAccepted
+    | messages.Turn
+    | messages.Hold
+    | messages.Heartbeat
+    | messages.NodeMap
+    | messages.Done
 )
 
 
@@ -36,12 +41,12 @@ class Jobs:
         reader, writer = await asyncio.open_unix_connection(self.path, limit=1 << 20)
         command = ["solve", f"--case={k}", "<img src=x onerror=window.pwned=1>"]
         pid = os.getpid()
-        begin = messages.Begin(
+        begin = messages.BeginJob(
             name=f"code-{k % 40}", pid=pid, command=command, user="root", protocol=messages.PROTOCOL
         )
-        writer.write(line(begin))
+        writer.write(encode_line(begin))
         begun = msgspec.json.decode(await reader.readline(), type=_Heard)
-        assert isinstance(begun, messages.Begun), begun
+        assert isinstance(begun, messages.JobAccepted), begun
         self.began += 1
         if self.began == self.count:
             self.all_began.set()
@@ -52,7 +57,7 @@ class Jobs:
             await asyncio.sleep(period * rng.uniform(0.5, 1.0))
             phase += 1
             asked = time.monotonic()
-            writer.write(line(messages.PhaseBegan(phase=phase)))
+            writer.write(encode_line(messages.PhaseBegan(phase=phase)))
             try:
                 async with asyncio.timeout(max(self.until - asked, 0.1)):
                     while await turns.get() != phase:
@@ -63,7 +68,7 @@ class Jobs:
             await asyncio.sleep(seconds)
             moved = int(seconds * (64 << 20))
             ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=waited)
-            writer.write(line(ended))
+            writer.write(encode_line(ended))
         listener.cancel()
         writer.close()
 

@@ -15,7 +15,7 @@ from penstock.learn.write_models import samples
 from penstock.learn.write_models.model import Model as WriteModel
 from penstock.live.http.metrics import Telemetry
 from penstock.live.protocol import tokens
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.records.header import Header
 from penstock.report import tables
 from penstock.sim.formats import jobs_file, npz_format, table_formats
@@ -53,8 +53,8 @@ def test_a_page_lists_the_fields_that_are_read(page: str, fields: object) -> Non
 
 def test_the_state_directory_is_told_file_by_file() -> None:
     told = " ".join(listed("state-directory"))
-    places = {path.name for path in vars(State()).values() if hasattr(path, "name")}
-    places -= {State().folder.name}
+    places = {path.name for path in vars(StateDirectory()).values() if hasattr(path, "name")}
+    places -= {StateDirectory().folder.name}
     for place in places:
         assert place.partition(".db")[0] in told, place
 
@@ -62,8 +62,8 @@ def test_the_state_directory_is_told_file_by_file() -> None:
 def test_roles_and_lengths_of_tokens_are_the_code_s() -> None:
     page = PAGES["docs/formats/token-file.md"]
     assert all(f"`{role}`" in page for role in tokens.ROLES)
-    assert f"{tokens.SHORTEST_TOKEN} characters or more" in page
-    assert f"{tokens.LONGEST_FILE >> 10} KiB" in page
+    assert f"{tokens.MIN_TOKEN_LENGTH} characters or more" in page
+    assert f"{tokens.MAX_FILE_BYTES >> 10} KiB" in page
 
 
 def test_every_key_of_the_configuration_is_in_the_reference() -> None:

@@ -12,7 +12,7 @@ from live.ionode.real_node import RealNode, Serve
 from live.store.postgres import Postgres, postgres_server
 
 from penstock.live.agent.page_server import Agent
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,13 +26,13 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def pages(root: Path) -> Iterator[Pages]:
-    with Pages([root], longest_wait=5.0) as pages:
+def pages(root: Path) -> Iterator[SharedPages]:
+    with SharedPages([root], longest_wait=5.0) as pages:
         yield pages
 
 
 @pytest.fixture
-def agent(pages: Pages, tmp_path: Path) -> Iterator[Agent]:
+def agent(pages: SharedPages, tmp_path: Path) -> Iterator[Agent]:
     with Agent(pages, tmp_path / "agent.sock") as agent:
         yield agent
 

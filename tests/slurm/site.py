@@ -14,8 +14,8 @@ from slurm.cluster import Cluster
 from penstock.live.batch.slurm import kept
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.hook_messages import Folder
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.hook_messages import AgentDirectory
+from penstock.live.protocol.state_directory import StateDirectory
 
 __all__ = ["HOOKS", "PENSTOCK", "WAIT", "Site", "install_hooks"]
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
@@ -32,8 +32,8 @@ class Site:
 
     def __init__(self, folder: Path, run: Path, *options: str) -> None:
         self.root = folder / "data"
-        self.state = State(folder / "state")
-        self.run = Folder(run)
+        self.state = StateDirectory(folder / "state")
+        self.run = AgentDirectory(run)
         self._options = options
         self.agent: subprocess.Popen[str] | None = None
         for path, mode in ((folder, 0o755), (self.root, 0o1777)):
@@ -104,7 +104,7 @@ class Site:
 
     def jobs(self, number: str) -> list[dict[str, Any]]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
-        status = launcher.ask(self.state, messages.Ask(), messages.Status)
+        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
 
     def await_end(self, slurm: Cluster, job: str) -> str:

@@ -12,7 +12,7 @@ from slurm.site import WAIT, Site
 
 from penstock.errors import InputError
 from penstock.live.batch import slurm
-from penstock.live.protocol.hook_messages import Adopt, Folder, Release
+from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory, ReleaseJob
 
 CONNECT = (
     "import os, socket, sys\n"
@@ -34,12 +34,12 @@ def site(shared: Site) -> Iterator[Site]:
     yield shared
     for job in slurm.kept(shared.run):
         for node in ("", "n0", "n1"):
-            slurm.tell(shared.run, Release(job=job, node=node))
+            slurm.tell(shared.run, ReleaseJob(job=job, node=node))
     assert shared.left() == []
 
 
 def adopt(site: Site, job: str = "7", uid: int = NOBODY, **more: str) -> dict[str, str]:
-    message = Adopt(job=job, uid=uid, gid=uid, user=str(uid), name=f"slurm-{job}", **more)
+    message = AdoptJob(job=job, uid=uid, gid=uid, user=str(uid), name=f"slurm-{job}", **more)
     return slurm.tell(site.run, message)
 
 
@@ -60,10 +60,10 @@ def test_a_jobs_socket_is_its_users_alone(site: Site) -> None:
 def test_a_job_that_is_adopted_twice_is_one(site: Site) -> None:
     first = adopt(site, node="n0")
     assert adopt(site, node="n1") == first
-    slurm.tell(site.run, Release(job="7", node="n0"))
+    slurm.tell(site.run, ReleaseJob(job="7", node="n0"))
     assert slurm.kept(site.run) == ["7"]
     for _ in range(2):
-        slurm.tell(site.run, Release(job="7", node="n1"))
+        slurm.tell(site.run, ReleaseJob(job="7", node="n1"))
     assert site.left() == []
     assert site.jobs("7")[-1]["state"] == "ended"
 
@@ -135,10 +135,10 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
         "from pathlib import Path\n"
         "from penstock.errors import InputError\n"
         "from penstock.live.agent.node_agent import NodeAgent\n"
-        "from penstock.live.protocol.hook_messages import Adopt, Folder\n"
-        "agent = NodeAgent(Folder(Path('/tmp/x')), Path('/tmp/x/controller.sock'))\n"
+        "from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory\n"
+        "agent = NodeAgent(AgentDirectory(Path('/tmp/x')), Path('/tmp/x/controller.sock'))\n"
         "os.setgid(1); os.setuid(1)\n"
-        "try: asyncio.run(agent.adopt(Adopt(job='7', uid=2, gid=2, user='other')))\n"
+        "try: asyncio.run(agent.adopt(AdoptJob(job='7', uid=2, gid=2, user='other')))\n"
         "except InputError as error: print(error)\n"
     )
     told = subprocess.run(
@@ -148,7 +148,7 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
 
 
 def test_a_folder_that_others_can_write_to_is_refused(short: Path) -> None:
-    folder = Folder(short / "open")
+    folder = AgentDirectory(short / "open")
     folder.path.mkdir()
     folder.path.chmod(0o777)
     with pytest.raises(InputError, match="not writable by others"):

@@ -12,8 +12,8 @@ from live.controller.test_multi_host_jobs import Heard
 from live.controller.turn_deployment import LEASE, Deployed, deployed
 
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import COUNTED_EVERY
-from penstock.live.protocol.state_directory import gone
+from penstock.live.protocol.counters import COUNTER_INTERVAL
+from penstock.live.protocol.state_directory import wait_for_exit
 from penstock.records import Logbook, replay
 
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
@@ -97,7 +97,7 @@ def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deploy
     site.held(first, second)
     killed = os.pidfd_open(site.controller)
     signal.pidfd_send_signal(killed, signal.SIGKILL)
-    assert gone(killed, 5.0)
+    assert wait_for_exit(killed, 5.0)
     os.close(killed)
     assert second.answer(LEASE + 2.0) == "write"
     third.do("mark")
@@ -227,7 +227,7 @@ def test_a_phase_whose_gate_may_still_be_closed_is_not_cut(lease: float) -> None
     heard.begin(a, 1)
     heard.begin(b, 1)
     spoke = heard.governor.turns.standings["b"].heard
-    gate_opens = spoke + COUNTED_EVERY + lease
+    gate_opens = spoke + COUNTER_INTERVAL + lease
     assert heard.governor.turns.silent(gate_opens, heard.governor.silence) == []
     assert heard.governor.turns.silent(gate_opens + 3.0, heard.governor.silence) != []
 

@@ -12,7 +12,7 @@ from live.client.waiting_processes import Closed, Process, closed, said, until
 from live.controller.turn_deployment import WAIT, deployed
 
 from penstock.live.agent.phase_sampler import Watch
-from penstock.live.protocol.shared_page import Thread
+from penstock.live.protocol.shared_page import SlotOwner
 
 ASKED = """
 import ctypes, platform, signal, threading
@@ -92,10 +92,10 @@ def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives(
     """Of an older library its thread is not known, and ids of a container mean nothing here."""
 
     class Calling:
-        def __init__(self, thread: Thread) -> None:
+        def __init__(self, thread: SlotOwner) -> None:
             self.thread = thread
 
-        def calling(self) -> list[tuple[Thread, bool]]:
+        def calling(self) -> list[tuple[SlotOwner, bool]]:
             return [(self.thread, False)]
 
     child = os.fork()
@@ -103,9 +103,9 @@ def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives(
         os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     cases = {
-        Thread(os.getpid()): True,
-        Thread(child): False,
-        Thread(child, namespace=1, id=child): True,
+        SlotOwner(os.getpid()): True,
+        SlotOwner(child): False,
+        SlotOwner(child, namespace=1, id=child): True,
     }
     found = {thread: Watch(cast(Any, Calling(thread))).calls() for thread in cases}
     os.waitpid(child, 0)

@@ -13,36 +13,38 @@ import pytest
 
 from penstock.live.agent.job_agent import LENT_AFTER, Member
 from penstock.live.protocol import messages, shared_page
-from penstock.live.protocol.client import Channel, line
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.client import ControlConnection, encode_line
+from penstock.live.protocol.shared_page import SharedPages
 
 WAIT = 20.0
 LEASE = 60.0
 TAKEN, BEGUN, ENDED, ANNOUNCED, FIRST_SLOT = 16, 40, 48, 184, 192
-WAITING = FIRST_SLOT + 8 * list(shared_page.Counters.__slots__).index("waiting")
+WAITING = FIRST_SLOT + 8 * list(shared_page.SlotCounters.__slots__).index("waiting")
 
 
 class Told:
     """A controller that says what a test wants, to an agent whose job does what a test wants."""
 
     def __init__(self, folder: Path) -> None:
-        self.begin = messages.Begin(
+        self.begin = messages.BeginJob(
             name="a", pid=1, command=["x"], user="ann", protocol=messages.PROTOCOL
         )
-        self.begun = messages.Begun(job="a.1", roots=[], nodes=[], mode="enforce", lease=LEASE)
-        self.pages = Pages([])
+        self.begun = messages.JobAccepted(
+            job="a.1", roots=[], nodes=[], mode="enforce", lease=LEASE
+        )
+        self.pages = SharedPages([])
         self._path = folder / "controller.sock"
         self._door = socket.socket(socket.AF_UNIX)
         self._door.bind(str(self._path))
         self._door.listen()
         self._door.settimeout(WAIT)
-        self._channels: list[Channel] = []
+        self._channels: list[ControlConnection] = []
         channel = self._connect()
         self.accept()
         self.member = Member(channel, self.begin, self.begun, self.pages, self._connect)
 
-    def _connect(self) -> Channel:
-        self._channels.append(Channel(self._path))
+    def _connect(self) -> ControlConnection:
+        self._channels.append(ControlConnection(self._path))
         return self._channels[-1]
 
     def accept(self) -> None:
@@ -56,19 +58,19 @@ class Told:
         self._connection.close()
 
     def say(self, message: messages.Message) -> None:
-        self._connection.sendall(line(message))
+        self._connection.sendall(encode_line(message))
 
     def hear(self, kind: type[Any]) -> Any:
         """Return the next message of a kind, whatever comes before it."""
         known = (
             messages.PhaseBegan
             | messages.PhaseEnded
-            | messages.Counted
+            | messages.JobCounters
             | messages.Idle
-            | messages.Ended
+            | messages.JobExit
         )
         while True:
-            message = msgspec.json.decode(self._lines.readline(), type=known | messages.Begin)
+            message = msgspec.json.decode(self._lines.readline(), type=known | messages.BeginJob)
             if isinstance(message, kind):
                 return message
 
@@ -132,12 +134,12 @@ def test_what_a_phase_announced_is_told_again_with_it(told: Told) -> None:
     assert told.hear(messages.PhaseBegan).bytes == 1000
     told.say(messages.Turn(phase=1))
     assert told.hear(messages.Idle).lends
-    told.say(messages.Hold(phase=1, lent=True))
+    told.say(messages.Hold(phase=1, turn_lent=True))
     told.set(taken=1, pid=os.getpid(), waiting=1)
     assert told.hear(messages.PhaseBegan).bytes == 1000
     told.hang_up()
     told.accept()
-    assert told.hear(messages.Begin).resumes == "a.1"
+    assert told.hear(messages.BeginJob).resumes == "a.1"
     told.say(told.begun)
     assert told.hear(messages.PhaseBegan).bytes == 1000
 

@@ -19,7 +19,8 @@ from penstock.live.agent.page_server import library
 from penstock.live.agent.runner import CannotRunError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol import preload
+from penstock.live.protocol.state_directory import StateDirectory
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 WAIT = 20.0
@@ -32,9 +33,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def state(folder: Path) -> Iterator[State]:
+def state(folder: Path) -> Iterator[StateDirectory]:
     (folder / "data").mkdir()
-    state = State(folder / "state")
+    state = StateDirectory(folder / "state")
     launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "data")], io_nodes=2))
     yield state
     launcher.down(state)
@@ -45,11 +46,11 @@ def root(folder: Path) -> Path:
     return folder / "data"
 
 
-def command(state: State, *given: str) -> list[str]:
+def command(state: StateDirectory, *given: str) -> list[str]:
     return [*PENSTOCK, "run", "--state", str(state.folder), *given]
 
 
-def run(state: State, *given: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(state: StateDirectory, *given: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(state, *given),
         capture_output=True,
@@ -86,7 +87,7 @@ def test_verbs_that_start_often_import_nothing_heavy() -> None:
     ],
 )
 def test_what_cannot_be_run_is_told_as_shells_do(
-    state: State, program: str, status: int, said: str
+    state: StateDirectory, program: str, status: int, said: str
 ) -> None:
     result = run(state, "--", program)
     assert (result.returncode, result.stderr, result.stdout) == (status, said, "")
@@ -113,19 +114,19 @@ def test_directories_of_path_that_may_not_be_searched(
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("there", [False, True])
 def test_a_file_among_the_directories_of_path(
-    state: State, tmp_path: Path, up: bool, there: bool
+    state: StateDirectory, tmp_path: Path, up: bool, there: bool
 ) -> None:
     """It makes execvp say "Not a directory" of a command that is nowhere."""
     (tmp_path / "file").touch()
     if there:
         (tmp_path / "prog").touch(0o644)
     environment = os.environ | {"PATH": f"{tmp_path}:{tmp_path / 'file'}"}
-    result = run(state if up else State(tmp_path / "none"), "--", "prog", env=environment)
+    result = run(state if up else StateDirectory(tmp_path / "none"), "--", "prog", env=environment)
     status, said = NO_PROGRAM if there else NOWHERE
     assert (result.returncode, result.stderr.splitlines()[-1]) == (status, f"penstock: {said}")
 
 
-def test_a_script_whose_interpreter_is_not_there(state: State, tmp_path: Path) -> None:
+def test_a_script_whose_interpreter_is_not_there(state: StateDirectory, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
@@ -135,17 +136,17 @@ def test_a_script_whose_interpreter_is_not_there(state: State, tmp_path: Path) -
 
 @pytest.mark.parametrize("up", [True, False])
 def test_a_script_without_a_first_line_is_the_shells(
-    state: State, tmp_path: Path, up: bool
+    state: StateDirectory, tmp_path: Path, up: bool
 ) -> None:
     """As execvp, and with it env and nice, would run it."""
     script = tmp_path / "script"
     script.write_text('echo "$1"; exit 5\n')
     script.chmod(0o755)
-    result = run(state if up else State(tmp_path / "none"), "--", str(script), "a b")
+    result = run(state if up else StateDirectory(tmp_path / "none"), "--", str(script), "a b")
     assert (result.stdout, result.returncode) == ("a b\n", 5)
 
 
-def test_standard_input_and_a_pipeline_pass_through(state: State, root: Path) -> None:
+def test_standard_input_and_a_pipeline_pass_through(state: StateDirectory, root: Path) -> None:
     text = "line\n" * 20_000
     shell = "cat > given && sort given | tr a-z A-Z | tee shouted | wc -l"
     result = run(state, "--json", "--", "sh", "-c", shell, input=text, cwd=root)
@@ -157,14 +158,16 @@ def test_standard_input_and_a_pipeline_pass_through(state: State, root: Path) ->
     assert told["fail_opens"] == 0
 
 
-def test_a_command_that_changes_directory(state: State, root: Path, tmp_path: Path) -> None:
+def test_a_command_that_changes_directory(
+    state: StateDirectory, root: Path, tmp_path: Path
+) -> None:
     shell = f"cd {root} && dd if=/dev/zero of=deep bs=4k count=4 status=none"
     result = run(state, "--json", "--", "sh", "-c", shell, cwd=tmp_path)
     assert moved(result)["forwarded_bytes"] == 16 * KIB
 
 
 @pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="no Open MPI")
-def test_an_mpi_program_is_one_job(state: State, root: Path) -> None:
+def test_an_mpi_program_is_one_job(state: StateDirectory, root: Path) -> None:
     write = "dd if=/dev/zero of=rank.$OMPI_COMM_WORLD_RANK bs=64k count=8 status=none"
     mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
     result = run(state, "--json", "--", *mpirun, "sh", "-c", write, cwd=root)
@@ -173,7 +176,7 @@ def test_an_mpi_program_is_one_job(state: State, root: Path) -> None:
     assert [(root / f"rank.{k}").stat().st_size for k in range(2)] == [512 * KIB] * 2
 
 
-def test_a_job_inside_a_job_counts_for_the_inner_one(state: State, root: Path) -> None:
+def test_a_job_inside_a_job_counts_for_the_inner_one(state: StateDirectory, root: Path) -> None:
     write = ["dd", "if=/dev/zero", "of=nested", "bs=64k", "count=4", "status=none"]
     inner = command(state, "--json", "--name", "inner", "--", *write)
     result = run(state, "--json", "--name", "outer", "--", *inner, cwd=root)
@@ -183,7 +186,9 @@ def test_a_job_inside_a_job_counts_for_the_inner_one(state: State, root: Path) -
 
 
 @pytest.mark.parametrize("separator", [":", " "])
-def test_other_preloaded_libraries_stay_and_ours_comes_once(state: State, separator: str) -> None:
+def test_other_preloaded_libraries_stay_and_ours_comes_once(
+    state: StateDirectory, separator: str
+) -> None:
     others = ["libm.so.6", "libdl.so.2"]
     environment = os.environ | {"LD_PRELOAD": separator.join(others)}
     show = ["sh", "-c", "echo $LD_PRELOAD"]
@@ -196,7 +201,7 @@ def test_other_preloaded_libraries_stay_and_ours_comes_once(state: State, separa
     [("x" * 200, "x" * 40), ("wéird näme!", "w-ird-n-me-"), ("-dash", "job"), ("...", "job")],
 )
 def test_odd_programs_give_plain_job_names(
-    state: State, tmp_path: Path, program: str, name: str
+    state: StateDirectory, tmp_path: Path, program: str, name: str
 ) -> None:
     (tmp_path / program).write_text("#!/bin/sh\n")
     (tmp_path / program).chmod(0o755)
@@ -205,7 +210,7 @@ def test_odd_programs_give_plain_job_names(
 
 
 @pytest.mark.parametrize("name", ["", "x" * 41, "a/b", "-x", "a\nb"])
-def test_odd_job_names_are_refused(state: State, name: str) -> None:
+def test_odd_job_names_are_refused(state: StateDirectory, name: str) -> None:
     result = run(state, f"--name={name}", "--", "true")
     assert (result.returncode, "up to 40 letters" in result.stderr) == (2, True)
 
@@ -221,7 +226,7 @@ COUNTS = (
 
 
 @pytest.mark.parametrize("of_all", [True, False], ids=["to the group", "to penstock run"])
-def test_a_signal_comes_to_the_command_once(state: State, of_all: bool) -> None:
+def test_a_signal_comes_to_the_command_once(state: StateDirectory, of_all: bool) -> None:
     """What is sent to the group comes by itself, what is sent to `penstock run` by its hand.
 
     `penstock run` is stopped until the command has the group's signal, lest two be taken as one.
@@ -246,7 +251,7 @@ def test_a_signal_comes_to_the_command_once(state: State, of_all: bool) -> None:
         assert job.wait(WAIT) == 0
 
 
-def test_a_background_job_of_a_script_ignores_the_interrupt(state: State) -> None:
+def test_a_background_job_of_a_script_ignores_the_interrupt(state: StateDirectory) -> None:
     """Shells start those with SIGINT ignored; so it stays for the command."""
     ignored = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
     given = " ".join(command(state, "--", sys.executable, "-c", f"'{ignored}'"))
@@ -258,8 +263,8 @@ def test_a_background_job_of_a_script_ignores_the_interrupt(state: State) -> Non
 
 INTERRUPTED = """
 import pathlib, signal, sys, threading, time
-from penstock.live import runner
-from penstock.live.protocol.state_directory import State
+from penstock.live.agent import runner
+from penstock.live.protocol.state_directory import StateDirectory
 
 def interrupt(*_):
     raise KeyboardInterrupt
@@ -271,13 +276,15 @@ def elsewhere():
 signal.signal(signal.SIGTERM, interrupt)
 threading.Thread(target=elsewhere).start()
 try:
-    runner.run(State(pathlib.Path(sys.argv[1])), ["sleep", "1"], name="sleeps")
+    runner.run(StateDirectory(pathlib.Path(sys.argv[1])), ["sleep", "1"], name="sleeps")
 except KeyboardInterrupt:
     print([thread.name for thread in threading.enumerate()])
 """
 
 
-def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(state: State) -> None:
+def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(
+    state: StateDirectory,
+) -> None:
     """A signal that another thread of the caller takes is no longer the command's."""
     told = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(state.folder)],
@@ -299,7 +306,7 @@ def test_a_witness_tells_of_each_signal_once_and_of_no_other() -> None:
         assert not witness.saw(signal.SIGUSR1)
 
 
-def test_a_stopped_io_node_says_since_when_and_what_to_do(state: State) -> None:
+def test_a_stopped_io_node_says_since_when_and_what_to_do(state: StateDirectory) -> None:
     def status(*given: str) -> str:
         told = [*PENSTOCK, "status", "--state", str(state.folder), *given]
         return subprocess.run(told, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -318,13 +325,10 @@ def test_a_stopped_io_node_says_since_when_and_what_to_do(state: State) -> None:
     assert json.loads(status("--json"))["io_nodes"][1]["state"] == "serving"
 
 
-def test_a_library_that_cannot_be_preloaded_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The linker would take its name apart, and complain in every process of the job."""
+def test_a_library_that_cannot_be_preloaded_is_refused(tmp_path: Path) -> None:
+    """The linker would split its name, and complain in every process of the job."""
     folder = tmp_path / "with space"
     folder.mkdir()
     (folder / "libpenstock_client.so").touch()
-    monkeypatch.setattr("penstock.live.__path__", [str(folder)])
     with pytest.raises(InputError, match="cannot be preloaded"):
-        library()
+        preload.library("libpenstock_client.so", [str(folder)])

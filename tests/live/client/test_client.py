@@ -13,12 +13,12 @@ import pytest
 
 from penstock.live.agent.page_server import Agent, library
 from penstock.live.protocol import shared_page
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
 
 
-def test_what_dd_writes_and_reads_is_counted(run: Any, root: Path, pages: Pages) -> None:
+def test_what_dd_writes_and_reads_is_counted(run: Any, root: Path, pages: SharedPages) -> None:
     run("dd", "if=/dev/urandom", "of=one", "bs=64k", "count=32")
     run("dd", "if=one", "of=two", "bs=256k")
     assert (root / "one").read_bytes() == (root / "two").read_bytes()
@@ -27,20 +27,22 @@ def test_what_dd_writes_and_reads_is_counted(run: Any, root: Path, pages: Pages)
     assert len({thread.pid for thread in pages.threads()}) == 2
 
 
-def test_files_elsewhere_are_none_of_our_business(run: Any, tmp_path: Path, pages: Pages) -> None:
+def test_files_elsewhere_are_none_of_our_business(
+    run: Any, tmp_path: Path, pages: SharedPages
+) -> None:
     run("dd", "if=/dev/zero", f"of={tmp_path}/elsewhere", "bs=1M", "count=2")
     assert pages.total("write_bytes") == 0
 
 
 def test_redirections_of_a_shell_are_learned_across_exec(
-    run: Any, root: Path, pages: Pages
+    run: Any, root: Path, pages: SharedPages
 ) -> None:
     run("bash", "-c", "dd if=/dev/zero bs=1k count=10 > file 2> /dev/null")
     assert (root / "file").stat().st_size == 10240
     assert pages.total("write_bytes") == 10240
 
 
-def test_python_with_fork_threads_and_subprocess(run: Any, root: Path, pages: Pages) -> None:
+def test_python_with_fork_threads_and_subprocess(run: Any, root: Path, pages: SharedPages) -> None:
     program = """
 import os, subprocess, threading
 def write(name):
@@ -61,7 +63,7 @@ os.write(file, b"y" * 1000)
 
 
 @pytest.mark.parametrize("way", ["dup2", "fcntl"])
-def test_copies_of_descriptors_are_followed(run: Any, pages: Pages, way: str) -> None:
+def test_copies_of_descriptors_are_followed(run: Any, pages: SharedPages, way: str) -> None:
     copy = {"dup2": "os.dup2(fd, 50)", "fcntl": "fcntl.fcntl(fd, fcntl.F_DUPFD, 50)"}[way]
     run(
         sys.executable,
@@ -90,7 +92,7 @@ def test_errors_are_those_of_the_kernel(run: Any, root: Path) -> None:
 
 
 def test_a_closed_gate_holds_large_calls_and_opens_by_itself(
-    run: Any, root: Path, pages: Pages
+    run: Any, root: Path, pages: SharedPages
 ) -> None:
     pages.close_gate(0.7)
     began = time.monotonic()
@@ -102,7 +104,7 @@ def test_a_closed_gate_holds_large_calls_and_opens_by_itself(
     assert pages.total("waited") > 0
 
 
-def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: Pages) -> None:
+def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: SharedPages) -> None:
     pages.close_gate(60.0)
     opening = threading.Timer(0.3, pages.open_gate)
     opening.start()
@@ -114,14 +116,14 @@ def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: Pages) -> None:
 
 
 def test_no_wait_is_longer_than_allowed(tmp_path: Path, root: Path) -> None:
-    with Pages([root], longest_wait=0.2) as pages, Agent(pages, tmp_path / "a.sock") as agent:
+    with SharedPages([root], longest_wait=0.2) as pages, Agent(pages, tmp_path / "a.sock") as agent:
         pages.close_gate(60.0)
         command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
         subprocess.run(command, env=os.environ | agent.environment(), timeout=30, check=True)
         assert pages.total("gave_up") == 1
 
 
-def test_who_holds_a_lock_never_waits(run: Any, pages: Pages) -> None:
+def test_who_holds_a_lock_never_waits(run: Any, pages: SharedPages) -> None:
     pages.close_gate(60.0)
     program = (
         "import fcntl, os; fd = os.open('f', os.O_CREAT | os.O_RDWR);"
@@ -134,7 +136,7 @@ def test_who_holds_a_lock_never_waits(run: Any, pages: Pages) -> None:
     assert pages.total("waits") == 0
 
 
-def test_switched_off_it_passes_through(run: Any, root: Path, pages: Pages) -> None:
+def test_switched_off_it_passes_through(run: Any, root: Path, pages: SharedPages) -> None:
     pages.close_gate(60.0)
     run("dd", "if=/dev/zero", "of=f", "bs=1M", "count=1", PENSTOCK_DISABLE="1")
     assert (root / "f").stat().st_size == MIB
@@ -185,4 +187,4 @@ def test_the_layout_is_the_documented_one() -> None:
     text = (Path(__file__).parents[3] / "docs/internals/shared-page.md").read_text()
     assert "16,560 bytes" in text
     assert "196,800 bytes" in text
-    assert 8 * len(shared_page.Counters.__dataclass_fields__) <= shared_page.SLOT_BYTES
+    assert 8 * len(shared_page.SlotCounters.__dataclass_fields__) <= shared_page.SLOT_BYTES

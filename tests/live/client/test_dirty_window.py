@@ -22,9 +22,9 @@ from penstock.live.agent.page_server import Agent
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages, shared_page
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.shared_page import Pages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.shared_page import SharedPages
+from penstock.live.protocol.state_directory import StateDirectory
 
 __all__ = ["throttled"]
 Throttled = Callable[[int], AbstractContextManager[Path]]
@@ -74,11 +74,11 @@ def job(
     window: int,
     total: int = TOTAL,
     node: RealNode | None = None,
-) -> Iterator[tuple[subprocess.Popen[str], Pages]]:
+) -> Iterator[tuple[subprocess.Popen[str], SharedPages]]:
     """Let a job write `total` bytes, directly or through an I/O node."""
     with ExitStack() as stack:
-        pages = stack.enter_context(Pages([root], patience=PATIENCE))
-        pages.bound_dirty(window)
+        pages = stack.enter_context(SharedPages([root], patience=PATIENCE))
+        pages.limit_dirty_data(window)
         pages.assign([] if node is None else [node.node])
         agent = stack.enter_context(Agent(pages, folder / "agent"))
         process = stack.enter_context(
@@ -96,7 +96,7 @@ def job(
         assert pages.total("failed_open") == 0
 
 
-def furthest_ahead(device: Device, pages: Pages) -> int:
+def furthest_ahead(device: Device, pages: SharedPages) -> int:
     """Return by how much acknowledged writes were ahead of the device at most, until all are."""
     furthest, deadline = 0, time.monotonic() + PATIENCE
     while (acknowledged := pages.total("write_bytes")) < TOTAL:
@@ -171,21 +171,21 @@ def test_fsync_tells_of_an_error_that_the_window_met(tmp_path: Path) -> None:
             assert said(process) == str(errno.ENOSPC)
 
 
-def window_of(pages: Pages) -> int:
+def window_of(pages: SharedPages) -> int:
     return int.from_bytes(os.pread(pages.control_fd, 4, 156), "little")
 
 
 def test_the_window_is_a_word_of_the_control_page(tmp_path: Path) -> None:
-    with Pages([tmp_path]) as pages:
+    with SharedPages([tmp_path]) as pages:
         assert window_of(pages) == 0
-        pages.bound_dirty(WINDOW)
+        pages.limit_dirty_data(WINDOW)
         assert window_of(pages) == WINDOW
     assert shared_page.VERSION == 3, "it was reserved, and zero, before"
 
 
 def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
     """And no longer: who switches enforcement off gets today's writes back."""
-    state, root = State(tmp_path / "state"), tmp_path / "root"
+    state, root = StateDirectory(tmp_path / "state"), tmp_path / "root"
     root.mkdir()
     config = Config(live=LiveSection(mode="enforce", dirty_window="4 MiB"))
     with ExitStack() as stack:
@@ -193,15 +193,15 @@ def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
         launcher.up(
             Deployment(state=str(state.folder), roots=[str(root)], io_nodes=0, config=config)
         )
-        begin = messages.Begin(
+        begin = messages.BeginJob(
             name="job", pid=os.getpid(), command=["job"], user="me", protocol=messages.PROTOCOL
         )
-        controller = stack.enter_context(Channel(state.controller))
-        begun = controller.ask(begin, messages.Begun)
-        pages = stack.enter_context(Pages([root], job=begun.job))
+        controller = stack.enter_context(ControlConnection(state.controller))
+        begun = controller.ask(begin, messages.JobAccepted)
+        pages = stack.enter_context(SharedPages([root], job=begun.job))
         member = Member(controller, begin, begun, pages)
         for mode, window in (("enforce", WINDOW), ("observe", 0), ("enforce", WINDOW)):
-            launcher.ask(state, messages.Govern(mode=mode), messages.Done)
+            launcher.ask(state, messages.SetMode(mode=mode), messages.Done)
             deadline = time.monotonic() + PATIENCE
             while window_of(pages) != window:
                 assert time.monotonic() < deadline, mode

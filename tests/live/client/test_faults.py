@@ -18,7 +18,7 @@ from live.ionode.real_node import BECOME, RealNode
 from live.storage.real_storage import loop_device, need, need_root, remount, small_memory
 
 from penstock.live.agent.page_server import Agent
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -42,7 +42,7 @@ class Layer:
     """A job of a user, and its I/O node."""
 
     root: Path
-    pages: Pages
+    pages: SharedPages
     agent: Agent
     node: RealNode
     user: int
@@ -94,7 +94,7 @@ def layer(
         )
         if "--all-users" in options:
             Path(node.node.address).chmod(0o666)
-        pages = stack.enter_context(Pages([root], patience=0.3))
+        pages = stack.enter_context(SharedPages([root], patience=0.3))
         pages.assign([node.node])
         agent = stack.enter_context(Agent(pages, sockets / "agent"))
         os.chown(agent.path, user, user)

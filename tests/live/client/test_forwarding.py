@@ -17,7 +17,7 @@ from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, WRITE
 
 from penstock.live.agent.page_server import Agent
 from penstock.live.protocol.messages import Node
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 BLOCK = 4096
 PATIENCE = 0.3
@@ -33,13 +33,13 @@ def fails(call):
 
 
 @pytest.fixture
-def pages(root: Path) -> Iterator[Pages]:
-    with Pages([root], longest_wait=5.0, patience=PATIENCE) as pages:
+def pages(root: Path) -> Iterator[SharedPages]:
+    with SharedPages([root], longest_wait=5.0, patience=PATIENCE) as pages:
         yield pages
 
 
 @pytest.fixture
-def node(tmp_path: Path, pages: Pages) -> Iterator[OddNode]:
+def node(tmp_path: Path, pages: SharedPages) -> Iterator[OddNode]:
     with OddNode(tmp_path / "node.sock") as node:
         pages.assign([node.node])
         yield node
@@ -93,7 +93,7 @@ def stall_writes(node: OddNode) -> threading.Event:
 
 
 def test_data_goes_through_the_node_and_nothing_else_does(
-    python: Any, node: OddNode, root: Path, pages: Pages
+    python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
@@ -167,7 +167,7 @@ def test_what_was_acknowledged_and_failed_later_is_told(
 
 
 def test_a_file_that_the_node_cannot_open_is_direct(
-    python: Any, node: OddNode, root: Path, pages: Pages
+    python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     node.before = lambda operation, offset, count: -errno.EACCES if operation == OPEN else None
     python("fd = os.open('f', os.O_CREAT | os.O_RDWR); [os.write(fd, b'x') for _ in range(9)]\n")
@@ -177,7 +177,7 @@ def test_a_file_that_the_node_cannot_open_is_direct(
 
 
 def test_a_dead_node_costs_nothing_but_its_help(
-    begin: Any, node: OddNode, root: Path, pages: Pages
+    begin: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     process = begin(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\n"
@@ -196,7 +196,7 @@ def test_a_dead_node_costs_nothing_but_its_help(
 
 
 def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
-    begin: Any, node: OddNode, root: Path, pages: Pages
+    begin: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """Sent again elsewhere, it could overwrite newer data when the node wakes up."""
     wake = threading.Event()
@@ -252,7 +252,7 @@ def test_a_stalled_read_is_done_directly(begin: Any, node: OddNode, root: Path) 
 
 
 def test_descriptors_of_the_library_survive_programs_that_close_everything(
-    python: Any, node: OddNode, pages: Pages
+    python: Any, node: OddNode, pages: SharedPages
 ) -> None:
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'a'); last = fd + 1\n"
@@ -285,7 +285,7 @@ def test_the_kernel_judges_what_only_it_can_judge(python: Any, node: OddNode) ->
     assert out.split() == [str(number) for number in expected]
 
 
-def test_direct_transfers_keep_their_rules(run: Any, tmp_path: Path, pages: Pages) -> None:
+def test_direct_transfers_keep_their_rules(run: Any, tmp_path: Path, pages: SharedPages) -> None:
     """Aligned calls are forwarded; others are judged by the kernel."""
     with OddNode(tmp_path / "direct.sock") as node:
         pages.assign([node.node])
@@ -308,7 +308,7 @@ def test_direct_transfers_keep_their_rules(run: Any, tmp_path: Path, pages: Page
 
 
 def test_signals_neither_break_nor_hang_a_call(
-    run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
+    run: Any, compiled: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """A handler that does I/O interrupts exchanges: nothing is lost, or waits for itself."""
     node.before = lambda operation, *_: time.sleep(0.002)
@@ -327,7 +327,7 @@ def test_a_thread_is_cancelled_between_calls_not_within(
 
 
 def test_children_of_every_kind_find_their_own_way(
-    python: Any, node: OddNode, root: Path, pages: Pages
+    python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'parent ')\n"
@@ -344,7 +344,7 @@ def test_children_of_every_kind_find_their_own_way(
 
 
 def test_a_remap_takes_effect_between_two_requests(
-    begin: Any, node: OddNode, tmp_path: Path, root: Path, pages: Pages
+    begin: Any, node: OddNode, tmp_path: Path, root: Path, pages: SharedPages
 ) -> None:
     with OddNode(tmp_path / "second.sock", id=8) as second:
         process = begin(
@@ -373,7 +373,7 @@ def test_a_remap_takes_effect_between_two_requests(
 
 
 def test_striping_sends_offsets_to_nodes_in_turn(
-    python: Any, node: OddNode, tmp_path: Path, root: Path, pages: Pages
+    python: Any, node: OddNode, tmp_path: Path, root: Path, pages: SharedPages
 ) -> None:
     with OddNode(tmp_path / "second.sock", id=8) as second:
         pages.assign([node.node, second.node], stripe=BLOCK)
@@ -385,7 +385,7 @@ def test_striping_sends_offsets_to_nodes_in_turn(
 
 
 def test_processes_are_bound_to_nodes_evenly(
-    run: Any, node: OddNode, tmp_path: Path, pages: Pages
+    run: Any, node: OddNode, tmp_path: Path, pages: SharedPages
 ) -> None:
     with OddNode(tmp_path / "second.sock", id=8) as second:
         pages.assign([node.node, second.node])
@@ -395,7 +395,7 @@ def test_processes_are_bound_to_nodes_evenly(
 
 
 def test_a_node_of_another_run_is_not_trusted(
-    python: Any, node: OddNode, root: Path, pages: Pages
+    python: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """Its address may have been taken over; the map says which run of it is meant."""
     pages.assign([Node(number=0, id=99, address=node.node.address)])
@@ -418,7 +418,7 @@ def test_a_killed_client_leaves_the_node_as_it_was(begin: Any, node: OddNode, ro
 
 
 def test_a_descriptor_that_changes_under_writers_loses_nothing(
-    run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
+    run: Any, compiled: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """dup2 onto a number that other threads write to: each line is in the old file or the new."""
     written = int(run(compiled("rotate.c")).stdout)
@@ -464,7 +464,7 @@ def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node
 
 
 def test_a_program_that_locks_itself_in_is_left_alone(
-    run: Any, compiled: Any, node: OddNode, root: Path, pages: Pages
+    run: Any, compiled: Any, node: OddNode, root: Path, pages: SharedPages
 ) -> None:
     """Under seccomp a system call of ours that it did not expect would kill it."""
     run(compiled("locked_in.c"))

@@ -229,7 +229,7 @@ def test_an_interrupted_phase_has_ended(job: Closed) -> None:
     process.send_signal(signal.SIGINT)
     assert said(process) == "interrupted"
     assert process.wait(WAIT) == 0
-    assert job.pages.said() == (1, 1)
+    assert job.pages.phase_marks() == (1, 1)
 
 
 # Slots.
@@ -259,7 +259,7 @@ def test_slots_of_ended_threads_are_used_again_and_keep_their_counts(job: Closed
     assert job.pages.totals()["writes"] == 2 * SHARED
     assert job.pages.totals()["write_bytes"] == 2 * SHARED
     assert not shared_slot_used(job)
-    assert job.pages.calling() == []
+    assert job.pages.threads_in_call() == []
 
 
 @pytest.mark.parametrize("owner", ["unsaid", "elsewhere", "here"])

@@ -18,7 +18,7 @@ from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import Agent
 from penstock.live.protocol import shared_page
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["folder", "ours"]
 WAIT = 30.0
@@ -167,7 +167,7 @@ def test_an_agent_of_another_version_leaves_the_job_alone(
     with monkeypatch.context() as changed, ExitStack() as stack:
         if what != "answered":
             changed.setattr(shared_page, "VERSION", shared_page.VERSION + 1)
-        pages = stack.enter_context(Pages([ours.root]))
+        pages = stack.enter_context(SharedPages([ours.root]))
         if what == "pages":
             changed.undo()
         pages.assign([ours.node.node])

@@ -14,7 +14,7 @@ from live.client.waiting_processes import closed
 from live.ionode.real_node import RealNode
 from live.storage.real_storage import gluster
 
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["execute", "gluster", "nodes"]
 MIB = 1 << 20
@@ -38,7 +38,7 @@ def root(gluster: Path) -> Path:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_forwarded_byte_for_byte(
-    name: str, execute: Any, pages: Pages, nodes: list[RealNode]
+    name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     """The kernel keeps one cache of a mount: what one process writes, all others read."""
     test_programs.test_forwarded(name, execute, pages, nodes)
@@ -46,13 +46,13 @@ def test_programs_are_forwarded_byte_for_byte(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_remapped_in_the_middle(
-    name: str, execute: Any, pages: Pages, nodes: list[RealNode]
+    name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     test_programs.test_remapped_in_the_middle(name, execute, pages, nodes)
 
 
 def test_synced_data_is_on_the_bricks_and_closed_files_are_closed(
-    run: Any, root: Path, pages: Pages, nodes: list[RealNode]
+    run: Any, root: Path, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     """A sync of the client's own descriptor says nothing of what the I/O node's wrote."""
     pages.assign([nodes[0].node])
@@ -96,7 +96,7 @@ def outcome_without_bricks(root: Path, environment: dict[str, str]) -> str:
 
 
 def test_a_volume_that_loses_its_bricks_fails_its_programs(
-    agent: Any, root: Path, pages: Pages, nodes: list[RealNode]
+    agent: Any, root: Path, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     """The I/O node's error is the program's: neither hidden, nor tried again elsewhere."""
     pages.assign([nodes[0].node])

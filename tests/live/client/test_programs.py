@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from live.ionode.real_node import RealNode
 
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 MIB = 1 << 20
@@ -304,7 +304,7 @@ def execute(run: Any, compiled: Any, root: Path) -> Callable[[Program], None]:
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_forwarded(name: str, execute: Any, pages: Pages, nodes: list[RealNode]) -> None:
+def test_forwarded(name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]) -> None:
     program = SEEN[name]
     before = nodes[0].measured()
     pages.assign([nodes[0].node])
@@ -321,7 +321,7 @@ def test_forwarded(name: str, execute: Any, pages: Pages, nodes: list[RealNode])
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_direct(name: str, execute: Any, pages: Pages) -> None:
+def test_direct(name: str, execute: Any, pages: SharedPages) -> None:
     execute(SEEN[name])
     assert pages.total("write_bytes") >= SEEN[name].written
     assert pages.total("forwarded_write_bytes") == pages.total("failed_open") == 0
@@ -329,7 +329,7 @@ def test_direct(name: str, execute: Any, pages: Pages) -> None:
 
 @pytest.mark.parametrize("name", SEEN)
 def test_remapped_in_the_middle(
-    name: str, execute: Any, pages: Pages, nodes: list[RealNode]
+    name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     """The map changes every millisecond: the other I/O node, both, striped; none between."""
     program = SEEN[name]
@@ -366,7 +366,7 @@ def test_remapped_in_the_middle(
 
 @pytest.mark.parametrize("name", LEFT)
 def test_left_to_the_kernel_and_counted(
-    name: str, execute: Any, pages: Pages, nodes: list[RealNode]
+    name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     pages.assign([nodes[0].node])
     execute(LEFT[name])
@@ -377,7 +377,7 @@ def test_left_to_the_kernel_and_counted(
 
 @pytest.mark.parametrize("name", UNSEEN)
 def test_what_cannot_be_seen_is_direct(
-    name: str, execute: Any, pages: Pages, nodes: list[RealNode]
+    name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     pages.assign([nodes[0].node])
     execute(UNSEEN[name])

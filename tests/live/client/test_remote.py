@@ -14,20 +14,20 @@ from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import Agent
 from penstock.live.protocol.messages import Node
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 TOKEN = bytes(range(32))
 MIB = 1 << 20
 
 
 @pytest.fixture
-def pages(root: Path) -> Iterator[Pages]:
-    with Pages([root], token=TOKEN, patience=0.5) as pages:
+def pages(root: Path) -> Iterator[SharedPages]:
+    with SharedPages([root], token=TOKEN, patience=0.5) as pages:
         yield pages
 
 
 @pytest.fixture
-def remote(tmp_path: Path, root: Path, pages: Pages) -> Iterator[RealNode]:
+def remote(tmp_path: Path, root: Path, pages: SharedPages) -> Iterator[RealNode]:
     token = tmp_path / "token"
     token.write_bytes(TOKEN)
     options = ["--tcp", "127.0.0.1:0", "--token-file", str(token), "--root", str(root)]
@@ -42,7 +42,7 @@ def python(run: Any, program: str) -> str:
 
 
 def test_programs_are_served_byte_for_byte(
-    run: Any, remote: RealNode, root: Path, pages: Pages
+    run: Any, remote: RealNode, root: Path, pages: SharedPages
 ) -> None:
     run("dd", "if=/dev/urandom", "of=one", "bs=3M", "count=4", "conv=fsync", "status=none")
     run("dd", "if=one", "of=two", "bs=100k", "status=none")
@@ -56,7 +56,7 @@ def test_programs_are_served_byte_for_byte(
 
 def test_a_wrong_token_means_direct_access(run: Any, remote: RealNode, root: Path) -> None:
     with (
-        Pages([root], token=bytes(32)) as pages,
+        SharedPages([root], token=bytes(32)) as pages,
         Agent(pages, root.parent / "other.sock") as agent,
     ):
         pages.assign([remote.remote])
@@ -69,7 +69,7 @@ def test_a_wrong_token_means_direct_access(run: Any, remote: RealNode, root: Pat
 
 
 def test_a_file_of_another_name_by_now_is_direct(
-    run: Any, remote: RealNode, root: Path, pages: Pages
+    run: Any, remote: RealNode, root: Path, pages: SharedPages
 ) -> None:
     """Unlinked, or replaced by another inode: the I/O node cannot find the same file."""
     python(
@@ -123,7 +123,7 @@ def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
 
 
 def test_another_node_of_the_same_host_can_answer_for_what_one_wrote(
-    writer: subprocess.Popen[str], remote: RealNode, tmp_path: Path, root: Path, pages: Pages
+    writer: subprocess.Popen[str], remote: RealNode, tmp_path: Path, root: Path, pages: SharedPages
 ) -> None:
     """The host's kernel has the data: an I/O node that is replaced costs no error."""
     options = ["--tcp", "127.0.0.1:0", "--token-file", str(tmp_path / "token")]
@@ -136,7 +136,7 @@ def test_another_node_of_the_same_host_can_answer_for_what_one_wrote(
         assert successor.measured().syncs == 1
 
 
-def test_an_unreachable_host_costs_a_moment(run: Any, root: Path, pages: Pages) -> None:
+def test_an_unreachable_host_costs_a_moment(run: Any, root: Path, pages: SharedPages) -> None:
     pages.assign([Node(number=0, id=5, address="127.0.0.1", transport="tcp", port=1)])
     run("dd", "if=/dev/zero", "of=f", "bs=1k", "count=3", "status=none")
     assert (root / "f").stat().st_size == 3072

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from penstock.live.agent.page_server import Agent
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 WAIT = 20.0
 LONGEST = 30.0
@@ -38,7 +38,7 @@ class Closed:
 
     def __init__(self, root: Path, folder: Path, stack: ExitStack) -> None:
         self.root = root
-        self.pages = stack.enter_context(Pages([root], longest_wait=LONGEST))
+        self.pages = stack.enter_context(SharedPages([root], longest_wait=LONGEST))
         self._agent = stack.enter_context(Agent(self.pages, folder / "agent.sock"))
         self._stack = stack
         self.pages.close_gate(10 * LONGEST)
@@ -64,7 +64,7 @@ class Closed:
 
     def waiting(self) -> set[int]:
         """Return the processes that say that they wait."""
-        return {thread.pid for thread, waits in self.pages.calling() if waits}
+        return {thread.pid for thread, waits in self.pages.threads_in_call() if waits}
 
     def let_go(self, process: Process) -> None:
         """Open the gate; the program ends well."""

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.store import Family, Keeper, Knowledge, Store
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
@@ -33,7 +33,7 @@ class Site:
     """A deployment of two I/O nodes whose user's program is known to gain from both."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.state = folder, State(folder / "s")
+        self.folder, self.state = folder, StateDirectory(folder / "s")
         self.jobs: dict[str, subprocess.Popen[str]] = {}
         (folder / "data").mkdir()
         self.state.create()
@@ -69,7 +69,7 @@ class Site:
             assert written[100_000 * k : 100_000 * (k + 1)] == bytes([k % 251]) * 100_000
 
     def counts(self) -> dict[str, int]:
-        status = launcher.ask(self.state, messages.Ask(), messages.Status)
+        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         found: dict[str, Any] = {str(job["name"]): job for job in status.jobs}
         return {name: len(j["io_nodes"]) for name, j in found.items() if j["state"] == "running"}
 
@@ -109,7 +109,7 @@ def test_a_running_job_gives_up_an_io_node_and_gets_it_back(site: Site) -> None:
     site.await_counts(a=2)
     time.sleep(0.3)
     site.end("a", first)
-    status = launcher.ask(site.state, messages.Ask(), messages.Status)
+    status = launcher.ask(site.state, messages.GetStatus(), messages.Status)
     forwarded = {str(job["name"]): job["forwarded_bytes"] for job in status.jobs}
     sizes = {name: (site.folder / "data" / name).stat().st_size for name in "ab"}
     assert forwarded == sizes
@@ -148,5 +148,5 @@ def test_a_policy_file_is_found_from_where_up_was_said(site: Site) -> None:
     )
     up = ["up", "--root", "data", "--io-nodes", "1", "--policy", "mine.py:Mine", "--state", "s"]
     subprocess.run([*PENSTOCK, *up], check=True, timeout=60, cwd=site.folder)
-    status = launcher.ask(site.state, messages.Ask(), messages.Status)
+    status = launcher.ask(site.state, messages.GetStatus(), messages.Status)
     assert status.policy == f"{site.folder}/mine.py:Mine"

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.controller.io_node_map import Assignments
-from penstock.live.protocol.messages import Mapped, Node
+from penstock.live.protocol.messages import Node, NodeMap
 
 
 def node(number: int, *, run: int = 1) -> Node:
@@ -18,13 +18,13 @@ def serving(io_nodes: int, *, stripe: int = 0) -> Assignments:
     return assignments
 
 
-def numbers(mapped: Mapped) -> list[int]:
+def numbers(mapped: NodeMap) -> list[int]:
     return [node.number for node in mapped.nodes]
 
 
 def test_a_job_gets_all_unless_it_asks() -> None:
     assignments = serving(4, stripe=1 << 20)
-    assert assignments.begin("all") == Mapped(nodes=[node(k) for k in range(4)], stripe=1 << 20)
+    assert assignments.begin("all") == NodeMap(nodes=[node(k) for k in range(4)], stripe=1 << 20)
     assert numbers(assignments.begin("none", 0)) == []
 
 
@@ -58,7 +58,7 @@ def test_jobs_hear_of_the_death_and_the_return_of_their_own_nodes_alone() -> Non
 def test_a_remap_takes_what_is_named() -> None:
     assignments = serving(3)
     assignments.begin("a")
-    assert assignments.remap("a", [2, 0], 4096) == Mapped(nodes=[node(2), node(0)], stripe=4096)
+    assert assignments.remap("a", [2, 0], 4096) == NodeMap(nodes=[node(2), node(0)], stripe=4096)
     assert numbers(assignments.remap("a", [], 0)) == []
 
 

@@ -10,7 +10,7 @@ from live.store.sample_jobs import running
 from penstock.live.controller import job_table as books
 from penstock.live.controller.job_archive import Archive
 from penstock.live.controller.job_table import Job, Jobs
-from penstock.live.protocol.messages import Begin
+from penstock.live.protocol.messages import BeginJob
 from penstock.live.store import EndedJob, Keeper, Store
 
 
@@ -26,7 +26,7 @@ def made(earlier: int = 0) -> Jobs:
 
 def loses(jobs: Jobs, **causes: int) -> Job:
     """Take a job in that fails open and is lost."""
-    job = jobs.begin(Begin(name="x", pid=1, command=[], user="me"), 100.0)
+    job = jobs.begin(BeginJob(name="x", pid=1, command=[], user="me"), 100.0)
     job.counters = causes
     jobs.end(job, None, 200.0)
     return job

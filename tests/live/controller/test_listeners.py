@@ -18,7 +18,7 @@ from penstock.live.controller.listeners import Admission
 from penstock.live.controller.peer import LINES, Peer, Refusals
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.address import Address
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.site_key import RemoteController, SiteKey, nonce
 
 KEY, OTHER = SiteKey(b"k" * 32), SiteKey(b"o" * 32)
@@ -33,7 +33,7 @@ class Door:
         self.why: list[str] = []
         self.changed = threading.Condition()
         self.refusals.note = self._note  # type: ignore[method-assign]
-        self.listener = Address(host="127.0.0.1", port=0).bound()
+        self.listener = Address(host="127.0.0.1", port=0).listen()
         self.listener.setblocking(False)
         self.port = self.listener.getsockname()[1]
         self.end: Callable[[], object] = lambda: None
@@ -61,7 +61,7 @@ class Door:
     ) -> None:
         assert (peer.is_local, peer.address) == (False, "127.0.0.1")
         while await reader.readline():
-            writer.write(client.line(messages.Done()))
+            writer.write(client.encode_line(messages.Done()))
         writer.close()
 
     def close(self) -> None:
@@ -69,9 +69,9 @@ class Door:
         self.thread.join(WAIT)
         self.listener.close()
 
-    def connect(self, key: SiteKey = KEY) -> Channel:
+    def connect(self, key: SiteKey = KEY) -> ControlConnection:
         address = Address(host="127.0.0.1", port=self.port)
-        return Channel(RemoteController(address=address, key=key))
+        return ControlConnection(RemoteController(address=address, key=key))
 
     def refused(self, count: int = 1) -> list[str]:
         with self.changed:
@@ -101,7 +101,7 @@ def door() -> Iterator[Door]:
 
 def test_both_ends_prove_the_key(door: Door) -> None:
     with door.connect() as made:
-        assert made.ask(messages.Ask(), messages.Done) == messages.Done()
+        assert made.ask(messages.GetStatus(), messages.Done) == messages.Done()
     assert door.why == []
 
 
@@ -110,21 +110,23 @@ def test_another_key_is_refused_and_the_service_goes_on(door: Door) -> None:
         door.connect(OTHER)
     assert door.refused() == ["host 127.0.0.1: its proof of the site key is wrong"]
     with door.connect() as made:
-        made.ask(messages.Ask(), messages.Done)
+        made.ask(messages.GetStatus(), messages.Done)
 
 
 def test_a_proof_that_was_heard_before_is_worth_nothing(door: Door) -> None:
     """Replayed it meets another challenge; and a controller's proof is none of a client."""
     with door.raw() as (first, challenge):
         ours = nonce()
-        proof = client.line(messages.Proof(nonce=ours, proof=KEY.proof("client", challenge, ours)))
+        proof = client.encode_line(
+            messages.Proof(nonce=ours, proof=KEY.proof("client", challenge, ours))
+        )
         first.sendall(proof)
         answer = msgspec.json.decode(_line(first), type=messages.Proof)
     with door.raw() as (again, _):
         again.sendall(proof)
         assert b"not proven" in _line(again)
     with door.raw() as (reflecting, challenge):
-        reflecting.sendall(client.line(answer))
+        reflecting.sendall(client.encode_line(answer))
         assert b"not proven" in _line(reflecting)
     assert door.refused(2) == ["host 127.0.0.1: its proof of the site key is wrong"] * 2
 
@@ -136,15 +138,15 @@ def test_who_does_not_know_the_key_is_no_controller() -> None:
         def pose() -> None:
             made, _ = listener.accept()
             with made:
-                made.sendall(client.line(messages.Challenge(nonce="0" * 64)))
+                made.sendall(client.encode_line(messages.Challenge(nonce="0" * 64)))
                 told = msgspec.json.decode(_line(made), type=messages.Proof)
-                made.sendall(client.line(told))
+                made.sendall(client.encode_line(told))
 
         thread = threading.Thread(target=pose)
         thread.start()
         address = Address(host="127.0.0.1", port=listener.getsockname()[1])
-        with pytest.raises(PermissionError, match="does not know the site key"):
-            Channel(RemoteController(address=address, key=KEY))
+        with pytest.raises(PermissionError, match="does not have the site key"):
+            ControlConnection(RemoteController(address=address, key=KEY))
         thread.join(WAIT)
 
 
@@ -165,7 +167,7 @@ def test_the_unproven_are_heard_briefly(
         made.sendall(sent)
         assert why in door.refused()[0]
     with door.connect() as good:
-        good.ask(messages.Ask(), messages.Done)
+        good.ask(messages.GetStatus(), messages.Done)
 
 
 def test_one_address_cannot_hold_all_places(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +182,7 @@ def test_one_address_cannot_hold_all_places(door: Door, monkeypatch: pytest.Monk
         made.close()
     door.refused(4)
     with door.connect() as good:
-        good.ask(messages.Ask(), messages.Done)
+        good.ask(messages.GetStatus(), messages.Done)
 
 
 def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -29,7 +29,7 @@ class Heard:
         )
 
     def start(self, id: str, team: str | None = None, user: str = "ann") -> Job:
-        begin = messages.Begin(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
+        begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
         job = Job(id=id, serial=1, begin=begin, began=time.time())
         self.governor.started(job)
         return job

@@ -14,9 +14,9 @@ from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.site_key import RemoteController, SiteKey
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 WAIT = 20.0
@@ -26,7 +26,7 @@ class Site:
     """A controller that listens to other hosts, with one I/O node here and room for another."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = State(folder / "state")
+        self.state = StateDirectory(folder / "state")
         (folder / "root").mkdir()
         SiteKey.create(folder / "key")
         self.key = SiteKey.read(folder / "key")
@@ -41,12 +41,12 @@ class Site:
         launcher.up(deployment)
         self.where = RemoteController.parse(self.state.listen.read_text(), folder / "key")
 
-    def remote(self) -> Channel:
+    def remote(self) -> ControlConnection:
         """Connect as another host does."""
-        return Channel(self.where)
+        return ControlConnection(self.where)
 
     def status(self) -> messages.Status:
-        return launcher.ask(self.state, messages.Ask(), messages.Status)
+        return launcher.ask(self.state, messages.GetStatus(), messages.Status)
 
     def jobs(self, id: str) -> list[dict[str, Any]]:
         return [job for job in self.status().jobs if job["id"] == id]
@@ -69,9 +69,9 @@ def site() -> Iterator[Site]:
         launcher.down(made.state)
 
 
-def begin(controller: Channel, user: str, **more: Any) -> messages.Begun:
+def begin(controller: ControlConnection, user: str, **more: Any) -> messages.JobAccepted:
     told = {"name": "job", "pid": os.getpid(), "command": ["job"], "user": user} | more
-    return controller.ask(messages.Begin(**told), messages.Begun)
+    return controller.ask(messages.BeginJob(**told), messages.JobAccepted)
 
 
 @AS_ROOT
@@ -82,11 +82,11 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
     site.state.controller.chmod(0o666)
 
     def ask(message: messages.Message) -> str:
-        with Channel(site.state.controller) as controller:
-            return type(controller.ask(message, messages.Begun | messages.Done)).__name__  # type: ignore[arg-type]
+        with ControlConnection(site.state.controller) as controller:
+            return type(controller.ask(message, messages.JobAccepted | messages.Done)).__name__  # type: ignore[arg-type]
 
-    def beginning(user: str) -> messages.Begin:
-        return messages.Begin(name="job", pid=1, command=[], user=user)
+    def beginning(user: str) -> messages.BeginJob:
+        return messages.BeginJob(name="job", pid=1, command=[], user=user)
 
     assert "cannot begin a job of user 'root'" in as_user(NOBODY, lambda: ask(beginning("root")))
     assert "refused: user nobody cannot begin a job of user 'root'" in site.refusals()[-1]
@@ -94,7 +94,7 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
     assert as_user(NOBODY, lambda: ask(beginning("nobody"))) == "Begun"
     for order in (
         messages.Stop(),
-        messages.Govern(mode="off"),
+        messages.SetMode(mode="off"),
         messages.Remap(job="job", nodes=[]),
     ):
         assert "the deployment's user can" in as_user(NOBODY, lambda order=order: ask(order))
@@ -104,7 +104,7 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
 def test_only_its_own_user_resumes_a_job(site: Site) -> None:
     with site.remote() as controller:
         job = begin(controller, "ada").job
-        controller.send(messages.Counted(counters={"write_bytes": 100}))
+        controller.send(messages.JobCounters(counters={"write_bytes": 100}))
         with site.remote() as other, pytest.raises(InputError, match="another user's"):
             begin(other, "bob", resumes=job)
         assert [known["user"] for known in site.jobs(job)] == ["ada"]
@@ -115,7 +115,7 @@ def test_only_its_own_user_resumes_a_job(site: Site) -> None:
     before = site.status().direct_bytes
     with site.remote() as controller:
         assert begin(controller, "ada", resumes=job).job == job
-        controller.ask(messages.Ended(counters={"write_bytes": 150}, status=0), messages.Done)
+        controller.ask(messages.JobExit(counters={"write_bytes": 150}, status=0), messages.Done)
     assert [known["state"] for known in site.jobs(job)] == ["ended"]
     assert site.status().direct_bytes == before + 50  # what it did before counts once
     with site.remote() as controller:
@@ -128,15 +128,15 @@ def test_a_job_comes_back_by_a_new_way_before_the_old_one_is_missed(site: Site) 
         job = begin(old, "ada").job
         assert begin(new, "ada", resumes=job).job == job
         with pytest.raises(ConnectionError):
-            old.receive(messages.Mapped, WAIT)
+            old.receive(messages.NodeMap, WAIT)
         assert [known["state"] for known in site.jobs(job)] == ["running"]
-        new.ask(messages.Ended(counters={}, status=0), messages.Done)
+        new.ask(messages.JobExit(counters={}, status=0), messages.Done)
 
 
 def test_another_host_cannot_rule(site: Site) -> None:
     for order in (
         messages.Stop(),
-        messages.Govern(mode="off"),
+        messages.SetMode(mode="off"),
         messages.Remap(job="job", nodes=[]),
     ):
         with site.remote() as controller, pytest.raises(InputError, match="controller's host"):
@@ -149,14 +149,14 @@ def node(number: int = 1, **more: Any) -> messages.Node:
     return messages.Node(**(told | {"user": "ada"} | more))
 
 
-def serve(controller: Channel, told: messages.Node) -> None:
+def serve(controller: ControlConnection, told: messages.Node) -> None:
     """Register as an I/O node, and take the settings that the controller gives it."""
-    controller.ask(messages.Serving(node=told), messages.Done)
+    controller.ask(messages.RegisterNode(node=told), messages.Done)
     controller.receive(messages.Settings, WAIT)
     controller.send(messages.Done())
 
 
-def numbers(mapped: messages.Mapped | messages.Begun) -> list[int]:
+def numbers(mapped: messages.NodeMap | messages.JobAccepted) -> list[int]:
     return [known.number for known in mapped.nodes]
 
 
@@ -164,7 +164,7 @@ def test_jobs_have_io_nodes_that_they_reach_and_that_serve_their_user(site: Site
     with (
         site.remote() as ada,
         site.remote() as bob,
-        Channel(site.state.controller) as here,
+        ControlConnection(site.state.controller) as here,
     ):
         begun = begin(ada, "ada")
         assert numbers(begun) == []  # the Unix socket is of another host
@@ -172,11 +172,11 @@ def test_jobs_have_io_nodes_that_they_reach_and_that_serve_their_user(site: Site
         assert numbers(begin(here, "ada")) == [0]
         with site.remote() as serving:
             serve(serving, node())
-            assert numbers(ada.receive(messages.Mapped, WAIT)) == [1]
-            assert numbers(here.receive(messages.Mapped, WAIT)) == [0, 1]
+            assert numbers(ada.receive(messages.NodeMap, WAIT)) == [1]
+            assert numbers(here.receive(messages.NodeMap, WAIT)) == [0, 1]
             assert numbers(begin(bob, "bob")) == []
-        assert numbers(ada.receive(messages.Mapped, WAIT)) == []
-        assert numbers(here.receive(messages.Mapped, WAIT)) == [0]
+        assert numbers(ada.receive(messages.NodeMap, WAIT)) == []
+        assert numbers(here.receive(messages.NodeMap, WAIT)) == [0]
         assert [known["state"] for known in site.status().io_nodes] == ["serving", "away"]
 
 
@@ -184,49 +184,49 @@ def test_an_io_node_is_itself_whichever_way_it_comes(site: Site) -> None:
     with site.remote() as job, site.remote() as old, site.remote() as new:
         begin(job, "ada")
         serve(old, node())
-        assert numbers(job.receive(messages.Mapped, WAIT)) == [1]
+        assert numbers(job.receive(messages.NodeMap, WAIT)) == [1]
         with site.remote() as other, pytest.raises(InputError, match="there already"):
-            other.ask(messages.Serving(node=node(id=78)), messages.Done)
+            other.ask(messages.RegisterNode(node=node(id=78)), messages.Done)
         serve(new, node())
-        assert numbers(job.receive(messages.Mapped, WAIT)) == []
-        assert numbers(job.receive(messages.Mapped, WAIT)) == [1]
-        old.hang_up()
+        assert numbers(job.receive(messages.NodeMap, WAIT)) == []
+        assert numbers(job.receive(messages.NodeMap, WAIT)) == [1]
+        old.shut_down()
         with pytest.raises(TimeoutError):
-            job.receive(messages.Mapped, 0.3)
+            job.receive(messages.NodeMap, 0.3)
 
 
 @pytest.mark.parametrize("number", [0, 2, -1])
 def test_a_number_that_is_not_free_is_refused(site: Site, number: int) -> None:
     with site.remote() as other, pytest.raises(InputError, match="they are 1 to 1"):
-        other.ask(messages.Serving(node=node(number)), messages.Done)
+        other.ask(messages.RegisterNode(node=node(number)), messages.Done)
 
 
 def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> None:
     with site.remote() as serving:
         serve(serving, node())
-        with Channel(site.state.controller) as asking:
-            found = asking.ask(messages.Ask(), messages.Status)  # nobody answers for 2 s
+        with ControlConnection(site.state.controller) as asking:
+            found = asking.ask(messages.GetStatus(), messages.Status)  # nobody answers for 2 s
         assert found.io_nodes[1]["state"] == "not answering"
-        serving.receive(messages.Measure, WAIT)
-        with Channel(site.state.controller) as asking:
-            asking.send(messages.Ask())
-            serving.receive(messages.Measure, WAIT)
+        serving.receive(messages.GetCounters, WAIT)
+        with ControlConnection(site.state.controller) as asking:
+            asking.send(messages.GetStatus())
+            serving.receive(messages.GetCounters, WAIT)
             serving.send(measured(1))
             serving.send(measured(2))
             status = asking.receive(messages.Status, WAIT)
         assert status.io_nodes[1]["requests"] == 2
 
 
-def measured(requests: int) -> messages.Measured:
-    fields = {f.name: 0 for f in msgspec.structs.fields(messages.Measured) if f.type is int}
-    return messages.Measured(scheduler="fifo", **(fields | {"requests": requests}))
+def measured(requests: int) -> messages.NodeCounters:
+    fields = {f.name: 0 for f in msgspec.structs.fields(messages.NodeCounters) if f.type is int}
+    return messages.NodeCounters(scheduler="fifo", **(fields | {"requests": requests}))
 
 
 @pytest.mark.parametrize(
     ("told", "why"),
     [
         ({"listen": "127.0.0.1:0"}, "--listen needs --key-file"),
-        ({"listen": "nowhere", "key_file": "key"}, "no address"),
+        ({"listen": "nowhere", "key_file": "key"}, "not an address"),
         ({"listen": "127.0.0.1:0", "key_file": "no-such-key"}, "No such file"),
         ({"remote_io_nodes": 1}, "give --listen"),
         ({"listen": "127.0.0.1:0", "key_file": "key", "emulate": "targets=1"}, "of one host"),
@@ -243,9 +243,9 @@ def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
 def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> None:
     """The least loaded would be others; without a mate a job has its own."""
     with (
-        Channel(site.state.controller) as first,
-        Channel(site.state.controller) as second,
-        Channel(site.state.controller) as other,
+        ControlConnection(site.state.controller) as first,
+        ControlConnection(site.state.controller) as second,
+        ControlConnection(site.state.controller) as other,
     ):
         me = name_of(os.geteuid())
         began = begin(first, me, team="mpi", io_nodes=0)

@@ -16,7 +16,7 @@ from penstock.live.controller.peer import Peer
 from penstock.live.controller.quotas import Places
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.errors import FullError
 from penstock.live.protocol.users import name_of
 
@@ -29,9 +29,9 @@ def site(tmp_path: Path) -> Iterator[Deployed]:
         yield site
 
 
-def begin(controller: Channel, user: str = ME) -> messages.Begun:
-    told = messages.Begin(name="job", pid=os.getpid(), command=["job"], user=user)
-    return controller.ask(told, messages.Begun)
+def begin(controller: ControlConnection, user: str = ME) -> messages.JobAccepted:
+    told = messages.BeginJob(name="job", pid=os.getpid(), command=["job"], user=user)
+    return controller.ask(told, messages.JobAccepted)
 
 
 def test_a_host_has_half_of_all_places_and_others_the_rest() -> None:
@@ -87,8 +87,11 @@ def test_a_flood_of_connections_is_refused_and_jobs_go_on(site: Deployed) -> Non
     job = site.obedient("job")
     with ExitStack() as flood:
         for _ in range(120):
-            flood.enter_context(Channel(site.state.controller))
-        with Channel(site.state.controller) as late, pytest.raises(FullError, match="no room"):
+            flood.enter_context(ControlConnection(site.state.controller))
+        with (
+            ControlConnection(site.state.controller) as late,
+            pytest.raises(FullError, match="no room"),
+        ):
             begin(late)
         job.do("write 4")
     until = time.monotonic() + WAIT
@@ -101,6 +104,6 @@ def test_a_flood_of_connections_is_refused_and_jobs_go_on(site: Deployed) -> Non
 def _status(site: Deployed) -> messages.Status | None:
     """Return how things are; None: there is no room yet to ask."""
     try:
-        return launcher.ask(site.state, messages.Ask(), messages.Status)
+        return launcher.ask(site.state, messages.GetStatus(), messages.Status)
     except InputError:
         return None

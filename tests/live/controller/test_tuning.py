@@ -21,7 +21,7 @@ from penstock.learn.detection.model import save, shipped
 from penstock.live.controller.tuning import Checkpoint, ModelFile
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Context
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -43,7 +43,7 @@ class Tuned:
     """A deployment whose window is tuned, and a job of four processes on it."""
 
     def __init__(self, folder: Path) -> None:
-        self.state, self.root = State(folder / "s"), folder / "data"
+        self.state, self.root = StateDirectory(folder / "s"), folder / "data"
         self.stop = folder / "stop"
         self.root.mkdir()
 
@@ -77,7 +77,7 @@ class Tuned:
             assert run.wait(WITHIN) == 0
 
     def status(self) -> messages.Status:
-        found: messages.Status = launcher.ask(self.state, messages.Ask(), messages.Status)
+        found: messages.Status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         return found
 
     def until(self, holds: Callable[[dict[str, Any], dict[str, Any]], bool]) -> None:

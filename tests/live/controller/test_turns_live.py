@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from live.controller.turn_deployment import LEASE, WAIT, Deployed, Told, deployed
 
-from penstock.live.protocol.state_directory import gone
+from penstock.live.protocol.state_directory import wait_for_exit
 
 MIB = 1 << 20
 HEADER = Path(__file__).parents[3] / "native" / "client"
@@ -231,7 +231,7 @@ def test_a_controller_that_comes_back_takes_running_jobs_in_again(site: Deployed
     site.held(first, second)
     killed = os.pidfd_open(site.controller)
     os.kill(site.controller, signal.SIGKILL)
-    assert gone(killed, WAIT)
+    assert wait_for_exit(killed, WAIT)
     os.close(killed)
     assert second.answer() == "write"
     site.up()

@@ -17,10 +17,10 @@ from live.other_users import AS_ROOT, NOBODY
 
 from penstock.live.controller.controller import Controller
 from penstock.live.controller.unreported_exits import LateEnds
-from penstock.live.protocol import exit_spool, messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.exit_spool import LastWords
-from penstock.live.protocol.state_directory import State, gone
+from penstock.live.protocol import messages
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.state_directory import StateDirectory, wait_for_exit
 from penstock.live.protocol.users import name_of
 from penstock.live.store import Store
 from penstock.model import JobEnded
@@ -36,7 +36,7 @@ def site(tmp_path: Path) -> Iterator[Deployed]:
 def kill_controller(site: Deployed) -> None:
     process = os.pidfd_open(site.controller)
     signal.pidfd_send_signal(process, signal.SIGKILL)
-    assert gone(process, WAIT)
+    assert wait_for_exit(process, WAIT)
     os.close(process)
 
 
@@ -49,18 +49,20 @@ def until(says: Callable[[], Any]) -> Any:
 
 
 def words(site: Deployed) -> list[Path]:
-    return list(site.state.last_words.glob("*"))
+    return list(site.state.exit_spool.glob("*"))
 
 
-def word(site: Deployed, job: str, *, user: str | None = None, **more: Any) -> messages.LastWord:
-    begin = messages.Begin(
+def word(
+    site: Deployed, job: str, *, user: str | None = None, **more: Any
+) -> messages.UnreportedExit:
+    begin = messages.BeginJob(
         name=job.rpartition(".")[0],
         pid=1,
         command=["true"],
         user=name_of(os.getuid()) if user is None else user,
     )
     told = {"began": time.time() - 9, "ended": time.time() - 1, "counters": {}, "status": 0}
-    return messages.LastWord(job=job, begin=begin, **(told | more))
+    return messages.UnreportedExit(job=job, begin=begin, **(told | more))
 
 
 def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deployed) -> None:
@@ -110,7 +112,7 @@ def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost
     site.until("late", bool)
     job.run.kill()
     site.until("late", lambda job: job["state"] == "lost")
-    LastWords(site.state.last_words).leave(word(site, "late.1", counters={"gave_up": 2}, status=4))
+    ExitSpool(site.state.exit_spool).write(word(site, "late.1", counters={"gave_up": 2}, status=4))
     told = site.until("late", lambda job: job["state"] == "ended")
     assert (told["status"], told["fail_opens"]) == (4, 2)
     assert [each["id"] for each in site.status().jobs] == ["late.1"]
@@ -124,9 +126,9 @@ def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost
 )
 def test_what_is_no_last_word_is_refused_and_removed(site: Deployed, text: bytes) -> None:
     site.up()
-    (site.state.last_words / "odd.json").write_bytes(text)
+    (site.state.exit_spool / "odd.json").write_bytes(text)
     until(lambda: not words(site))
-    assert "refused: last word odd.json" in site.state.log.read_text()
+    assert "refused: unreported exit odd.json" in site.state.log.read_text()
     assert site.status().jobs == []
 
 
@@ -135,7 +137,7 @@ def test_what_is_no_plain_file_is_refused_and_removed_unless_it_is_full(
 ) -> None:
     """Once, not every few seconds; and none of it is followed, or stays open."""
     site.up()
-    folder = site.state.last_words
+    folder = site.state.exit_spool
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (folder / "link.json").symlink_to(victim)
@@ -147,34 +149,31 @@ def test_what_is_no_plain_file_is_refused_and_removed_unless_it_is_full(
     until(lambda: [path.name for path in words(site)] == ["full.json"])
     log = until(lambda: (t := site.state.log.read_text()) and "full.json cannot be" in t and t)
     for name in ("link", "empty", "full"):
-        assert f"refused: last word {name}.json" in log
+        assert f"refused: unreported exit {name}.json" in log
     assert victim.read_text() == "precious"
-    LastWords(folder).leave(word(site, "never.123456789"))
+    ExitSpool(folder).write(word(site, "never.123456789"))
     until(lambda: len(words(site)) == 1)
-    assert site.state.log.read_text().count("last word full.json") == 2
+    assert site.state.log.read_text().count("unreported exit full.json") == 2
 
 
 def test_a_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
     (tmp_path / "odd.json").mkdir()
-    words = LastWords(tmp_path)
+    words = ExitSpool(tmp_path)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
-        assert [found.text for found in words.left()] == [b""]
+        assert [found.text for found in words.files()] == [b""]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_path: Path) -> None:
     """More than one round takes are there, and none can be removed: each is heard, once."""
-    monkeypatch.setattr(exit_spool, "AT_ONCE", 2)
     heard: list[str] = []
 
     class Refusing:
         archive = SimpleNamespace(keeper=SimpleNamespace(flush=lambda: False))
         refusals = SimpleNamespace(note=heard.append)
 
-    late = LateEnds(cast(Controller, Refusing), LastWords(tmp_path))
+    late = LateEnds(cast(Controller, Refusing), ExitSpool(tmp_path, max_files_per_round=2))
     for k in range(5):
         (tmp_path / f"{k}.json").write_text("{}")
 
@@ -185,13 +184,15 @@ def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(
         await late.take()
 
     asyncio.run(rounds())
-    assert sorted(said.split(":")[0] for said in heard) == [f"last word {k}.json" for k in range(5)]
+    assert sorted(said.split(":")[0] for said in heard) == [
+        f"unreported exit {k}.json" for k in range(5)
+    ]
     assert not list(tmp_path.iterdir())
 
 
 def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
     site.up()
-    LastWords(site.state.last_words).leave(word(site, "never.123456789"))
+    ExitSpool(site.state.exit_spool).write(word(site, "never.123456789"))
     until(lambda: not words(site))
     assert "which nobody began" in site.state.log.read_text()
 
@@ -203,15 +204,18 @@ def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> No
     job = site.obedient("mine")
     site.until("mine", bool)
     for name, user in (("forged", "root"), ("own", "nobody")):
-        path = site.state.last_words / f"{name}.json"
+        path = site.state.exit_spool / f"{name}.json"
         unfinished = path.with_suffix(".new")
         unfinished.write_bytes(msgspec.json.encode(word(site, "mine.1", user=user, status=9)))
         os.chown(unfinished, NOBODY, NOBODY)
         unfinished.rename(path)
     until(lambda: not words(site))
     log = site.state.log.read_text()
-    assert "last word forged.json: user nobody cannot tell the end of a job of user 'root'" in log
-    assert "last word own.json: user nobody cannot tell the end of mine.1" in log
+    assert (
+        "unreported exit forged.json: user nobody cannot tell the end of a job of user 'root'"
+        in log
+    )
+    assert "unreported exit own.json: user nobody cannot tell the end of mine.1" in log
     assert site.job("mine")["state"] == "running"
     job.finish()
 
@@ -220,19 +224,19 @@ def test_words_for_another_hosts_controller_are_told_once_it_is_back(
     site: Deployed, tmp_path: Path
 ) -> None:
     """As an agent of another host does; one that is refused is not told for ever."""
-    kept = LastWords(tmp_path / "untold")
-    kept.leave(word(site, "far.7", counters={"lapses": 1}))
-    kept.leave(word(site, "never.123456789"))
+    kept = ExitSpool(tmp_path / "untold")
+    kept.write(word(site, "far.7", counters={"lapses": 1}))
+    kept.write(word(site, "never.123456789"))
     with pytest.raises(OSError, match="No such file"):
-        kept.tell(lambda: Channel(site.state.controller))
-    assert len(list(kept.left())) == 2
+        kept.deliver(lambda: ControlConnection(site.state.controller))
+    assert len(list(kept.files())) == 2
     site.up()
     kill_controller(site)
     site.up()
-    assert kept.tell(lambda: Channel(site.state.controller)) == 1
+    assert kept.deliver(lambda: ControlConnection(site.state.controller)) == 1
     assert site.job("far")["status"] == 0
     assert site.status().fail_open_total == 1
-    assert not list(kept.left())
+    assert not list(kept.files())
 
 
 def test_no_link_is_followed_where_a_word_is_left(tmp_path: Path, site: Deployed) -> None:
@@ -243,18 +247,18 @@ def test_no_link_is_followed_where_a_word_is_left(tmp_path: Path, site: Deployed
     folder.mkdir()
     for name in (f".a.1.{os.getpid()}", f"a.1.{os.getpid()}.json"):
         (folder / name).symlink_to(victim)
-    LastWords(folder).leave(word(site, "a.1"))
+    ExitSpool(folder).write(word(site, "a.1"))
     assert victim.read_text() == "precious"
     (tmp_path / "link").symlink_to(folder)
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
-        LastWords(tmp_path / "link").leave(word(site, "a.2"))
+        ExitSpool(tmp_path / "link").write(word(site, "a.2"))
 
 
 def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
     site: Deployed, tmp_path: Path
 ) -> None:
     """Its 'penstock run' has no folder of the controller's to leave its word in."""
-    key, there = str(tmp_path / "key"), State(tmp_path / "there")
+    key, there = str(tmp_path / "key"), StateDirectory(tmp_path / "there")
     subprocess.run([*PENSTOCK, "key", key], check=True, timeout=30)
     up = ("--root", str(site.root), "--io-nodes", "0", "--key-file", key, "--listen")
     site.penstock("up", *up, "127.0.0.1:0")
@@ -270,7 +274,7 @@ def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
         job.kill()
         job.wait()
     assert job.returncode == 5
-    assert len(list(LastWords(there.untold(where)).left())) == 1
+    assert len(list(ExitSpool(there.remote_exit_spool(where)).files())) == 1
     site.penstock("up", *up, where)
     assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
     assert [(told["id"], told["status"]) for told in site.status().jobs][:1] == [("far.1", 5)]

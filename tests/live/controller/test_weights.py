@@ -33,7 +33,7 @@ class Site:
         self._phases = 0
 
     def job(self, name: str) -> str:
-        begin = messages.Begin(
+        begin = messages.BeginJob(
             name=name, pid=1, command=[name], user="ada", protocol=messages.PROTOCOL
         )
         job = self._jobs.begin(begin, 0.0)
@@ -75,5 +75,5 @@ def test_weights_end_with_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = site.job("slow")
     site.iterate(slow, compute=10.0, times=3)
     assert site.weights[slow] == pytest.approx(0.1)
-    site.governor.govern(messages.Govern(mode="off"))
+    site.governor.govern(messages.SetMode(mode="off"))
     assert site.weights == {slow: 1.0}

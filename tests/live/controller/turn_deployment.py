@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 OBEDIENT = Path(__file__).parents[1] / "programs" / "obedient.py"
@@ -59,7 +59,7 @@ class Deployed:
     """A deployment in `folder`, over `folder`/data."""
 
     def __init__(self, folder: Path) -> None:
-        self.state = State(folder / "state")
+        self.state = StateDirectory(folder / "state")
         self.root = folder / "data"
         self.root.mkdir(exist_ok=True)
         self.jobs = ExitStack()
@@ -93,12 +93,12 @@ class Deployed:
 
     @property
     def controller(self) -> int:
-        pid = holder(self.state.lock)
+        pid = lock_holder(self.state.lock)
         assert pid
         return pid
 
     def status(self) -> messages.Status:
-        return launcher.ask(self.state, messages.Ask(), messages.Status)
+        return launcher.ask(self.state, messages.GetStatus(), messages.Status)
 
     def job(self, name: str) -> dict[str, Any]:
         """Return the latest job of this name; an empty record while there is none."""

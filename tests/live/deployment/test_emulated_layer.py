@@ -13,7 +13,7 @@ from live.ionode.real_node import RealNode
 from penstock.live.agent.page_server import Agent
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation, Served
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["memory"]
 KIB = 1 << 10
@@ -24,7 +24,7 @@ class Forwarded(Machine):
 
     def __init__(self, directory: Path, emulation: Emulation) -> None:
         super().__init__(directory, emulation)
-        self.jobs: dict[str, tuple[Pages, Agent]] = {}
+        self.jobs: dict[str, tuple[SharedPages, Agent]] = {}
 
     @contextmanager
     def serving(self, number: int, *options: str) -> Iterator[list[RealNode]]:
@@ -38,9 +38,9 @@ class Forwarded(Machine):
             yield nodes
 
     @contextmanager
-    def job(self, name: str, nodes: list[RealNode]) -> Iterator[Pages]:
+    def job(self, name: str, nodes: list[RealNode]) -> Iterator[SharedPages]:
         with (
-            Pages([self.root], job=name) as pages,
+            SharedPages([self.root], job=name) as pages,
             Agent(pages, self.shared.parent / f"{name}.agent") as agent,
         ):
             pages.assign([node.node for node in nodes])

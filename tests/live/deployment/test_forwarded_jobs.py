@@ -14,7 +14,7 @@ import pytest
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State, gone, holder
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder, wait_for_exit
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 MIB = 1 << 20
@@ -30,16 +30,16 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def state(root: Path, tmp_path: Path) -> Iterator[State]:
+def state(root: Path, tmp_path: Path) -> Iterator[StateDirectory]:
     deployment = Deployment(state=str(tmp_path / "state"), roots=[str(root)], io_nodes=2)
     launcher.up(deployment)
-    state = State(tmp_path / "state")
+    state = StateDirectory(tmp_path / "state")
     yield state
     launcher.down(state)
 
 
 @pytest.fixture
-def job(state: State, root: Path) -> Iterator["subprocess.Popen[str]"]:
+def job(state: StateDirectory, root: Path) -> Iterator["subprocess.Popen[str]"]:
     """A job that writes a MiB when it is told to."""
     command = [*PENSTOCK, "run", "--state", str(state.folder), "--name", "writer"]
     with subprocess.Popen(
@@ -71,11 +71,11 @@ def _pipes(job: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
     return job.stdin, job.stdout
 
 
-def status(state: State) -> messages.Status:
-    return launcher.ask(state, messages.Ask(), messages.Status)
+def status(state: StateDirectory) -> messages.Status:
+    return launcher.ask(state, messages.GetStatus(), messages.Status)
 
 
-def written(state: State) -> list[object]:
+def written(state: StateDirectory) -> list[object]:
     """Return the bytes that each I/O node has written."""
     return [node["write_bytes"] for node in status(state).io_nodes]
 
@@ -85,7 +85,7 @@ def penstock(*args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_commands_bytes_go_through_its_io_nodes(state: State, root: Path) -> None:
+def test_a_commands_bytes_go_through_its_io_nodes(state: StateDirectory, root: Path) -> None:
     copy = ("dd", "if=/dev/urandom", f"of={root}/f", "bs=64k", "count=32", "status=none")
     copied = penstock("run", "--state", state.folder, "--json", "--", *copy)
     assert json.loads(copied.stderr) == {
@@ -109,7 +109,7 @@ def penstock_free(*command: str | Path) -> str:
 
 
 def test_a_remap_moves_a_running_job(
-    state: State, root: Path, job: "subprocess.Popen[str]"
+    state: StateDirectory, root: Path, job: "subprocess.Popen[str]"
 ) -> None:
     """Its map is read between two requests: what follows the remap goes elsewhere, or direct."""
     write(job, "a")
@@ -130,7 +130,7 @@ def test_a_remap_moves_a_running_job(
 
 
 def test_a_job_whose_io_node_is_killed_is_none_the_worse(
-    state: State, root: Path, job: "subprocess.Popen[str]"
+    state: StateDirectory, root: Path, job: "subprocess.Popen[str]"
 ) -> None:
     write(job, "a")
     before = status(state).io_nodes[0]
@@ -145,31 +145,31 @@ def test_a_job_whose_io_node_is_killed_is_none_the_worse(
 
 
 def test_a_killed_controller_leaves_the_data_path_standing(
-    state: State, root: Path, job: "subprocess.Popen[str]"
+    state: StateDirectory, root: Path, job: "subprocess.Popen[str]"
 ) -> None:
     """The map stays and the I/O nodes live on, until the next `up` or `down`."""
     write(job, "a")
-    pid = holder(state.lock)
+    pid = lock_holder(state.lock)
     assert pid
     process = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
-    assert gone(process, WAIT)
+    assert wait_for_exit(process, WAIT)
     os.close(process)
     write(job, "b")
-    assert [holder(state.node_lock(k)) is not None for k in range(2)] == [True, True]
+    assert [lock_holder(state.node_lock(k)) is not None for k in range(2)] == [True, True]
     finish(job)
     assert (root / "out").read_bytes() == b"a" * MIB + b"b" * MIB
 
 
 def test_after_down_a_running_job_goes_on_directly(
-    state: State, root: Path, job: "subprocess.Popen[str]"
+    state: StateDirectory, root: Path, job: "subprocess.Popen[str]"
 ) -> None:
     write(job, "a")
     assert penstock("down", "--state", state.folder).returncode == 0
     write(job, "b")
     finish(job)
     assert (root / "out").read_bytes() == b"a" * MIB + b"b" * MIB
-    assert [holder(state.node_lock(k)) for k in range(2)] == [None, None]
+    assert [lock_holder(state.node_lock(k)) for k in range(2)] == [None, None]
 
 
 def test_the_verbs_work_together(root: Path, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_the_verbs_work_together(root: Path, tmp_path: Path) -> None:
 def test_an_emulated_file_system_takes_its_time(root: Path, tmp_path: Path) -> None:
     """4 MiB over a link of 16 MiB/s take a quarter of a second, however fast the machine is."""
     spec = "targets=1,rate=1GiB/s,latency=0s,switch=0s,io-node-link=16MiB/s"
-    state = State(tmp_path / "state")
+    state = StateDirectory(tmp_path / "state")
     launcher.up(Deployment(state=str(state.folder), roots=[str(root)], io_nodes=1, emulate=spec))
     try:
         timed = f"import os, time; f = os.open({str(root / 'f')!r}, os.O_CREAT | os.O_RDWR)\n"
@@ -205,7 +205,7 @@ def test_an_emulated_file_system_takes_its_time(root: Path, tmp_path: Path) -> N
 
 
 def test_an_attached_deployment_ends_with_who_started_it(root: Path, tmp_path: Path) -> None:
-    state = State(tmp_path / "state")
+    state = StateDirectory(tmp_path / "state")
     program = (
         "import sys\n"
         "from penstock.live import launcher\n"
@@ -219,10 +219,10 @@ def test_an_attached_deployment_ends_with_who_started_it(root: Path, tmp_path: P
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as owner:
         assert _pipes(owner)[1].readline() == "up\n"
-        pids = [holder(state.lock), holder(state.node_lock(0))]
+        pids = [lock_holder(state.lock), lock_holder(state.node_lock(0))]
         processes = [os.pidfd_open(pid) for pid in pids if pid]
         assert len(processes) == 2
         owner.kill()
     for process in processes:
-        assert gone(process, WAIT)
+        assert wait_for_exit(process, WAIT)
         os.close(process)

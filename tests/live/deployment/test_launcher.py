@@ -17,20 +17,25 @@ from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.state_directory import State, end, gone, holder
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import (
+    StateDirectory,
+    end_holders,
+    lock_holder,
+    wait_for_exit,
+)
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 WAIT = 20.0
-Up = Callable[..., State]
+Up = Callable[..., StateDirectory]
 
 
 @pytest.fixture
 def up(root: Path, tmp_path: Path) -> Iterator[Up]:
     """Bring a deployment up; whatever is left of it is ended."""
-    state = State(tmp_path / "state")
+    state = StateDirectory(tmp_path / "state")
 
-    def up(**changes: Any) -> State:
+    def up(**changes: Any) -> StateDirectory:
         told: dict[str, Any] = {"io_nodes": 2, "roots": [str(root)]}
         launcher.up(Deployment(state=str(state.folder), **(told | changes)))
         return state
@@ -40,7 +45,7 @@ def up(root: Path, tmp_path: Path) -> Iterator[Up]:
 
 
 @pytest.fixture
-def state(up: Up) -> State:
+def state(up: Up) -> StateDirectory:
     return up()
 
 
@@ -51,25 +56,27 @@ def penstock(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[s
     )
 
 
-def status(state: State) -> Any:
+def status(state: StateDirectory) -> Any:
     result = penstock("status", "--state", state.folder, "--json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def begin(state: State, **options: Any) -> tuple[Channel, messages.Begun]:
+def begin(state: StateDirectory, **options: Any) -> tuple[ControlConnection, messages.JobAccepted]:
     """Be a job that is nothing but its connection."""
-    controller = Channel(state.controller)
-    message = messages.Begin(name="test", pid=os.getpid(), command=["test"], user="me", **options)
-    return controller, controller.ask(message, messages.Begun)
+    controller = ControlConnection(state.controller)
+    message = messages.BeginJob(
+        name="test", pid=os.getpid(), command=["test"], user="me", **options
+    )
+    return controller, controller.ask(message, messages.JobAccepted)
 
 
-def map_of(controller: Channel) -> dict[int, int]:
-    mapped = controller.receive(messages.Mapped, WAIT)
+def map_of(controller: ControlConnection) -> dict[int, int]:
+    mapped = controller.receive(messages.NodeMap, WAIT)
     return {node.number: node.id for node in mapped.nodes}
 
 
-def test_status_has_the_names_that_scripts_rely_on(state: State) -> None:
+def test_status_has_the_names_that_scripts_rely_on(state: StateDirectory) -> None:
     found = status(state)
     names = {"jobs", "io_nodes", "forwarded_bytes", "direct_bytes", "fail_open_total"}
     assert names <= set(found)
@@ -83,20 +90,20 @@ def test_status_has_the_names_that_scripts_rely_on(state: State) -> None:
 
 
 @pytest.mark.parametrize(("does", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
-def test_the_exit_status_is_the_commands(state: State, does: str, code: int) -> None:
+def test_the_exit_status_is_the_commands(state: StateDirectory, does: str, code: int) -> None:
     assert penstock("run", "--state", state.folder, "--", "sh", "-c", does).returncode == code
     (job,) = status(state)["jobs"]
     assert (job["id"], job["state"], job["status"]) == ("sh.1", "ended", code)
 
 
-def test_a_command_that_is_not_there_ends_as_in_a_shell(state: State) -> None:
+def test_a_command_that_is_not_there_ends_as_in_a_shell(state: StateDirectory) -> None:
     result = penstock("run", "--state", state.folder, "--", "no-such-command")
     assert result.returncode == 127
     assert result.stderr.count("\n") == 1
     assert status(state)["jobs"][0]["status"] == 127
 
 
-def test_a_jobs_bytes_are_counted_and_stay_in_the_totals(state: State, root: Path) -> None:
+def test_a_jobs_bytes_are_counted_and_stay_in_the_totals(state: StateDirectory, root: Path) -> None:
     write = ("dd", "if=/dev/zero", f"of={root}/f", "bs=64k", "count=16", "status=none")
     run = ("run", "--state", state.folder, "--name", "writer", "--io-nodes", "0", "--")
     assert penstock(*run, *write).returncode == 0
@@ -107,7 +114,7 @@ def test_a_jobs_bytes_are_counted_and_stay_in_the_totals(state: State, root: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_go_to_the_command(state: State, number: signal.Signals) -> None:
+def test_signals_go_to_the_command(state: StateDirectory, number: signal.Signals) -> None:
     program = (
         "import signal, sys\n"
         f"signal.pthread_sigmask(signal.SIG_BLOCK, [{int(number)}])\n"
@@ -122,7 +129,7 @@ def test_signals_go_to_the_command(state: State, number: signal.Signals) -> None
         assert job.wait(WAIT) == 42
 
 
-def test_the_terminals_interrupt_is_not_forwarded(state: State) -> None:
+def test_the_terminals_interrupt_is_not_forwarded(state: StateDirectory) -> None:
     """The kernel sends it to the whole foreground group; forwarded as well, it would come twice.
 
     A command in a group of its own gets what is forwarded, and nothing else.
@@ -157,7 +164,7 @@ def test_the_terminals_interrupt_is_not_forwarded(state: State) -> None:
     os.close(end_of_job)
 
 
-def test_signals_that_python_ignores_kill_as_ever(state: State) -> None:
+def test_signals_that_python_ignores_kill_as_ever(state: StateDirectory) -> None:
     """SIGPIPE ends `yes`; were it ignored, as Python leaves it, it would complain instead."""
     shell = f"{' '.join(PENSTOCK)} run --state {state.folder} -- yes | head -1"
     result = subprocess.run(
@@ -180,7 +187,7 @@ def test_without_a_controller_the_command_runs_plainly(tmp_path: Path) -> None:
     assert (required.stdout, required.returncode) == ("", 2)
 
 
-def test_a_job_that_cannot_be_one_runs_plainly(state: State, root: Path) -> None:
+def test_a_job_that_cannot_be_one_runs_plainly(state: StateDirectory, root: Path) -> None:
     """The managed directory is gone: no reason not to run what does not need it."""
     root.rmdir()
     result = penstock("run", "--state", state.folder, "--", "sh", "-c", "echo done; exit 3")
@@ -206,7 +213,7 @@ def test_of_two_ups_at_once_one_comes_up(up: Up, tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(attempt, range(2))) == [False, True]
-    assert len(status(State(tmp_path / "state"))["io_nodes"]) == 2
+    assert len(status(StateDirectory(tmp_path / "state"))["io_nodes"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -224,15 +231,15 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 ) -> None:
     with pytest.raises(launcher.LaunchError, match=said):
         up(**changes)
-    state = State(tmp_path / "state")
+    state = StateDirectory(tmp_path / "state")
     assert not state.is_up()
-    assert [holder(lock) for lock in state.folder.glob("io-node-*.lock")] == [None] * len(
+    assert [lock_holder(lock) for lock in state.folder.glob("io-node-*.lock")] == [None] * len(
         list(state.folder.glob("io-node-*.lock"))
     )
     assert not list(state.folder.glob("*.sock"))
 
 
-def test_a_dead_io_node_is_replaced_and_jobs_hear_of_it(state: State) -> None:
+def test_a_dead_io_node_is_replaced_and_jobs_hear_of_it(state: StateDirectory) -> None:
     controller, begun = begin(state)
     with controller:
         first = {node.number: node.id for node in begun.nodes}
@@ -254,12 +261,12 @@ def test_one_that_keeps_dying_stays_down(up: Up) -> None:
             os.kill(pid, signal.SIGKILL)
             assert map_of(controller) == {}
             if deaths < 5:
-                pid = controller.receive(messages.Mapped, WAIT).nodes[0].pid
+                pid = controller.receive(messages.NodeMap, WAIT).nodes[0].pid
         (node,) = status(state)["io_nodes"]
         assert (node["state"], node["alive"], node["deaths"]) == ("down", False, 6)
 
 
-def test_a_job_outlives_its_controller(state: State, root: Path) -> None:
+def test_a_job_outlives_its_controller(state: StateDirectory, root: Path) -> None:
     program = "echo ready; read go; echo written > file; exit 9"
     command = [*PENSTOCK, "run", "--state", str(state.folder), "--", "sh", "-c", program]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -272,13 +279,13 @@ def test_a_job_outlives_its_controller(state: State, root: Path) -> None:
     assert penstock("status", "--state", state.folder).returncode == 2
 
 
-def kill(state: State) -> None:
+def kill(state: StateDirectory) -> None:
     """Kill the controller, and wait until it is gone."""
-    pid = holder(state.lock)
+    pid = lock_holder(state.lock)
     assert pid
     process = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
-    assert gone(process, WAIT)
+    assert wait_for_exit(process, WAIT)
     os.close(process)
 
 
@@ -286,24 +293,24 @@ def test_what_a_killed_controller_left_is_ended_by_the_next(up: Up) -> None:
     state = up()
     left = [node["pid"] for node in status(state)["io_nodes"]]
     kill(state)
-    assert [holder(state.node_lock(k)) for k in range(2)] == left
+    assert [lock_holder(state.node_lock(k)) for k in range(2)] == left
     up(io_nodes=1)
-    assert [holder(state.node_lock(k)) for k in range(2)][1:] == [None]
+    assert [lock_holder(state.node_lock(k)) for k in range(2)][1:] == [None]
     (node,) = status(state)["io_nodes"]
     assert node["alive"]
     assert node["pid"] not in left
 
 
-def test_down_ends_what_a_killed_controller_left(state: State) -> None:
+def test_down_ends_what_a_killed_controller_left(state: StateDirectory) -> None:
     kill(state)
     assert launcher.down(state)
-    assert [holder(state.node_lock(k)) for k in range(2)] == [None, None]
+    assert [lock_holder(state.node_lock(k)) for k in range(2)] == [None, None]
     assert not launcher.down(state)
 
 
-def test_down_says_which_io_node_it_waits_for(state: State) -> None:
+def test_down_says_which_io_node_it_waits_for(state: StateDirectory) -> None:
     """A stopped one finishes nothing until it is let go on; without a word `down` seems to hang."""
-    pid = holder(state.node_lock(1))
+    pid = lock_holder(state.node_lock(1))
     assert pid
     os.kill(pid, signal.SIGSTOP)
     down = [*PENSTOCK, "down", "--state", str(state.folder)]
@@ -319,7 +326,7 @@ def test_down_says_which_io_node_it_waits_for(state: State) -> None:
     assert "node 0" not in said
 
 
-def test_down_leaves_running_jobs_running_directly(state: State) -> None:
+def test_down_leaves_running_jobs_running_directly(state: StateDirectory) -> None:
     controller, begun = begin(state)
     with controller:
         assert len(begun.nodes) == 2
@@ -327,35 +334,35 @@ def test_down_leaves_running_jobs_running_directly(state: State) -> None:
         assert result.returncode == 0, result.stderr
         assert map_of(controller) == {}
         with pytest.raises(ConnectionError):
-            controller.receive(messages.Mapped, WAIT)
+            controller.receive(messages.NodeMap, WAIT)
     assert not list(state.folder.glob("*.sock"))
     again = penstock("down", "--state", state.folder)
     assert (again.returncode, again.stdout.split()[:2]) == (0, ["nothing", "is"])
 
 
-def test_a_job_that_has_ended_cannot_be_remapped(state: State) -> None:
+def test_a_job_that_has_ended_cannot_be_remapped(state: StateDirectory) -> None:
     """It is not said to be unknown: people remap what they have just seen."""
     remap = ("remap", "--state", state.folder, "--direct")
     never = penstock(*remap, "test")
     assert (never.returncode, "no job is running" in never.stderr) == (2, True)
     controller, _ = begin(state)
     with controller:
-        controller.ask(messages.Ended(counters={}, status=0), messages.Done)
+        controller.ask(messages.JobExit(counters={}, status=0), messages.Done)
     late = penstock(*remap, "test")
     assert (late.returncode, "job 'test' has ended" in late.stderr) == (2, True)
 
 
-def test_a_remap_is_over_when_the_job_has_it(state: State) -> None:
+def test_a_remap_is_over_when_the_job_has_it(state: StateDirectory) -> None:
     controller, begun = begin(state, io_nodes=1)
     with controller:
         assert [node.number for node in begun.nodes] == [0]
         remap = [*PENSTOCK, "remap", "--state", str(state.folder), "test"]
         with subprocess.Popen([*remap, "--io-nodes", "1,0", "--stripe", "64KiB"]) as verb:
-            mapped = controller.receive(messages.Mapped, WAIT)
+            mapped = controller.receive(messages.NodeMap, WAIT)
             assert [node.number for node in mapped.nodes] == [1, 0]
             assert mapped.stripe == 65536
             assert verb.poll() is None
-            controller.send(messages.Counted(counters={"maps": 1}))
+            controller.send(messages.JobCounters(counters={"maps": 1}))
             assert verb.wait(WAIT) == 0
         # A job that does not answer is told of, and not waited for.
         silent = penstock(*remap[len(PENSTOCK) :], "--direct")
@@ -363,7 +370,7 @@ def test_a_remap_is_over_when_the_job_has_it(state: State) -> None:
         assert map_of(controller) == {}
 
 
-def test_a_wrong_remap_says_what_is_wrong(state: State) -> None:
+def test_a_wrong_remap_says_what_is_wrong(state: StateDirectory) -> None:
     controller, _ = begin(state)
     with controller:
         for args, said in (
@@ -376,11 +383,13 @@ def test_a_wrong_remap_says_what_is_wrong(state: State) -> None:
             assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
 
 
-def test_a_job_whose_connection_breaks_off_is_lost(state: State) -> None:
+def test_a_job_whose_connection_breaks_off_is_lost(state: StateDirectory) -> None:
     controller, _ = begin(state)
     with controller:
-        controller.send(messages.Counted(counters={"write_bytes": 10, "forwarded_write_bytes": 7}))
-        controller.ask(messages.Ask(), messages.Status)  # so that it has been heard
+        controller.send(
+            messages.JobCounters(counters={"write_bytes": 10, "forwarded_write_bytes": 7})
+        )
+        controller.ask(messages.GetStatus(), messages.Status)  # so that it has been heard
     found = status(state)
     assert found["jobs"][0]["state"] == "lost"
     assert (found["forwarded_bytes"], found["direct_bytes"]) == (7, 3)
@@ -391,21 +400,21 @@ def test_who_holds_a_lock_is_asked_before_it_is_killed(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     program = (
         "import os, signal; from pathlib import Path\n"
-        "from penstock.live.protocol.state_directory import holding, sign\n"
+        "from penstock.live.protocol.state_directory import hold_lock, write_holder\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        f"with holding(Path({str(lock)!r})) as lock:\n"
-        "    sign(lock, os.getpid()); print('held', flush=True); signal.pause()\n"
+        f"with hold_lock(Path({str(lock)!r})) as lock:\n"
+        "    write_holder(lock, os.getpid()); print('held', flush=True); signal.pause()\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        assert holder(lock) == process.pid
-        assert end([lock], grace=0.1)
+        assert lock_holder(lock) == process.pid
+        assert end_holders([lock], grace=0.1)
         assert process.wait(WAIT) == -signal.SIGKILL
-    assert holder(lock) is None
-    assert not end([lock])
+    assert lock_holder(lock) is None
+    assert not end_holders([lock])
 
 
 def test_a_state_directory_must_be_ours_and_closed(tmp_path: Path, root: Path) -> None:

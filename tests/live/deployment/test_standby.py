@@ -12,15 +12,15 @@ import pytest
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 WITHIN = 30.0
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    state = State(tmp_path / "s")
+def state(tmp_path: Path) -> Iterator[StateDirectory]:
+    state = StateDirectory(tmp_path / "s")
     (tmp_path / "data").mkdir()
     up = ("up", "--root", str(tmp_path / "data"), "--io-nodes", "1")
     subprocess.run([*PENSTOCK, *up, "--state", str(state.folder)], check=True, timeout=60)
@@ -30,7 +30,7 @@ def state(tmp_path: Path) -> Iterator[State]:
         launcher.down(state)
 
 
-def standing_by(state: State) -> "subprocess.Popen[str]":
+def standing_by(state: StateDirectory) -> "subprocess.Popen[str]":
     command = [*PENSTOCK, "standby", "--state", str(state.folder)]
     standby = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert standby.stdout is not None
@@ -39,24 +39,24 @@ def standing_by(state: State) -> "subprocess.Popen[str]":
 
 
 def test_another_controller_serves_the_same_when_one_is_killed(
-    state: State, tmp_path: Path
+    state: StateDirectory, tmp_path: Path
 ) -> None:
     with standing_by(state) as standby:
-        first = holder(state.lock)
+        first = lock_holder(state.lock)
         assert first
         os.kill(first, signal.SIGKILL)
         assert standby.stdout is not None
         assert "another one serves" in standby.stdout.readline()
-        second = holder(state.lock)
+        second = lock_holder(state.lock)
         assert second not in {None, first}
-        found = launcher.ask(state, messages.Ask(), messages.Status)
+        found = launcher.ask(state, messages.GetStatus(), messages.Status)
         assert found.roots == [str((tmp_path / "data").resolve())]
         assert [node["state"] for node in found.io_nodes] == ["serving"]
         launcher.down(state)
         assert standby.wait(WITHIN) == 0
 
 
-def test_it_ends_with_the_deployment(state: State) -> None:
+def test_it_ends_with_the_deployment(state: StateDirectory) -> None:
     with standing_by(state) as standby:
         launcher.down(state)
         assert standby.wait(WITHIN) == 0
@@ -64,14 +64,14 @@ def test_it_ends_with_the_deployment(state: State) -> None:
 
 
 def test_there_must_be_something_to_stand_by(tmp_path: Path) -> None:
-    with standing_by(State(tmp_path / "none")) as standby:
+    with standing_by(StateDirectory(tmp_path / "none")) as standby:
         assert standby.wait(WITHIN) == 2
         assert standby.stderr is not None
         assert "nothing is up" in standby.stderr.read()
 
 
 def test_a_controller_that_dies_again_and_again_is_given_up(
-    state: State, monkeypatch: pytest.MonkeyPatch
+    state: StateDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launcher, "TAKEOVERS", 2)
     killed = []
@@ -79,12 +79,12 @@ def test_a_controller_that_dies_again_and_again_is_given_up(
     def kill(said: str) -> None:
         if said.startswith("standing by"):
             return
-        pid = holder(state.lock)
+        pid = lock_holder(state.lock)
         assert pid
         killed.append(pid)
         os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + WITHIN
-        while holder(state.lock) == pid:
+        while lock_holder(state.lock) == pid:
             assert time.monotonic() < until
             time.sleep(0.01)
 

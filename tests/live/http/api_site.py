@@ -33,8 +33,8 @@ from penstock.live.http.server import serving
 from penstock.live.http.what_if_runs import AskWhatIf, WhatIf
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import StateDirectory
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
 WAIT = 20.0
@@ -263,7 +263,7 @@ class FakeService:
 @contextmanager
 def served(api: Api) -> Iterator[str]:
     """Serve in a thread; give the URL."""
-    listener = Address(host="127.0.0.1", port=0).bound()
+    listener = Address(host="127.0.0.1", port=0).listen()
     where, up, loop = url(listener), threading.Event(), asyncio.new_event_loop()
     over = asyncio.Event()
 
@@ -285,10 +285,10 @@ def served(api: Api) -> Iterator[str]:
 
 
 @contextmanager
-def controlled(folder: Path, **told: Any) -> Iterator[tuple[State, str]]:
+def controlled(folder: Path, **told: Any) -> Iterator[tuple[StateDirectory, str]]:
     """Bring a real deployment up with an API; give its state and URL."""
     (folder / "managed").mkdir(exist_ok=True)
-    state = State(folder / "state")
+    state = StateDirectory(folder / "state")
     settings: dict[str, Any] = {"io_nodes": 2, "http": "127.0.0.1:0"} | told
     launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "managed")], **settings))
     try:
@@ -298,19 +298,21 @@ def controlled(folder: Path, **told: Any) -> Iterator[tuple[State, str]]:
 
 
 @contextmanager
-def running_job(state: State, **counters: int) -> Iterator[str]:
+def running_job(state: StateDirectory, **counters: int) -> Iterator[str]:
     """Be a job that has written, and takes every map at once; give its id."""
-    with Channel(state.controller) as controller:
-        begin = messages.Begin(name="test", pid=os.getpid(), command=["test", "--key"], user="ada")
-        begun = controller.ask(begin, messages.Begun)
-        controller.send(messages.Counted(counters=counters))
+    with ControlConnection(state.controller) as controller:
+        begin = messages.BeginJob(
+            name="test", pid=os.getpid(), command=["test", "--key"], user="ada"
+        )
+        begun = controller.ask(begin, messages.JobAccepted)
+        controller.send(messages.JobCounters(counters=counters))
 
         def answer() -> None:
             maps = 0
             try:
-                while controller.receive(messages.Mapped, None):
+                while controller.receive(messages.NodeMap, None):
                     maps += 1
-                    controller.send(messages.Counted(counters=counters | {"maps": maps}))
+                    controller.send(messages.JobCounters(counters=counters | {"maps": maps}))
             except ConnectionError:
                 pass
 
@@ -319,7 +321,7 @@ def running_job(state: State, **counters: int) -> Iterator[str]:
         try:
             yield begun.job
         finally:
-            controller.hang_up()
+            controller.shut_down()
             thread.join(WAIT)
 
 

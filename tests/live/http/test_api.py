@@ -36,11 +36,11 @@ from penstock.live.http import api, dispatch
 from penstock.live.http.api import OPERATIONS, Api
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 from penstock.live.protocol.tokens import Tokens
 
-HEARD = messages.Turn | messages.Hold | messages.Beat | messages.Mapped
+HEARD = messages.Turn | messages.Hold | messages.Heartbeat | messages.NodeMap
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
 READS = ["/v1/status", "/v1/jobs", "/v1/jobs/job.1", "/v1/io-nodes", "/v1/waiting", "/v1/mode"]
 READS += ["/v1/timeline", "/v1/jobs/job.1/phases", "/v1/tuning", "/v1/policies", "/v1/records"]
@@ -165,13 +165,13 @@ def test_no_token_comes_into_the_log(
 @pytest.mark.parametrize(
     ("content", "mode", "said"),
     [
-        (f"ops admin {ADMIN}", 0o640, "open to others"),
+        (f"ops admin {ADMIN}", 0o640, "can be read by other users"),
         (f"ops {ADMIN}", 0o600, "line 1: 2 words"),
-        (f"ops root {ADMIN}", 0o600, "no role"),
+        (f"ops root {ADMIN}", 0o600, "not a role"),
         ("ops admin short", 0o600, "less than 16"),
         ("ops admin 0123456789\u00e9123456789", 0o600, "less than 16"),
         (f"ops admin {ADMIN}\nops read {READER}", 0o600, "line 2: the name 'ops'"),
-        (f"ops admin {ADMIN}\nme read {ADMIN}", 0o600, "line 2: the token was there"),
+        (f"ops admin {ADMIN}\nme read {ADMIN}", 0o600, "line 2: the token is a duplicate"),
         ("# none\n", 0o600, "has no token"),
         ("x" * 70000, 0o600, "longer than"),
     ],
@@ -188,7 +188,7 @@ def test_a_wrong_token_file_says_what_is_wrong(
 
 
 def test_a_token_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "no regular file")):
+    for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "not a regular file")):
         with pytest.raises(InputError, match=said):
             Tokens.read(path)
 
@@ -207,7 +207,7 @@ def test_an_address_of_this_host_needs_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "host:99999", "::1:80", "a b:-1", "[x]:1"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no address"):
+    with pytest.raises(InputError, match="not an address"):
         Address.parse(text)
 
 
@@ -417,10 +417,13 @@ def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
     told = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
     with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
         admin.put("/v1/mode", json={"mode": "enforce"})
-        with Channel(state.controller) as first, Channel(state.controller) as second:
+        with (
+            ControlConnection(state.controller) as first,
+            ControlConnection(state.controller) as second,
+        ):
             for job in (first, second):
-                begin = messages.Begin(name="test", pid=1, command=["x"], user="ada", protocol=2)
-                job.ask(begin, messages.Begun)
+                begin = messages.BeginJob(name="test", pid=1, command=["x"], user="ada", protocol=2)
+                job.ask(begin, messages.JobAccepted)
                 job.send(messages.PhaseBegan(phase=1))
                 while not isinstance(job.receive(HEARD, WAIT), messages.Turn | messages.Hold):
                     pass
@@ -443,7 +446,7 @@ def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
 def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
     """It is asked for 2 s; who asks the API is answered, and told which one it is."""
     with controlled(tmp_path) as (state, where), client(where) as anonymous:
-        pid = holder(state.node_lock(1))
+        pid = lock_holder(state.node_lock(1))
         assert pid
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -473,7 +476,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
 
     for args, said in (
         (["--http", "0.0.0.0:0"], "--token-file"),
-        (["--http", "here"], "no address"),
+        (["--http", "here"], "not an address"),
         (["--http", "0", "--token-file", str(tmp_path / "none")], "No such file"),
         (["--job-metrics", "3"], "give --http too"),
     ):
@@ -491,7 +494,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
         with pytest.raises(InputError, match="in use"):
             launcher.up(second)
     finally:
-        launcher.down(State(tmp_path / "state"))
+        launcher.down(StateDirectory(tmp_path / "state"))
 
 
 def test_down_does_not_wait_for_those_who_still_ask(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from penstock.live.agent.page_server import Agent
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
 RATE = 64 * MIB  # of all targets
@@ -45,7 +45,7 @@ class SharedStorage:
     def __init__(self, folder: Path) -> None:
         emulation = Emulation(targets=4, rate=RATE / 4, latency=0.0, switch=0.0)
         self.folder, self.machine = folder, Machine(folder, emulation)
-        self._pages: dict[str, Pages] = {}
+        self._pages: dict[str, SharedPages] = {}
 
     @contextmanager
     def io_node(self, *options: str) -> Iterator[RealNode]:
@@ -59,7 +59,9 @@ class SharedStorage:
     def job(self, name: str, threads: int, nodes: Sequence[messages.Node] = ()) -> Iterator[None]:
         """Let a job of so many threads write, directly or through I/O nodes."""
         with ExitStack() as stack:
-            pages = stack.enter_context(Pages([self.machine.root], job=name, patience=PATIENCE))
+            pages = stack.enter_context(
+                SharedPages([self.machine.root], job=name, patience=PATIENCE)
+            )
             pages.assign(nodes)
             agent = stack.enter_context(Agent(pages, self.folder / f"{name}.agent"))
             role = {} if nodes else emulator.environment(self.machine.shared)

@@ -89,16 +89,20 @@ class RealNode:
             assert part, "the I/O node is gone"
             line += part
         return msgspec.json.decode(
-            line, type=messages.Done | messages.Measured | messages.Observed | messages.Failed
+            line,
+            type=messages.Done
+            | messages.NodeCounters
+            | messages.NodeObservation
+            | messages.Failure,
         )
 
-    def measured(self) -> messages.Measured:
+    def measured(self) -> messages.NodeCounters:
         """Return what it did so far."""
-        answer = self.ask(messages.Measure())
-        assert isinstance(answer, messages.Measured)
+        answer = self.ask(messages.GetCounters())
+        assert isinstance(answer, messages.NodeCounters)
         return answer
 
-    def until(self, holds: Callable[[messages.Measured], bool]) -> messages.Measured:
+    def until(self, holds: Callable[[messages.NodeCounters], bool]) -> messages.NodeCounters:
         """Return the first measurement of which that holds."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:

@@ -42,7 +42,7 @@ def test_equal_jobs_share_an_io_node_by_weight(memory: Path) -> None:
     """Every job has enough requests for the whole depth; what it has in service is its weight's."""
     storage = SharedStorage(memory)
     with storage.io_node("--depth", str(DEPTH), "--shares", "concurrency") as node:
-        assert isinstance(node.ask(messages.Weigh(weights=WEIGHTS)), messages.Done)
+        assert isinstance(node.ask(messages.SetWeights(weights=WEIGHTS)), messages.Done)
         with storage.job("low", DEPTH, [node.node]):
             alone = storage.bandwidths(MEASURED)["low"]
             with ExitStack() as stack:
@@ -56,7 +56,7 @@ def test_shares_are_switched_while_requests_are_in_service(memory: Path) -> None
     """Calls under way at the switch still count: none is forgotten, none is counted for ever."""
     storage, expected = SharedStorage(memory), {"low": 8, "middle": 16, "high": 32}
     with storage.io_node("--depth", str(DEPTH)) as node, ExitStack() as stack:
-        assert isinstance(node.ask(messages.Weigh(weights=WEIGHTS)), messages.Done)
+        assert isinstance(node.ask(messages.SetWeights(weights=WEIGHTS)), messages.Done)
         for name in WEIGHTS:
             stack.enter_context(storage.job(name, DEPTH, [node.node]))
         for _ in range(2):
@@ -72,5 +72,5 @@ def test_shares_of_something_else_are_refused(memory: Path) -> None:
     with SharedStorage(memory).io_node() as node:
         wrong = messages.Settings(shares="threads")  # type: ignore[arg-type]
         answer = node.ask(wrong)
-        assert isinstance(answer, messages.Failed)
+        assert isinstance(answer, messages.Failure)
         assert "threads" in answer.error

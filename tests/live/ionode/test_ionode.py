@@ -251,15 +251,17 @@ def test_windows_that_cannot_be_change_nothing(window: float) -> None:
 
 def test_control_messages_that_are_none(node: RealNode) -> None:
     answer = node.ask(messages.Settings(scheduler="twin"))
-    assert answer == messages.Failed(error="unknown scheduler 'twin'; did you mean 'twins'?")
-    assert isinstance(node.ask(messages.Settings(quantum=0)), messages.Failed)
-    assert isinstance(node.ask(messages.Weigh(weights={"job": -1.0})), messages.Failed)
-    assert isinstance(node.ask(messages.Weigh(weights={"not-yet-here": 0.0})), messages.Failed)
+    assert answer == messages.Failure(error="unknown scheduler 'twin'; did you mean 'twins'?")
+    assert isinstance(node.ask(messages.Settings(quantum=0)), messages.Failure)
+    assert isinstance(node.ask(messages.SetWeights(weights={"job": -1.0})), messages.Failure)
+    assert isinstance(
+        node.ask(messages.SetWeights(weights={"not-yet-here": 0.0})), messages.Failure
+    )
     with Client(node.socket, job=b"not-yet-here") as client:
         assert client.greeting is not None
-    assert isinstance(node.ask(messages.Ask()), messages.Failed)
-    assert node.ask(messages.Weigh(weights={"job": 2.0})) == messages.Done()
-    assert node.ask(messages.Weigh(weights={})) == messages.Done()
+    assert isinstance(node.ask(messages.GetStatus()), messages.Failure)
+    assert node.ask(messages.SetWeights(weights={"job": 2.0})) == messages.Done()
+    assert node.ask(messages.SetWeights(weights={})) == messages.Done()
 
 
 def test_a_socket_in_use_is_not_taken(node: RealNode) -> None:

@@ -11,9 +11,9 @@ from penstock.model import Observation
 
 
 def observed(node: RealNode) -> Observation:
-    answer = node.ask(messages.Observe())
-    assert isinstance(answer, messages.Observed), answer
-    return answer.seen()
+    answer = node.ask(messages.GetObservation())
+    assert isinstance(answer, messages.NodeObservation), answer
+    return answer.to_observation()
 
 
 def test_sizes_distances_and_operations_are_those_of_the_requests(
@@ -71,8 +71,8 @@ def test_a_handle_is_a_file_whoever_has_it_open(node: RealNode, tmp_path: Path) 
 
 def test_the_settings_in_force_come_along(node: RealNode) -> None:
     assert node.ask(messages.Settings(scheduler="twins", window=0.002, depth=3)) == messages.Done()
-    answer = node.ask(messages.Observe())
-    assert isinstance(answer, messages.Observed)
+    answer = node.ask(messages.GetObservation())
+    assert isinstance(answer, messages.NodeObservation)
     assert answer.settings["scheduler"] == "twins"
     assert (answer.settings["window"], answer.settings["depth"]) == (0.002, 3)
 

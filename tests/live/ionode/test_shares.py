@@ -19,7 +19,7 @@ from penstock.live.agent.page_server import Agent
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["memory", "throttled"]
 MIB = 1 << 20
@@ -55,7 +55,7 @@ class Storage:
         """Let a job write as much as it can."""
         with ExitStack() as stack:
             # A device that is busy for long is no fault here.
-            pages = stack.enter_context(Pages([self.root], job=name, patience=PATIENCE))
+            pages = stack.enter_context(SharedPages([self.root], job=name, patience=PATIENCE))
             pages.assign([self.node.node])
             socket = self.node.control.parent / f"{name}.agent"
             agent = stack.enter_context(Agent(pages, socket))
@@ -74,7 +74,7 @@ class Storage:
             assert pages.total("failed_open") == 0
 
     def weigh(self, **weights: float) -> None:
-        assert isinstance(self.node.ask(messages.Weigh(weights=weights)), messages.Done)
+        assert isinstance(self.node.ask(messages.SetWeights(weights=weights)), messages.Done)
 
     def bytes_of(self, name: str) -> int:
         return self.node.measured().groups.get(name, 0)
@@ -151,6 +151,8 @@ def test_a_weight_that_is_none_is_refused_before_its_job_comes(storage: Storage)
     """Kept for later, it would end the I/O node when the job connects."""
     storage.weigh(a=1.0, b=3.0)
     for weight in (0.0, -1.0):
-        assert isinstance(storage.node.ask(messages.Weigh(weights={"a": weight})), messages.Failed)
+        assert isinstance(
+            storage.node.ask(messages.SetWeights(weights={"a": weight})), messages.Failure
+        )
     with storage.job("a"), storage.job("b"):
         storage.window()  # both are served

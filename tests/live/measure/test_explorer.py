@@ -23,7 +23,7 @@ from penstock.live.measure import scratch as passing
 from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell, Explorer, Run
 from penstock.live.measure.rank import Did, Plan
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 KIB = 1024
@@ -411,7 +411,7 @@ def test_a_long_temporary_directory_is_no_obstacle(
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
     with passing.private_state() as folder:
-        State(folder)
+        StateDirectory(folder)
     assert not folder.exists()
     assert list(long.iterdir()) == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.agent.page_server import library
-from penstock.live.protocol.preload import for_everybody
+from penstock.live.protocol.preload import readable_by_all
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_library_that_all_can_read_is_used_as_it_is(folder: Path) -> None:
     file = folder / "lib.so"
     file.write_bytes(b"")
     file.chmod(0o644)
-    assert for_everybody(file, folder / "copies") == file
+    assert readable_by_all(file, folder / "copies") == file
     assert not (folder / "copies").exists()
 
 
@@ -34,9 +34,9 @@ def test_another_user_loads_a_copy_of_a_library_that_is_hidden(folder: Path) -> 
     hidden.mkdir(mode=0o700)
     file = hidden / "libclient.so"
     file.write_bytes(library().read_bytes())
-    copy = for_everybody(file, folder / "copies")
+    copy = readable_by_all(file, folder / "copies")
     assert copy.read_bytes() == file.read_bytes()
-    assert for_everybody(file, folder / "copies") == copy
+    assert readable_by_all(file, folder / "copies") == copy
     if os.geteuid() == 0:
         words = ["setpriv", "--reuid=nobody", "--clear-groups", "cat", "/proc/self/maps"]
         environment = {"PATH": os.environ["PATH"], "LD_PRELOAD": str(copy)}
@@ -46,7 +46,7 @@ def test_another_user_loads_a_copy_of_a_library_that_is_hidden(folder: Path) -> 
         assert str(copy) in done.stdout
         assert done.stderr == ""
     file.write_bytes(file.read_bytes() + b"\0")
-    assert for_everybody(file, folder / "copies") != copy
+    assert readable_by_all(file, folder / "copies") != copy
 
 
 def test_where_no_copy_can_be_read_either_that_is_said(folder: Path) -> None:
@@ -55,4 +55,4 @@ def test_where_no_copy_can_be_read_either_that_is_said(folder: Path) -> None:
     file = hidden / "lib.so"
     file.write_bytes(b"")
     with pytest.raises(InputError, match="install penstock where all can read it"):
-        for_everybody(file, hidden / "copies")
+        readable_by_all(file, hidden / "copies")

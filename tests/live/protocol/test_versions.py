@@ -12,7 +12,7 @@ import pytest
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 WAIT = 20.0
 
@@ -20,7 +20,7 @@ WAIT = 20.0
 @pytest.fixture
 def state(tmp_path: Path) -> Any:
     (tmp_path / "data").mkdir()
-    made = State(tmp_path / "s")
+    made = StateDirectory(tmp_path / "s")
     config = {"live": {"mode": "enforce", "lease": 0.2}, "sharing": {"policy": "exclusive-fcfs"}}
     told = {"state": str(made.folder), "roots": [str(tmp_path / "data")], "io_nodes": 0}
     launcher.up(msgspec.convert(told | {"config": config}, Deployment))
@@ -31,7 +31,7 @@ def state(tmp_path: Path) -> Any:
 class Talker:
     """A job's agent of some version: raw lines."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: StateDirectory) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(WAIT)
         self.socket.connect(str(state.controller))
@@ -56,7 +56,9 @@ class Talker:
 BEGIN = {"type": "Begin", "name": "old", "pid": 1, "command": ["x"], "user": "root"}
 
 
-def test_a_job_of_the_version_before_hears_nothing_that_it_does_not_know(state: State) -> None:
+def test_a_job_of_the_version_before_hears_nothing_that_it_does_not_know(
+    state: StateDirectory,
+) -> None:
     """Its agent ends at a message that it does not know; several beats fit into the time here."""
     with Talker(state) as old:
         old.say(**BEGIN)
@@ -67,7 +69,7 @@ def test_a_job_of_the_version_before_hears_nothing_that_it_does_not_know(state: 
         assert old.hear() == {"type": "Done"}
 
 
-def test_a_job_of_the_next_version_is_understood(state: State) -> None:
+def test_a_job_of_the_next_version_is_understood(state: StateDirectory) -> None:
     """It says more than this controller knows of."""
     with Talker(state) as new:
         new.say(**BEGIN, protocol=99, colour="blue")
@@ -81,7 +83,7 @@ def test_a_job_of_the_next_version_is_understood(state: State) -> None:
             pass
         assert told["type"] == "Failed"
         new.say(type="PhaseEnded", phase=1, bytes=1, seconds=0.1, waited=0.0)
-        status = launcher.ask(state, messages.Ask(), messages.Status)
+        status = launcher.ask(state, messages.GetStatus(), messages.Status)
         assert [job["state"] for job in status.jobs] == ["running"]
 
 
@@ -100,7 +102,7 @@ def test_a_job_of_the_next_version_is_understood(state: State) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_and_nobody_else_hears_of_it(
-    state: State, forged: dict[str, Any]
+    state: StateDirectory, forged: dict[str, Any]
 ) -> None:
     """A name goes into ids and logs, counters into what everybody is told."""
     with Talker(state) as job:
@@ -110,4 +112,4 @@ def test_what_cannot_be_is_refused_and_nobody_else_hears_of_it(
             job.say(**forged)
             told = job.hear()
         assert told["type"] == "Failed"
-        assert launcher.ask(state, messages.Ask(), messages.Status).mode == "enforce"
+        assert launcher.ask(state, messages.GetStatus(), messages.Status).mode == "enforce"

@@ -14,7 +14,7 @@ from penstock.cli.verbs.slurm import folder_of, run
 from penstock.live.agent import node_agent
 from penstock.live.agent.node_agent import REAPED_EVERY, NodeAgent
 from penstock.live.agent.reaper import Reaper, in_queue
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @click.command(short_help="Keep the pages of a node's jobs, for a batch system.")
@@ -50,7 +50,7 @@ def agent(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     where = folder_of(run_folder)
     reaper = Reaper(in_queue, grace=units.seconds(grace))
-    there = live_options.remote(controller, key_file) or State(folder).controller
+    there = live_options.remote(controller, key_file) or StateDirectory(folder).controller
     told = NodeAgent(where, there, gone=reaper, reaped_every=units.seconds(reap_every))
 
     def announce() -> None:

@@ -8,7 +8,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json
 from penstock.live.deployment import launcher
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @click.command(short_help="Take down what 'up' brought up.")
@@ -26,7 +26,7 @@ def down(*, folder: Path | None, as_json: bool) -> None:
     error. What a controller that was killed left behind is ended as well. An I/O node that does not
     finish, because it is stopped or hangs, is told of, and killed after some 14 s.
     """
-    state = State(folder)
+    state = StateDirectory(folder)
     with live_options.telling():
         ended = launcher.down(state, lambda said: click.echo(f"penstock: {said}", err=True))
     if as_json:

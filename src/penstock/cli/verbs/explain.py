@@ -11,7 +11,7 @@ from penstock.cli.common.output import emit_json
 from penstock.live.controller import explain as explained
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @click.command(short_help="What a job does now, what it did, and why.")
@@ -30,7 +30,7 @@ def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
     listed there.
     """
     with live_options.telling():
-        found = launcher.ask(State(folder), messages.Ask(), messages.Status)
+        found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
     said = explained.explain(found, job)
     if as_json:
         emit_json(asdict(said) | {"record": explained.find(found.jobs, said.job)})

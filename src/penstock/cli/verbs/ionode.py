@@ -14,7 +14,7 @@ from penstock.live.ionode.process import IONode, Remote, roots_of
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import TOKEN_BYTES
 from penstock.live.protocol.site_key import RemoteController
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 _PATH = click.Path(path_type=Path)
@@ -143,7 +143,7 @@ def _sockets(
         return data, control
     if not registers:
         raise InputError("--socket and --control say where the I/O node is; give both")
-    state = State()
+    state = StateDirectory()
     state.create()
     own = state.folder / f"remote-{number}"
     return data or own.with_suffix(".sock"), control or own.with_suffix(".control")

@@ -11,7 +11,7 @@ from penstock.errors import InputError, unknown
 from penstock.live.controller.modes import DEFAULT
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 MEANS = {
     "observe": "nobody waits; 'penstock top' shows who would",
@@ -47,11 +47,11 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
         raise unknown("mode", to, [*MEANS, DEFAULT])
     if to == DEFAULT and user is None:
         raise InputError(f"{DEFAULT} takes a user's own mode away; give --user")
-    state = State(folder)
+    state = StateDirectory(folder)
     with live_options.telling():
         if to is not None:
-            _change(state, messages.Govern(mode=to, user=user))
-        found = launcher.ask(state, messages.Ask(), messages.Status)
+            _change(state, messages.SetMode(mode=to, user=user))
+        found = launcher.ask(state, messages.GetStatus(), messages.Status)
     if as_json:
         emit_json({"mode": found.mode, "users": found.modes, "policy": found.policy})
         return
@@ -61,7 +61,7 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
         click.echo(f"{name}: {own}{above}")
 
 
-def _change(state: State, govern: messages.Govern) -> None:
+def _change(state: StateDirectory, govern: messages.SetMode) -> None:
     try:
         launcher.ask(state, govern, messages.Done)
     except launcher.LaunchError as error:

@@ -10,7 +10,7 @@ from penstock.cli.common.output import emit_json
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.units import show_volume
 
 
@@ -49,7 +49,7 @@ def remap(
     nodes = [] if io_nodes is None else live_options.numbers(io_nodes, "--io-nodes")
     message = messages.Remap(job=job, nodes=nodes, stripe=live_options.volume(stripe, "--stripe"))
     with live_options.telling():
-        launcher.ask(State(folder), message, messages.Done)
+        launcher.ask(StateDirectory(folder), message, messages.Done)
     if as_json:
         emit_json({"job": job, "io_nodes": nodes, "stripe": message.stripe})
     else:

@@ -14,7 +14,7 @@ from penstock.errors import InputError, unknown
 from penstock.live.agent import runner
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 _HINTS: Mapping[str, Callable[[str], float]] = {
     "volume": units.volume,
@@ -74,7 +74,7 @@ def run(
     standard error says so; --require makes that an error. With --controller (or
     $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the controller is on another host.
     """
-    state = State(folder)
+    state = StateDirectory(folder)
     where = live_options.remote(controller, key_file)
     name = _name(command[0]) if name is None else name
     if not _NAME.fullmatch(name):
@@ -110,7 +110,7 @@ def _told(outcome: runner.Outcome) -> dict[str, object]:
 def _run(
     job: Callable[[], runner.Outcome],
     command: tuple[str, ...],
-    local: State | None,
+    local: StateDirectory | None,
     *,
     require: bool,
 ) -> runner.Outcome:
@@ -145,7 +145,7 @@ def _hints(text: str | None) -> messages.Hints:
     return messages.Hints(**found)
 
 
-def _check_up(state: State) -> None:
+def _check_up(state: StateDirectory) -> None:
     try:
         up = state.is_up()
     except InputError as error:  # such as another user's directory: no reason not to run

@@ -15,9 +15,9 @@ from penstock.files import reason
 from penstock.live.batch import slurm as slurm_side
 from penstock.live.batch.slurm import HOOK_PATIENCE, Licence
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.hook_messages import Adopt, Folder, Release
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory, ReleaseJob
+from penstock.live.protocol.state_directory import StateDirectory
 
 run = click.option(
     "--run",
@@ -38,10 +38,10 @@ patience = click.option(
 )
 
 
-def folder_of(path: Path | None) -> Folder:
+def folder_of(path: Path | None) -> AgentDirectory:
     """Return the agent's folder: as told, or the usual one."""
     usual = Path("/run/penstock-agent" if os.geteuid() == 0 else f"/tmp/pa-{os.geteuid()}")
-    return Folder(path or usual)
+    return AgentDirectory(path or usual)
 
 
 @click.group(no_args_is_help=False)
@@ -71,7 +71,9 @@ def epilog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
         emit_json({"released": os.environ["SLURM_JOB_ID"]})
 
 
-def _tell(run_folder: Path | None, message: Adopt | Release, patience: float) -> dict[str, str]:
+def _tell(
+    run_folder: Path | None, message: AdoptJob | ReleaseJob, patience: float
+) -> dict[str, str]:
     folder = folder_of(run_folder)
     try:
         return slurm_side.tell(folder, message, patience)
@@ -150,7 +152,7 @@ def watch(
     if licence is None and conflicts is None:
         raise InputError("nothing to keep in step; give --licence, --conflicts or both")
     told = None if licence is None else Licence.parse(licence)
-    step = _Step(State(folder), told, conflicts, units.seconds(every))
+    step = _Step(StateDirectory(folder), told, conflicts, units.seconds(every))
     while True:
         try:
             done = step.take()
@@ -168,7 +170,7 @@ class _Step:
     """One look at the controller and Slurm, and what follows from it."""
 
     def __init__(
-        self, state: State, licence: Licence | None, conflicts: Path | None, every: float
+        self, state: StateDirectory, licence: Licence | None, conflicts: Path | None, every: float
     ) -> None:
         self._state, self._licence, self._conflicts = state, licence, conflicts
         self._every = every
@@ -194,5 +196,5 @@ class _Step:
 
     def _ask(self) -> messages.Status:
         # Root asks whosever controller it is, which 'penstock status' would not.
-        with Channel(self._state.controller) as controller:
-            return controller.ask(messages.Ask(), messages.Status)
+        with ControlConnection(self._state.controller) as controller:
+            return controller.ask(messages.GetStatus(), messages.Status)

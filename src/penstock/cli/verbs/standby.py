@@ -8,7 +8,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json
 from penstock.live.deployment import launcher
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @click.command(short_help="Start another controller when one dies.")
@@ -27,7 +27,7 @@ def standby(*, folder: Path | None, as_json: bool) -> None:
     and gives up, with status 1, when controllers die five times within a minute. Jobs that run
     meanwhile go on directly. Where systemd keeps the controller (deploy/systemd) it is not needed.
     """
-    state = State(folder)
+    state = StateDirectory(folder)
     told: list[str] = []
 
     def tell(said: str) -> None:

@@ -11,7 +11,7 @@ from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json, emit_table
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
@@ -37,7 +37,7 @@ def status(*, folder: Path | None, as_json: bool) -> None:
     for whom, 'penstock explain JOB' why.
     """
     with live_options.telling():
-        found = launcher.ask(State(folder), messages.Ask(), messages.Status)
+        found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
     plain = msgspec.to_builtins(found)
     plain.pop("type")
     emit_json(plain) if as_json else _show(plain)

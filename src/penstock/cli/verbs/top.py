@@ -19,7 +19,7 @@ from penstock.errors import InputError
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
@@ -71,7 +71,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
         raise InputError(f"--interval: {error}") from error
     if seconds < SHORTEST:
         raise InputError(f"--interval is {interval}; give at least {show_seconds(SHORTEST)}")
-    looks = _looks(State(folder), seconds, once=once)
+    looks = _looks(StateDirectory(folder), seconds, once=once)
     with live_options.telling():
         try:
             _emit(looks, once=once) if as_json else _show(looks, once=once)
@@ -80,7 +80,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
                 raise
 
 
-def _looks(state: State, seconds: float, *, once: bool) -> Iterator[dict[str, Any]]:
+def _looks(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[dict[str, Any]]:
     """Yield what two looks tell together, an interval apart."""
     before = _look(state)
     for _ in range(1) if once else count():
@@ -90,8 +90,8 @@ def _looks(state: State, seconds: float, *, once: bool) -> Iterator[dict[str, An
         before = after
 
 
-def _look(state: State) -> Look:
-    found = launcher.ask(state, messages.Ask(), messages.Status)
+def _look(state: StateDirectory) -> Look:
+    found = launcher.ask(state, messages.GetStatus(), messages.Status)
     return Look(found=found, time=time.monotonic())
 
 

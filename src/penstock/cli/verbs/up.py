@@ -17,7 +17,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import IO_NODE, Deployment, emulated, located, managed
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 _PREFIX = "io-node."
 
@@ -159,7 +159,7 @@ def up(
     .depth, .shares (bytes or concurrency) and .dirty-window (a size). docs/live/index.md is the
     guide.
     """
-    state = State(folder)
+    state = StateDirectory(folder)
     given = [f"{_PREFIX}{k}={v}" for k, v in (("scheduler", scheduler), ("depth", depth)) if v]
     directories = managed(roots)
     if all_users and os.geteuid() != 0:
@@ -194,7 +194,7 @@ def up(
         launcher.up(deployment)
         if all_users:  # its I/O nodes' sockets are for all, what else is there is not
             state.folder.chmod(0o711)
-        found = launcher.ask(state, messages.Ask(), messages.Status)
+        found = launcher.ask(state, messages.GetStatus(), messages.Status)
     url = state.http.read_text().strip() if http else None
     where_heard = state.listen.read_text().strip() if listen else None
     if as_json:

@@ -12,10 +12,10 @@ from penstock.live.agent import page_server
 from penstock.live.agent.job_agent import Member
 from penstock.live.agent.page_server import Agent, pages_of
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.exit_spool import LastWords
-from penstock.live.protocol.hook_messages import Adopt
-from penstock.live.protocol.preload import for_everybody
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.hook_messages import AdoptJob
+from penstock.live.protocol.preload import readable_by_all
 from penstock.live.protocol.site_key import RemoteController
 
 CONTROLLER_WITHIN = 5.0
@@ -31,17 +31,17 @@ class Tenant:
 
     def __init__(
         self,
-        adopt: Adopt,
+        adopt: AdoptJob,
         where: Path | RemoteController,
         folder: Path,
-        last_words: LastWords | None = None,
+        last_words: ExitSpool | None = None,
     ) -> None:
         self.adopt = adopt
         self.nodes = {adopt.node}
         with ExitStack() as stack:
             controller = stack.enter_context(connect(where))
             begin = _begin(adopt)
-            begun = controller.ask(begin, messages.Begun)
+            begun = controller.ask(begin, messages.JobAccepted)
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             _make_folder(folder, adopt)
             pages = stack.enter_context(pages_of(begun))
@@ -60,13 +60,13 @@ class Tenant:
         self._stack.close()
 
 
-def connect(where: Path | RemoteController) -> Channel:
+def connect(where: Path | RemoteController) -> ControlConnection:
     """Return a connection to the controller; OSError: it does not answer."""
-    return Channel(where, patience=CONTROLLER_WITHIN)
+    return ControlConnection(where, timeout=CONTROLLER_WITHIN)
 
 
-def _begin(adopt: Adopt) -> messages.Begin:
-    return messages.Begin(
+def _begin(adopt: AdoptJob) -> messages.BeginJob:
+    return messages.BeginJob(
         name=adopt.name or adopt.job,
         pid=os.getpid(),
         command=[adopt.executable] if adopt.executable else [],
@@ -79,18 +79,18 @@ def _begin(adopt: Adopt) -> messages.Begin:
     )
 
 
-def _environment(begun: messages.Begun, socket: Path, copies: Path) -> dict[str, str]:
+def _environment(begun: messages.JobAccepted, socket: Path, copies: Path) -> dict[str, str]:
     """Return what tasks need; libraries below the client library go after the task's own."""
 
     def preloaded(*files: str | Path) -> str:
-        return ":".join(str(for_everybody(Path(file), copies)) for file in files)
+        return ":".join(str(readable_by_all(Path(file), copies)) for file in files)
 
     above = preloaded(*begun.above, page_server.library())
     below = {"LD_PRELOAD_BELOW": preloaded(*begun.preload)} if begun.preload else {}
     return begun.environment | {"LD_PRELOAD": above, "PENSTOCK_AGENT": str(socket)} | below
 
 
-def _make_folder(folder: Path, adopt: Adopt) -> None:
+def _make_folder(folder: Path, adopt: AdoptJob) -> None:
     # What is in it is the job's, the folder is not: a job cannot put other things there.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o711)
@@ -98,13 +98,13 @@ def _make_folder(folder: Path, adopt: Adopt) -> None:
     (folder / "adopted").write_bytes(msgspec.json.encode(adopt))
 
 
-def _give(path: Path, adopt: Adopt) -> None:
+def _give(path: Path, adopt: AdoptJob) -> None:
     path.chmod(0o600)
     if adopt.uid != os.geteuid():
         os.chown(path, adopt.uid, adopt.gid)
 
 
-def _write(path: Path, environment: dict[str, str], adopt: Adopt) -> None:
+def _write(path: Path, environment: dict[str, str], adopt: AdoptJob) -> None:
     lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text("\n".join(lines) + "\n")

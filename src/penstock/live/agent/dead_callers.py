@@ -7,12 +7,12 @@ import os
 from functools import cache
 from pathlib import Path
 
-from penstock.live.protocol.shared_page import Thread
+from penstock.live.protocol.shared_page import SlotOwner
 
 _DEAD = ("Z", "X")
 
 
-def lives(thread: Thread) -> bool:
+def lives(thread: SlotOwner) -> bool:
     """Say whether a thread lives, or its process where that is all that is known of it.
 
     Where nothing can be found out, it does: ids of another namespace mean nothing here.

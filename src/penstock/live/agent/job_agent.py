@@ -19,10 +19,10 @@ from penstock.learn.phases import Began, Ended
 from penstock.live.agent.phase_sampler import Watch
 from penstock.live.agent.phase_turn import Asked
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.counters import COUNTED_EVERY
-from penstock.live.protocol.exit_spool import LastWords
-from penstock.live.protocol.shared_page import Pages
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.counters import COUNTER_INTERVAL
+from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.shared_page import SharedPages
 
 log = logging.getLogger("penstock.agent")
 CALLS_WAIT_LONGER = 1.0
@@ -37,13 +37,13 @@ LONG_AGO = 1e6
 """Seconds after which any phase is over."""
 MOST_BYTES = 2**63 - 1
 _FROM_CONTROLLER = (
-    messages.Mapped
+    messages.NodeMap
     | messages.Turn
     | messages.Hold
     | messages.Slice
-    | messages.Beat
+    | messages.Heartbeat
     | messages.Done
-    | messages.Failed
+    | messages.Failure
 )
 
 
@@ -52,13 +52,13 @@ class Member:
 
     def __init__(
         self,
-        controller: Channel,
-        begin: messages.Begin,
-        begun: messages.Begun,
-        pages: Pages,
-        connect: Callable[[], Channel] | None = None,
+        controller: ControlConnection,
+        begin: messages.BeginJob,
+        begun: messages.JobAccepted,
+        pages: SharedPages,
+        connect: Callable[[], ControlConnection] | None = None,
         *,
-        last_words: LastWords | None = None,
+        last_words: ExitSpool | None = None,
     ) -> None:
         """`last_words`: where its end is kept if no controller hears it."""
         self.id = begun.job
@@ -69,7 +69,7 @@ class Member:
         self._connect = connect
         self._last_words = last_words
         self._since = time.time()
-        self._channel: Channel | None = controller
+        self._channel: ControlConnection | None = controller
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._answered = threading.Event()
@@ -102,7 +102,7 @@ class Member:
             self._look(now)
             self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
             counters = self.counters()
-            self._last, self._ending = messages.Ended(counters=counters, status=status), True
+            self._last, self._ending = messages.JobExit(counters=counters, status=status), True
             self._tell(self._last)
             channel = self._channel
         if channel is None or not self._answered.wait(LAST_WORD_WITHIN):
@@ -122,7 +122,7 @@ class Member:
     def _leave_word(self, counters: dict[str, int], status: int) -> None:
         if self._last_words is None:
             return
-        word = messages.LastWord(
+        word = messages.UnreportedExit(
             job=self.id,
             begin=self._begin,
             began=self._since,
@@ -131,7 +131,7 @@ class Member:
             status=status,
         )
         try:
-            self._last_words.leave(word)
+            self._last_words.write(word)
         except OSError as error:
             log.warning("how job %s ended is told to nobody: %s", self.id, reason(error))
 
@@ -140,7 +140,7 @@ class Member:
         own = {"maps": self._maps, "phases": self._phases, "turn_waited": round(self._waited * 1e9)}
         return self._pages.totals() | own | self._gone_on
 
-    def _take(self, begun: messages.Begun) -> None:
+    def _take(self, begun: messages.JobAccepted) -> None:
         """Be a job as the controller says, the first one or one that came after it."""
         self._mode, self._lease, self._longest = begun.mode, begun.lease, begun.longest_wait
         self._beaten = time.monotonic()
@@ -150,7 +150,7 @@ class Member:
         self._gate(open_=self._mode != "enforce")
 
     def _bound_dirty(self) -> None:
-        self._pages.bound_dirty(self._dirty_window if self._mode == "enforce" else 0)
+        self._pages.limit_dirty_data(self._dirty_window if self._mode == "enforce" else 0)
 
     def _gate(self, *, open_: bool) -> None:
         if open_:
@@ -167,9 +167,9 @@ class Member:
             now = time.monotonic()
             with self._lock:
                 self._look(now)
-                if now - counted >= COUNTED_EVERY:
+                if now - counted >= COUNTER_INTERVAL:
                     counted = now
-                    self._tell(messages.Counted(counters=self.counters()))
+                    self._tell(messages.JobCounters(counters=self.counters()))
             self._pages.await_knock(knocks, self._patience(now))
 
     def _patience(self, now: float) -> float:
@@ -238,7 +238,7 @@ class Member:
 
     def _length(self) -> int | None:
         """Return the bytes that the job's processes announced since the last phase; None: none."""
-        had, self._announced = self._announced, self._pages.announced
+        had, self._announced = self._announced, self._pages.announced_bytes
         told = self._announced - had
         return told if 0 < told <= MOST_BYTES else None
 
@@ -280,22 +280,22 @@ class Member:
         with self._lock:
             self._let_go(now)  # the gate has opened by itself: it is too late to close it
             match message:
-                case messages.Beat(mode=mode):
+                case messages.Heartbeat(mode=mode):
                     self._beat(now, mode)
                 case messages.Turn(phase=number) if self._phase and self._phase.number == number:
                     self._admitted(now, self._phase, message)
                 case messages.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._held(now, self._phase, lent=message.lent)
+                    self._held(now, self._phase, lent=message.turn_lent)
                 case messages.Slice(phase=number) if self._phase and self._phase.number == number:
                     if self._mode == "enforce" and not self._phase.overdue:
                         self._gate(open_=message.open)
                         if message.open and not self._watched.calls():
                             self._tell(messages.Idle(phase=number))
-                case messages.Mapped(nodes=nodes, stripe=stripe):
+                case messages.NodeMap(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1
-                    self._tell(messages.Counted(counters=self.counters()))
-                case messages.Done() | messages.Failed() if self._ending:
+                    self._tell(messages.JobCounters(counters=self.counters()))
+                case messages.Done() | messages.Failure() if self._ending:
                     self.advice = message.advice if isinstance(message, messages.Done) else ""
                     self._answered.set()
                     return False
@@ -328,7 +328,7 @@ class Member:
                 self._gate(open_=True)
         elif phase is None or phase.turn is None:
             if was == "enforce":
-                self._pages.keep_closed(self._lease)
+                self._pages.extend_closure(self._lease)
             else:
                 if phase is not None:
                     phase.asked = now  # until now it only would have waited
@@ -344,7 +344,7 @@ class Member:
         while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
             with suppress(OSError, InputError), self._connected() as channel:
                 resuming = msgspec.structs.replace(self._begin, resumes=self.id)
-                begun = channel.ask(resuming, messages.Begun)
+                begun = channel.ask(resuming, messages.JobAccepted)
                 with self._lock:
                     self._channel = channel
                     self._take(begun)
@@ -361,7 +361,7 @@ class Member:
         return False
 
     @contextmanager
-    def _connected(self) -> Iterator[Channel]:
+    def _connected(self) -> Iterator[ControlConnection]:
         assert self._connect is not None
         channel = self._connect()
         try:
@@ -374,7 +374,7 @@ class Member:
         channel, self._channel = self._channel, None
         if channel is not None:
             with suppress(OSError):
-                channel.hang_up()
+                channel.shut_down()
 
     def _tell(self, message: messages.Message) -> None:
         if self._channel is not None:

@@ -21,10 +21,17 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.agent.adopted_job import Tenant, connect
 from penstock.live.protocol import client, messages
-from penstock.live.protocol.exit_spool import LastWords
-from penstock.live.protocol.hook_messages import Adopt, Adopted, Folder, List, Listed, Release
+from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.hook_messages import (
+    AdoptJob,
+    AgentDirectory,
+    JobEnvironment,
+    JobList,
+    ListJobs,
+    ReleaseJob,
+)
 from penstock.live.protocol.site_key import RemoteController
-from penstock.live.protocol.state_directory import State, holding, sign
+from penstock.live.protocol.state_directory import StateDirectory, hold_lock, write_holder
 
 HEARS_WITHIN = 5.0
 """Seconds for a hook to say what it wants."""
@@ -43,7 +50,7 @@ class NodeAgent:
 
     def __init__(
         self,
-        folder: Folder,
+        folder: AgentDirectory,
         controller: Path | RemoteController,
         *,
         gone: Callable[[Collection[str]], list[str]] = lambda _: [],
@@ -53,10 +60,10 @@ class NodeAgent:
         self.tenants: dict[str, Tenant] = {}
         self._controller = controller
         self._is_remote = isinstance(controller, RemoteController)
-        self._last_words = LastWords(
-            folder.last_words
+        self._last_words = ExitSpool(
+            folder.exit_spool
             if isinstance(controller, RemoteController)
-            else State(controller.parent).last_words
+            else StateDirectory(controller.parent).exit_spool
         )
         self._gone = gone
         self._reaped_every = reaped_every
@@ -69,7 +76,7 @@ class NodeAgent:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        await asyncio.gather(*map(self._adopt_again, self.folder.left()))
+        await asyncio.gather(*map(self._adopt_again, self.folder.adopted_jobs()))
         self.folder.control.unlink(missing_ok=True)
         server = await asyncio.start_unix_server(
             self._accept, self.folder.control, limit=LONGEST_REQUEST, backlog=1024
@@ -90,7 +97,7 @@ class NodeAgent:
         try:
             async with asyncio.timeout(HEARS_WITHIN):
                 text = await reader.readline()
-            writer.write(client.line(await self.heard(text)))
+            writer.write(client.encode_line(await self.heard(text)))
             await writer.drain()
         except (OSError, ValueError):
             pass  # silent, gone, or a line without end: nobody is left to be answered
@@ -100,19 +107,19 @@ class NodeAgent:
     async def heard(self, text: bytes) -> messages.Message:
         """Return the answer to a line."""
         try:
-            match msgspec.json.decode(text, type=Adopt | Release | List):
-                case Adopt() as adopt:
+            match msgspec.json.decode(text, type=AdoptJob | ReleaseJob | ListJobs):
+                case AdoptJob() as adopt:
                     return await self.adopt(adopt)
-                case Release() as release:
+                case ReleaseJob() as release:
                     await self.release(release)
                     return messages.Done()
                 case _:
-                    return Listed(jobs=sorted(self.tenants))
+                    return JobList(jobs=sorted(self.tenants))
         except (InputError, msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             log.warning("refused: %s", reason(error))
-            return messages.Failed(error=reason(error))
+            return messages.Failure(error=reason(error))
 
-    async def adopt(self, adopt: Adopt) -> Adopted:
+    async def adopt(self, adopt: AdoptJob) -> JobEnvironment:
         """Take a job in, or find it here."""
         if os.geteuid() != 0 and adopt.uid != os.geteuid():
             raise InputError(f"job {adopt.job} is another user's; only root's agent keeps it")
@@ -130,16 +137,16 @@ class NodeAgent:
                 self.tenants[adopt.job] = tenant
                 log.info("job %s of %s adopted", adopt.job, adopt.user)
             tenant.nodes.add(adopt.node)
-            return Adopted(environment=tenant.environment)
+            return JobEnvironment(environment=tenant.environment)
 
-    async def _adopt_again(self, adopt: Adopt) -> None:
+    async def _adopt_again(self, adopt: AdoptJob) -> None:
         try:
             await self.adopt(adopt)
         except (InputError, OSError) as error:
             log.warning("job %s goes on without an agent: %s", adopt.job, reason(error))
             shutil.rmtree(self.folder.job(adopt.job), ignore_errors=True)
 
-    async def release(self, release: Release) -> None:
+    async def release(self, release: ReleaseJob) -> None:
         """Let a job go once all nodes that this host is have said so."""
         async with self._lock(release.job):
             tenant = self.tenants.get(release.job)
@@ -175,7 +182,9 @@ class NodeAgent:
         """Tell a controller of another host what it did not hear; on this one it looks itself."""
         if self._is_remote:
             with suppress(OSError, InputError):  # not there yet
-                await asyncio.to_thread(self._last_words.tell, partial(connect, self._controller))
+                await asyncio.to_thread(
+                    self._last_words.deliver, partial(connect, self._controller)
+                )
 
 
 def serve(agent: NodeAgent, ready: Callable[[], object]) -> None:
@@ -183,8 +192,8 @@ def serve(agent: NodeAgent, ready: Callable[[], object]) -> None:
     os.umask(0o077)
     agent.folder.create()
     try:
-        with holding(agent.folder.lock) as lock:
-            sign(lock, os.getpid())
+        with hold_lock(agent.folder.lock) as lock:
+            write_holder(lock, os.getpid())
             asyncio.run(agent.serve(ready))
     except BlockingIOError:
         raise InputError(

@@ -25,9 +25,9 @@ def library() -> Path:
     return preload.library("libpenstock_client.so")
 
 
-def pages_of(begun: messages.Begun) -> shared_page.Pages:
+def pages_of(begun: messages.JobAccepted) -> shared_page.SharedPages:
     """Return the pages of a job that the controller took in."""
-    return shared_page.Pages(
+    return shared_page.SharedPages(
         [Path(root) for root in begun.roots],
         job=begun.job,
         token=bytes.fromhex(begun.token) or bytes(shared_page.TOKEN_BYTES),
@@ -39,7 +39,7 @@ def pages_of(begun: messages.Begun) -> shared_page.Pages:
 class Agent:
     """Serves one job's pages on a Unix socket; a context manager."""
 
-    def __init__(self, pages: shared_page.Pages, path: Path) -> None:
+    def __init__(self, pages: shared_page.SharedPages, path: Path) -> None:
         self.pages = pages
         self.path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from penstock.learn.phases import Began, Ended, PhaseFinder
 from penstock.live.agent.dead_callers import lives
-from penstock.live.protocol.shared_page import Pages, Thread
+from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
 MARKS = 1024
 """Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
@@ -13,21 +13,21 @@ MARKS = 1024
 class Watch:
     """Looks at a job's pages; what a look finds is to be passed on at once."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: SharedPages) -> None:
         self.finder = PhaseFinder()
         self._pages = pages
         self._said = (0, 0)
-        self._markers: set[Thread] = set()
+        self._markers: set[SlotOwner] = set()
         """Processes that were there when the phase under way was said: one of them did."""
         self._called = 0.0
 
     def calls(self) -> bool:
         """Say whether anybody is amid a data call, or waits for one at the gate."""
-        return any(lives(thread) for thread, _ in self._pages.calling())
+        return any(lives(thread) for thread, _ in self._pages.threads_in_call())
 
     def waits(self) -> bool:
         """Say whether anybody waits at the gate."""
-        return any(waits and lives(thread) for thread, waits in self._pages.calling())
+        return any(waits and lives(thread) for thread, waits in self._pages.threads_in_call())
 
     def quiet(self, now: float) -> float:
         """Return for how long no process has called."""
@@ -37,8 +37,8 @@ class Watch:
         """Yield what has begun and ended."""
         # Marks before counters: bytes that were counted after their phase ended would be another
         # phase, which nobody said.
-        said = self._pages.said()
-        last_call, moved = self._pages.last_call(), self._pages.moved()
+        said = self._pages.phase_marks()
+        last_call, moved = self._pages.last_call(), self._pages.moved_bytes()
         waits = self.waits()
         busy = waits or self.calls()
         self._called = max(self._called, min(last_call / 1e9, now))

@@ -20,11 +20,11 @@ from penstock.live.agent.group_signals import Witness
 from penstock.live.agent.job_agent import Member
 from penstock.live.agent.page_server import Agent, pages_of
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.errors import FullError
-from penstock.live.protocol.exit_spool import LastWords
+from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.site_key import RemoteController
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
 FORWARDED = frozenset(
@@ -100,7 +100,7 @@ def _as_script(command: Sequence[str]) -> list[str]:
 
 
 def run(
-    state: State,
+    state: StateDirectory,
     command: Sequence[str],
     *,
     name: str,
@@ -114,7 +114,7 @@ def run(
     InputError: the controller refuses it.
     To be called from the main thread, whose signals go to the command meanwhile.
     """
-    begin = messages.Begin(
+    begin = messages.BeginJob(
         name=name,
         pid=os.getpid(),
         command=list(command),
@@ -125,19 +125,21 @@ def run(
         hints=hints or messages.Hints(),
     )
     where = controller or state.controller
-    last_words = LastWords(state.last_words if controller is None else state.untold(controller))
+    last_words = ExitSpool(
+        state.exit_spool if controller is None else state.remote_exit_spool(controller)
+    )
     try:
         if controller is not None:
             state.create()  # for the agent's socket
             with suppress(InputError, OSError):  # a job is not kept waiting for others' words
-                last_words.tell(lambda: Channel(controller))
-        channel = Channel(where)
+                last_words.deliver(lambda: ControlConnection(controller))
+        channel = ControlConnection(where)
     except (InputError, OSError) as error:
         at = f"in {state.folder}" if controller is None else f"at {controller}"
         raise NoJobError(f"no controller {at}: {reason(error)}") from error
     with channel, ExitStack() as stack:
         try:
-            begun = channel.ask(begin, messages.Begun)
+            begun = channel.ask(begin, messages.JobAccepted)
         except FullError as error:
             raise NoJobError(str(error)) from error
         except OSError as error:
@@ -146,13 +148,15 @@ def run(
         try:
             witness = stack.enter_context(Witness(FORWARDED))
             pages = stack.enter_context(pages_of(begun))
-            path = state.agent(os.getpid())
+            path = state.agent_socket(os.getpid())
             path.unlink(missing_ok=True)  # of one that had this number and was killed
             agent = stack.enter_context(Agent(pages, path))
             preload = agent.environment(above=begun.above, below=begun.preload)
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        member = Member(channel, begin, begun, pages, lambda: Channel(where), last_words=last_words)
+        member = Member(
+            channel, begin, begun, pages, lambda: ControlConnection(where), last_words=last_words
+        )
         surrounded = os.environ | (environment or {}) | begun.environment | preload
         try:
             pid = _spawn(command, surrounded, before)

@@ -13,8 +13,15 @@ from pathlib import Path
 from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.hook_messages import Adopt, Adopted, Folder, List, Listed, Release
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.hook_messages import (
+    AdoptJob,
+    AgentDirectory,
+    JobEnvironment,
+    JobList,
+    ListJobs,
+    ReleaseJob,
+)
 
 HOOK_PATIENCE = 1.0
 """Seconds that a hook waits for the agent: it has two in all, its own start included."""
@@ -27,12 +34,12 @@ _LICENCE = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(\d+)")
 # Hooks.
 
 
-def adoption(environment: Mapping[str, str]) -> Adopt:
+def adoption(environment: Mapping[str, str]) -> AdoptJob:
     """Return what a prolog's environment says of its job."""
     try:
         job, uid = environment["SLURM_JOB_ID"], int(environment["SLURM_JOB_UID"])
         named = NAME_IN_COMMENT.search(environment.get("SLURM_JOB_COMMENT", ""))
-        return Adopt(
+        return AdoptJob(
             job=job,
             name=f"slurm-{job}",
             uid=uid,
@@ -49,14 +56,14 @@ def adoption(environment: Mapping[str, str]) -> Adopt:
         raise InputError(f"the environment is not a Slurm prolog's: {error}") from None
 
 
-def release(environment: Mapping[str, str]) -> Release:
+def release(environment: Mapping[str, str]) -> ReleaseJob:
     """Return what an epilog's environment says of its job."""
     if "SLURM_JOB_ID" not in environment:
         raise InputError("no SLURM_JOB_ID in the environment; Slurm calls this hook")
     code, _, number = environment.get("SLURM_JOB_EXIT_CODE2", "").partition(":")
     ended_by = int(number) if number.isdigit() else 0
     status = 128 + ended_by if ended_by else int(code) if code.isdigit() else 0
-    return Release(
+    return ReleaseJob(
         job=environment["SLURM_JOB_ID"],
         node=environment.get("SLURMD_NODENAME", ""),
         status=min(status, 255),
@@ -69,20 +76,20 @@ def _cpus(text: str) -> int:
 
 
 def tell(
-    folder: Folder, message: Adopt | Release, patience: float = HOOK_PATIENCE
+    folder: AgentDirectory, message: AdoptJob | ReleaseJob, patience: float = HOOK_PATIENCE
 ) -> dict[str, str]:
     """Tell the node's agent; return the tasks' environment. OSError: it does not answer."""
-    with Channel(folder.control, patience=patience) as agent:
-        if isinstance(message, Adopt):
-            return agent.ask(message, Adopted).environment
+    with ControlConnection(folder.control, timeout=patience) as agent:
+        if isinstance(message, AdoptJob):
+            return agent.ask(message, JobEnvironment).environment
         agent.ask(message, messages.Done)
         return {}
 
 
-def kept(folder: Folder) -> list[str]:
+def kept(folder: AgentDirectory) -> list[str]:
     """Return the jobs that the node's agent keeps."""
-    with Channel(folder.control) as agent:
-        return agent.ask(List(), Listed).jobs
+    with ControlConnection(folder.control) as agent:
+        return agent.ask(ListJobs(), JobList).jobs
 
 
 # Licences: Slurm 22.05 cannot change how many there are, but a reservation keeps some back.

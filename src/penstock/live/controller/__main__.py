@@ -23,8 +23,8 @@ from penstock.live.controller.io_nodes import StartError
 from penstock.live.controller.listeners import HostsPort
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages
-from penstock.live.protocol.process import end_with_parent, take_all_descriptors
-from penstock.live.protocol.state_directory import State, sign
+from penstock.live.protocol.process import end_with_parent, raise_descriptor_limit
+from penstock.live.protocol.state_directory import StateDirectory, write_holder
 from penstock.live.store import StoreError
 
 log = logging.getLogger("penstock.controller")
@@ -38,7 +38,7 @@ async def _run(deployment: Deployment, ready: int) -> None:
     except (StartError, StoreError, InputError) as error:
         log.error("%s", error)
         wrong = isinstance(error, InputError)
-        _report(ready, messages.Failed(error=str(error), wrong_input=wrong))
+        _report(ready, messages.Failure(error=str(error), wrong_input=wrong))
         return
     _report(ready, messages.Done())
     admitting = hosts.serving(controller.accept, controller.refusals)
@@ -59,7 +59,7 @@ def _http(deployment: Deployment) -> Callable[[Controller], AbstractAsyncContext
 
 
 def _report(ready: int, message: messages.Message) -> None:
-    os.write(ready, client.line(message))
+    os.write(ready, client.encode_line(message))
     os.close(ready)
 
 
@@ -70,15 +70,15 @@ def main() -> None:
         end_with_parent(signal.SIGTERM, int(sys.argv[2]))
     elif os.fork():
         os._exit(0)
-    sign(int(sys.argv[1]), os.getpid())
+    write_holder(int(sys.argv[1]), os.getpid())
     ready = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
     os.chdir("/")
     os.umask(0o077)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    take_all_descriptors()
-    state = State(Path(deployment.state))
-    if left := state.clean():
+    raise_descriptor_limit()
+    state = StateDirectory(Path(deployment.state))
+    if left := state.clean_up():
         log.warning("ended %d I/O nodes that an earlier controller left behind", left)
     # Little of what a controller makes is in cycles; what it imported and loaded stays.
     gc.freeze()
@@ -86,7 +86,7 @@ def main() -> None:
     try:
         asyncio.run(_run(deployment, ready))
     finally:
-        state.clean()
+        state.clean_up()
 
 
 if __name__ == "__main__":

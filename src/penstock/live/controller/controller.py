@@ -28,8 +28,8 @@ from penstock.live.controller.turn_service import Governor
 from penstock.live.controller.unreported_exits import LateEnds
 from penstock.live.deployment.spec import ANSWERS_WITHIN, Deployment
 from penstock.live.protocol import client, messages
-from penstock.live.protocol.exit_spool import LastWords
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import EndedJob, Keeper, RunningJob, Store
 from penstock.model import Assign
@@ -63,7 +63,7 @@ class Controller:
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
-        self.state = State(Path(deployment.state))
+        self.state = StateDirectory(Path(deployment.state))
         self.surroundings = Surroundings.of(deployment, self.state)
         self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.checked_key()
@@ -94,7 +94,7 @@ class Controller:
         self.governor.record(self.logbook)
         self.history: JobObserver | None = None
         """Kept where somebody can look at it."""
-        self.late_ends = LateEnds(self, LastWords(self.state.last_words))
+        self.late_ends = LateEnds(self, ExitSpool(self.state.exit_spool))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -137,11 +137,11 @@ class Controller:
             keeper.cancel()
         if self.tuning is not None:
             await self.tuning.save()
-        self.governor.govern(messages.Govern(mode="off"))
+        self.governor.govern(messages.SetMode(mode="off"))
         self.state.deployment.unlink(missing_ok=True)
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
-            self._push(job, messages.Mapped(nodes=[]))
+            self._push(job, messages.NodeMap(nodes=[]))
         await self.fleet.stop()
         self._stopped.set()
         server.close()
@@ -177,7 +177,7 @@ class Controller:
         if self.tuning is not None:
             self.tuning.down(number)
 
-    def _push(self, job: str, mapped: messages.Mapped) -> None:
+    def _push(self, job: str, mapped: messages.NodeMap) -> None:
         if job in self._writers:
             self.jobs.running[job].maps += 1
             self._tell(job, mapped)
@@ -189,7 +189,7 @@ class Controller:
         if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
             writer.transport.abort()  # it does not listen: it is lost, and opens its gate
             return
-        writer.write(client.line(message))
+        writer.write(client.encode_line(message))
 
     def _assign(self, assign: Assign) -> None:
         """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
@@ -206,14 +206,14 @@ class Controller:
         if self.deployment.all_users:
             users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
             weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
-        self._do_soon(self._weigh_all(messages.Weigh(weights=weights)))
+        self._do_soon(self._weigh_all(messages.SetWeights(weights=weights)))
 
     def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _weigh_all(self, weigh: messages.Weigh) -> None:
+    async def _weigh_all(self, weigh: messages.SetWeights) -> None:
         for io_node in self.fleet.io_nodes:
             if io_node.node is not None:
                 try:
@@ -236,12 +236,12 @@ class Controller:
         talk = Talk(self, writer, peer)
         try:
             if (full := talk.entered()) is not None:
-                writer.write(client.line(full))
+                writer.write(client.encode_line(full))
                 return
             while not self._stopped.is_set() and (text := await reader.readline()):
                 answer = await talk.heard(text)
                 if answer is not None:
-                    writer.write(client.line(answer))
+                    writer.write(client.encode_line(answer))
                     await writer.drain()
         except (OSError, ValueError):
             pass  # gone, or a line without end: the same as gone
@@ -256,7 +256,7 @@ class Controller:
         self._do_soon(self.fleet.welcome(link))
         return link
 
-    async def earlier(self, begin: messages.Begin, peer: Peer) -> RunningJob | EndedJob | None:
+    async def earlier(self, begin: messages.BeginJob, peer: Peer) -> RunningJob | EndedJob | None:
         """Return the job that one that comes back was; None: nobody knows of it."""
         assert begin.resumes is not None
         running = self.jobs.running.get(begin.resumes)
@@ -277,11 +277,11 @@ class Controller:
 
     def begin(
         self,
-        begin: messages.Begin,
+        begin: messages.BeginJob,
         writer: asyncio.StreamWriter,
         peer: Peer,
         earlier: RunningJob | EndedJob | None = None,
-    ) -> tuple[Job, messages.Begun]:
+    ) -> tuple[Job, messages.JobAccepted]:
         """Take a job in and give it its I/O nodes."""
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
@@ -311,7 +311,7 @@ class Controller:
         if self.history is not None:
             self.history.began(job)
         log.info("job %s began on I/O nodes %s", job.id, [node.number for node in mapped.nodes])
-        return job, messages.Begun(
+        return job, messages.JobAccepted(
             job=job.id,
             roots=self.deployment.roots,
             nodes=mapped.nodes,
@@ -339,7 +339,7 @@ class Controller:
         if self.history is not None:
             self.history.ended(job)
         if job.agent:
-            self.state.agent(job.agent).unlink(missing_ok=True)
+            self.state.agent_socket(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
 
     def advice(self, job: Job) -> str:

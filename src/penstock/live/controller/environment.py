@@ -7,7 +7,7 @@ from pathlib import Path
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.deployment.spec import Deployment
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class Surroundings:
     emulation: Path | None = None
 
     @classmethod
-    def of(cls, deployment: Deployment, state: State) -> "Surroundings":
+    def of(cls, deployment: Deployment, state: StateDirectory) -> "Surroundings":
         """Make what a deployment's processes share."""
         if deployment.emulate is None:
             return cls()

@@ -53,9 +53,9 @@ class Link:
 
     async def ask(self, message: messages.Message, kind: Any) -> Any:
         """Return its answer; OSError (TimeoutError too): none comes."""
-        answer = self.send(client.line(message))
+        answer = self.send(client.encode_line(message))
         async with asyncio.timeout(ANSWERS_WITHIN):
-            return client.parse(await answer, messages.Failed | kind)
+            return client.decode_line(await answer, messages.Failure | kind)
 
     def heard(self, text: bytes) -> None:
         """Take an answer in; ConnectionError: nothing was asked."""
@@ -93,7 +93,7 @@ class Lines(asyncio.Protocol):
         """Pass on the lines that are whole."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         try:
-            if len(self._rest) > client.LONGEST_LINE:
+            if len(self._rest) > client.MAX_LINE_BYTES:
                 raise ConnectionError("a line without end")
             for text in lines:
                 self._heard(text)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import InputError, unknown
-from penstock.live.protocol.messages import Mapped, Node
+from penstock.live.protocol.messages import Node, NodeMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Assignments:
 
     def begin(
         self, job: str, wanted: int | None = None, *, user: str = "", local: bool = True
-    ) -> Mapped:
+    ) -> NodeMap:
         """Give a new job as many I/O nodes as it wants, or all."""
         count = self._io_nodes if wanted is None else wanted
         if not 0 <= count <= self._io_nodes:
@@ -55,7 +55,7 @@ class Assignments:
         """Take back what a job had."""
         self._jobs.pop(job, None)
 
-    def remap(self, job: str, numbers: Sequence[int], stripe: int) -> Mapped:
+    def remap(self, job: str, numbers: Sequence[int], stripe: int) -> NodeMap:
         """Give a running job these I/O nodes instead."""
         if job not in self._jobs:
             raise unknown("running job", job, self._jobs)
@@ -71,24 +71,24 @@ class Assignments:
         self._jobs[job] = replace(self._jobs[job], numbers=tuple(numbers), stripe=stripe)
         return self.map(job)
 
-    def node_up(self, node: Node) -> dict[str, Mapped]:
+    def node_up(self, node: Node) -> dict[str, NodeMap]:
         """Take an I/O node in; return the jobs whose map is another now."""
         self._up[node.number] = node
         return self._on(node.number)
 
-    def node_down(self, number: int) -> dict[str, Mapped]:
+    def node_down(self, number: int) -> dict[str, NodeMap]:
         """Leave an I/O node out until it is up again; return the jobs whose map is another now."""
         return self._on(number) if self._up.pop(number, None) else {}
 
-    def _on(self, number: int) -> dict[str, Mapped]:
+    def _on(self, number: int) -> dict[str, NodeMap]:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
-    def map(self, job: str) -> Mapped:
+    def map(self, job: str) -> NodeMap:
         """Return a job's map: those of its I/O nodes that are up, and that it can go to."""
         assigned = self._jobs[job]
         nodes = [self._up[k] for k in assigned.numbers if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]
-        return Mapped(nodes=nodes, stripe=assigned.stripe)
+        return NodeMap(nodes=nodes, stripe=assigned.stripe)
 
     def numbers(self, job: str) -> tuple[int, ...]:
         """Return the numbers of a job's I/O nodes, whether they are up or not."""

@@ -21,7 +21,7 @@ from penstock.live.controller.io_node_link import Lines, Link
 from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
 from penstock.live.protocol import client
 from penstock.live.protocol import messages as wire
-from penstock.live.protocol.state_directory import State, is_stopped, sign
+from penstock.live.protocol.state_directory import StateDirectory, is_stopped, write_holder
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
 """An I/O node that died more often than this, in so many seconds, stays down."""
@@ -73,7 +73,7 @@ class Fleet:
         up: Callable[[wire.Node], None],
         down: Callable[[int], None],
     ) -> None:
-        self.state = State(Path(deployment.state))
+        self.state = StateDirectory(Path(deployment.state))
         self.io_nodes = [
             IoNode(k, remote=k >= deployment.io_nodes) for k in range(deployment.all_io_nodes)
         ]
@@ -126,7 +126,7 @@ class Fleet:
                 if link is None:
                     raise ConnectionError(f"I/O node {number} is not connected")
                 if message not in lines:
-                    lines[message] = client.line(message)
+                    lines[message] = client.encode_line(message)
                 text = link.send(lines[message])
             except OSError as error:
                 heard(number, error)
@@ -149,7 +149,7 @@ class Fleet:
             heard(number, TimeoutError("no answer came in time"))
             return
         try:
-            told = client.parse(text.result(), wire.Failed | answer)
+            told = client.decode_line(text.result(), wire.Failure | answer)
         except OSError as error:
             heard(number, error)
             return
@@ -171,7 +171,7 @@ class Fleet:
 
         try:
             transport, _ = await loop.create_unix_connection(
-                lambda: Lines(heard, over), str(self.state.control(io_node.number))
+                lambda: Lines(heard, over), str(self.state.control_socket(io_node.number))
             )
         except OSError as error:
             log.warning("I/O node %d: %s", io_node.number, error)
@@ -238,7 +238,7 @@ class Fleet:
 
     async def _start(self, io_node: IoNode) -> None:
         number, identity = io_node.number, secrets.randbits(63) | 1
-        socket, control = self.state.socket(number), self.state.control(number)
+        socket, control = self.state.data_socket(number), self.state.control_socket(number)
         socket.unlink(missing_ok=True)
         control.unlink(missing_ok=True)
         lock = _locked(self.state, number)
@@ -256,7 +256,7 @@ class Fleet:
                     pass_fds=[lock],
                     start_new_session=True,
                 )
-            sign(lock, process.pid)
+            write_holder(lock, process.pid)
         except OSError as error:
             raise StartError(f"I/O node {number} cannot be started: {error}") from error
         finally:
@@ -289,7 +289,7 @@ class Fleet:
             answer = await self.ask(number, self._deployment.settings, wire.Done)
         except OSError as error:
             raise StartError(f"I/O node {number} cannot be set: {error}") from error
-        if isinstance(answer, wire.Failed):
+        if isinstance(answer, wire.Failure):
             raise StartError(f"I/O node {number}: {answer.error}")
 
     async def _keep(self, io_node: IoNode) -> None:
@@ -335,20 +335,20 @@ class Fleet:
     async def _ask(self, number: int, message: wire.Message, kind: Any, seconds: float) -> Any:
         async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_unix_connection(
-                self.state.control(number), limit=client.LONGEST_LINE
+                self.state.control_socket(number), limit=client.MAX_LINE_BYTES
             )
             try:
-                writer.write(client.line(message))
+                writer.write(client.encode_line(message))
                 try:
                     text = await reader.readuntil(b"\n")
                 except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
                     raise ConnectionError(f"I/O node {number} does not answer") from error
-                return client.parse(text, wire.Failed | kind)
+                return client.decode_line(text, wire.Failure | kind)
             finally:
                 writer.close()
 
 
-def _locked(state: State, number: int) -> int:
+def _locked(state: StateDirectory, number: int) -> int:
     """Return a lock that the I/O node inherits, so that it is held exactly as long as it lives."""
     lock = os.open(state.node_lock(number), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

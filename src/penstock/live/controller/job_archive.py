@@ -6,7 +6,7 @@ import time
 from penstock.live.controller.job_table import Job
 from penstock.live.controller.turns import Standing
 from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.messages import Begin
+from penstock.live.protocol.messages import BeginJob
 from penstock.live.protocol.users import uid_of
 from penstock.live.store import EndedJob, Family, Keeper, Knowledge, RunningJob, StoreError
 
@@ -127,7 +127,7 @@ def _running(job: Job, standing: Standing | None) -> RunningJob:
 
 def _lost(job: RunningJob, now: float) -> Job:
     """Return a job as it is listed, of what the store has of it."""
-    begin = Begin(
+    begin = BeginJob(
         name=job.name,
         pid=job.pid,
         command=list(job.command),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.counters import FAIL_OPENS, direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.messages import Begin
+from penstock.live.protocol.messages import BeginJob
 from penstock.live.protocol.shared_page import JOB_BYTES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Job:
 
     id: str
     serial: int
-    begin: Begin
+    begin: BeginJob
     began: float  # seconds since the epoch, as all dates: how long something took they do not tell
     since: float = field(default_factory=time.monotonic)  # the same, monotonic
     lasted: float | None = None  # seconds, once it ended
@@ -82,7 +82,7 @@ class Jobs:
         self._lost: dict[str, Counter[str]] = {}  # causes of lost jobs that are not listed
         self._next = next_serial
 
-    def begin(self, begin: Begin, now: float, host: str = "") -> Job:
+    def begin(self, begin: BeginJob, now: float, host: str = "") -> Job:
         """Take a job in; its id is its name and a serial number, or the one that it had."""
         name, _, had = (begin.resumes or "").rpartition(".")
         numbered = had.isascii() and had.isdigit()

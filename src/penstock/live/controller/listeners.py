@@ -21,8 +21,7 @@ from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.site_key import SiteKey
-from penstock.live.protocol.state_directory import State
-from penstock.live.protocol.tcp import notice_loss
+from penstock.live.protocol.state_directory import StateDirectory
 
 BACKLOG = 4096
 PROVES_WITHIN = 2.0
@@ -84,11 +83,11 @@ class HostsPort:
     def __init__(self, deployment: Deployment) -> None:
         self._key = deployment.checked_key()
         self._listener: socket.socket | None = None
-        self._told = State(Path(deployment.state)).listen
+        self._told = StateDirectory(Path(deployment.state)).listen
         self._told.unlink(missing_ok=True)
         self._lease = deployment.config.live.seconds()[0]
         if deployment.listen is not None:
-            self._listener = Address.parse(deployment.listen, "--listen").bound()
+            self._listener = Address.parse(deployment.listen, "--listen").listen()
             self._listener.setblocking(False)
             host, port = self._listener.getsockname()[:2]
             self._told.write_text(f"[{host}]:{port}\n" if ":" in host else f"{host}:{port}\n")
@@ -146,11 +145,11 @@ class Admission:
             self._refusals.note(f"host {host}: {why}")
             with suppress(OSError):
                 refused = "the site key is not proven; is --key-file the same on all hosts?"
-                connection.send(client.line(messages.Failed(error=refused)))
+                connection.send(client.encode_line(messages.Failure(error=refused)))
             connection.close()
             return
-        notice_loss(connection, self._lease)
-        streams = await asyncio.open_connection(sock=connection, limit=client.LONGEST_LINE)
+        client.set_loss_timeout(connection, self._lease)
+        streams = await asyncio.open_connection(sock=connection, limit=client.MAX_LINE_BYTES)
         await self._admitted(*streams, Peer(address=host))
 
     async def _proven(self, connection: socket.socket) -> str:
@@ -167,12 +166,14 @@ class Admission:
 
     async def _challenge(self, connection: socket.socket) -> str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
-        await loop.sock_sendall(connection, client.line(messages.Challenge(nonce=ours)))
+        await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
         told = msgspec.json.decode(await _line(connection), type=messages.Proof)
         if not self._key.proves("client", ours, told.nonce, told.proof):
             return "its proof of the site key is wrong"
         proof = self._key.proof("controller", ours, told.nonce)
-        await loop.sock_sendall(connection, client.line(messages.Proof(nonce=ours, proof=proof)))
+        await loop.sock_sendall(
+            connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
+        )
         return ""
 
 

@@ -72,7 +72,7 @@ class Teams:
         self._named: dict[tuple[str, str], Team] = {}
         self.by_id: dict[JobId, Team] = {}
 
-    def join(self, member: JobId, begin: messages.Begin) -> bool:
+    def join(self, member: JobId, begin: messages.BeginJob) -> bool:
         """Take a member in; say whether it is the first of its team."""
         key = (begin.user, begin.team or "")
         team = self._named.get(key) if begin.team else None

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
 _TO_CONTROLLER = (
-    messages.Begin
+    messages.BeginJob
     | messages.PhaseBegan
     | messages.PhaseEnded
     | messages.Idle
-    | messages.Counted
-    | messages.Ended
-    | messages.LastWord
+    | messages.JobCounters
+    | messages.JobExit
+    | messages.UnreportedExit
     | messages.Remap
-    | messages.Govern
-    | messages.Ask
+    | messages.SetMode
+    | messages.GetStatus
     | messages.Stop
-    | messages.Serving
+    | messages.RegisterNode
 )
 
 
@@ -43,7 +43,7 @@ class ToTheEnd(asyncio.StreamReaderProtocol):
     """Reads what has come to its end, also where writing fails first: last words are in it."""
 
     def __init__(self, accept: Accept) -> None:
-        self._reader = asyncio.StreamReader(limit=client.LONGEST_LINE)
+        self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
         self._descriptor = -1
         super().__init__(self._reader, accept)
 
@@ -55,7 +55,7 @@ class ToTheEnd(asyncio.StreamReaderProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Take in what is left, then the end, whatever ended it."""
         with suppress(OSError):
-            for _ in range(client.LONGEST_LINE // _PIECE):
+            for _ in range(client.MAX_LINE_BYTES // _PIECE):
                 if not (left := os.read(self._descriptor, _PIECE)):
                     break
                 self._reader.feed_data(left)
@@ -74,13 +74,13 @@ class Talk:
         self._inside = False
         self._user: str | None = None  # whose place its job has
 
-    def entered(self) -> messages.Failed | None:
+    def entered(self) -> messages.Failure | None:
         """Take a place among the connections; return what is said where there is none."""
         try:
             self._controller.places.enter(self._peer)
         except FullError as error:
             self._controller.refusals.note(str(error))
-            return messages.Failed(error=str(error), full=True)
+            return messages.Failure(error=str(error), full=True)
         self._inside = True
         return None
 
@@ -93,12 +93,12 @@ class Talk:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
         except FullError as error:
             self._controller.refusals.note(str(error))
-            return messages.Failed(error=str(error), full=True)
+            return messages.Failure(error=str(error), full=True)
         except RefusedError as error:
             self._controller.refusals.note(str(error))
-            return messages.Failed(error=str(error))
+            return messages.Failure(error=str(error))
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            return messages.Failed(error=str(error))
+            return messages.Failure(error=str(error))
 
     def over(self) -> None:
         """The connection is no more."""
@@ -111,41 +111,44 @@ class Talk:
 
     async def _do(self, message: Any) -> messages.Message | None:
         match message:
-            case messages.Begin():
+            case messages.BeginJob():
                 self._job, begun = await self._begin(message)
                 return begun
             case (
-                messages.PhaseBegan() | messages.PhaseEnded() | messages.Idle() | messages.Counted()
+                messages.PhaseBegan()
+                | messages.PhaseEnded()
+                | messages.Idle()
+                | messages.JobCounters()
             ):
                 if self._job is not None and self._job.state == "running":
                     await self._told(self._job, message)
                 return None
-            case messages.Ended():
+            case messages.JobExit():
                 if self._job is not None:
                     job, self._job = self._job, None
                     job.counters = message.counters
                     self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
                     return messages.Done(advice=self._controller.advice(job))
-            case messages.LastWord():
+            case messages.UnreportedExit():
                 await self._controller.late_ends.hear(message, self._peer)
-            case messages.Serving(node=node):
+            case messages.RegisterNode(node=node):
                 self._peer.check_node()
                 self._link = self._controller.joined(Link(node, self._writer))
-            case messages.Govern():
+            case messages.SetMode():
                 self._peer.check_rule("change a mode")
                 self._controller.governor.govern(message)
             case messages.Remap():
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
-            case messages.Ask():
+            case messages.GetStatus():
                 return await self._controller.status()
             case messages.Stop():
                 self._peer.check_rule("stop the deployment")
                 await self._controller.stop()
         return messages.Done()
 
-    async def _begin(self, begin: messages.Begin) -> tuple[Job, messages.Begun]:
+    async def _begin(self, begin: messages.BeginJob) -> tuple[Job, messages.JobAccepted]:
         if self._job is not None:
             raise InputError("this connection has its job; one a connection")
         self._peer.check_user(begin.user)
@@ -171,5 +174,5 @@ class Talk:
                 self._controller.governor.phase_ended(job, message)
             case messages.Idle():
                 self._controller.governor.idle(job, message)
-            case messages.Counted():
+            case messages.JobCounters():
                 await self._controller.counted(job, message.counters)

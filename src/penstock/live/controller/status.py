@@ -57,13 +57,15 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, objec
     if controller.tuning is not None:
         told |= controller.tuning.node(io_node.number)
     try:
-        measured = await controller.fleet.ask(io_node.number, messages.Measure(), messages.Measured)
+        measured = await controller.fleet.ask(
+            io_node.number, messages.GetCounters(), messages.NodeCounters
+        )
     except TimeoutError:
         why = f"no answer came within {ANSWERS_WITHIN:g} s"
         return told | {"state": "not answering", **io_node.silence(why)}
     except OSError as error:
         return told | {"state": "not answering", **io_node.silence(reason(error))}
-    if isinstance(measured, messages.Failed):
+    if isinstance(measured, messages.Failure):
         return told | {"state": "not answering", **io_node.silence(measured.error)}
     plain: dict[str, Any] = msgspec.to_builtins(measured)
     return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}

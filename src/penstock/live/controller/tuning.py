@@ -225,9 +225,9 @@ class Tuning:
         groups = []
         # Some at a time: else the last report would wait until all others have been looked at.
         for k in range(0, len(numbers), AT_A_TIME):
-            asked = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.Observe())
+            asked = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
             within = max(until - time.monotonic(), 0.001)
-            asking = self._fleet.ask_each(asked, wire.Observed, self._heard, within)
+            asking = self._fleet.ask_each(asked, wire.NodeObservation, self._heard, within)
             groups.append(asyncio.create_task(asking))
             await asyncio.wait(groups[-1:], timeout=APART)  # who is slow keeps no others waiting
         await asyncio.gather(*groups)
@@ -239,9 +239,9 @@ class Tuning:
             self._put_back()
 
     def _heard(self, number: int, told: Any) -> None:
-        if isinstance(told, wire.Observed):
+        if isinstance(told, wire.NodeObservation):
             with _minor("a report"), suppress(ConnectionError):  # as one that did not come
-                self._of(number).observed(number, told.seen(), told.settings)
+                self._of(number).observed(number, told.to_observation(), told.settings)
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
@@ -279,7 +279,7 @@ def _minor(what: str) -> Iterator[None]:
 
 def _was_set(number: int, told: Any) -> None:
     if not isinstance(told, wire.Done):
-        why = told.error if isinstance(told, wire.Failed) else reason(told)
+        why = told.error if isinstance(told, wire.Failure) else reason(told)
         log.warning("I/O node %d is not tuned: %s", number, why)
 
 

@@ -26,15 +26,15 @@ from penstock.live.controller.multi_host_jobs import Team, Teams
 from penstock.live.controller.turns import Order, Standing, Turns
 from penstock.live.controller.wait_histogram import TurnWaits
 from penstock.live.protocol import messages
-from penstock.live.protocol.counters import COUNTED_EVERY
-from penstock.live.protocol.users import known
+from penstock.live.protocol.counters import COUNTER_INTERVAL
+from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
 from penstock.model import Assign, Curve, JobId, WakeAt
 from penstock.model import Job as Known
 from penstock.policies.base import Own
 from penstock.records import Chosen, Header, LogbookWriter
 
-_BEAT = {mode: messages.Beat(mode=mode) for mode in MODES}
+_BEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
 BEATS = 3
 """Words a lease that say that the controller lives."""
 SPREAD = 25
@@ -99,7 +99,7 @@ class Governor:
         self.lease, self.longest_wait = config.live.seconds()
         # Until its gate has opened by itself, a silent agent may still keep its job waiting: for a
         # lease after the last beat that it heard, which may be younger than its own last word.
-        self.silence = max(SILENCE, self.lease + COUNTED_EVERY + LATE)
+        self.silence = max(SILENCE, self.lease + COUNTER_INTERVAL + LATE)
         self.waits = TurnWaits()
         self.throttled: defaultdict[str, float] = defaultdict(float)
         """Seconds that jobs waited for turns, by user."""
@@ -114,11 +114,11 @@ class Governor:
         self.failures = 0
         """How often the policy raised something."""
 
-    def govern(self, told: messages.Govern) -> None:
+    def govern(self, told: messages.SetMode) -> None:
         """Change a mode now; every gate hears of it at once."""
         user = told.user
         if user is not None and user not in self.modes.users and told.mode != DEFAULT:
-            user = known(user, {job.begin.user for job in self._jobs.values()})
+            user = canonical_user(user, {job.begin.user for job in self._jobs.values()})
         self.modes.set(told.mode, user)
         log.warning("mode of %s is %s", user or "the site", told.mode)
         self._beat(self._jobs.values())
@@ -257,7 +257,7 @@ class Governor:
         if not told.lends:
             self._slicer.idle(team.id)
         elif self._is_wanted(team.id) and team.lends(job.id, told.phase):
-            self._tell(job.id, messages.Hold(phase=told.phase, lent=True))
+            self._tell(job.id, messages.Hold(phase=told.phase, turn_lent=True))
             self._heed(partial(self.turns.lent, time.monotonic(), team.id))
 
     def _is_wanted(self, id: JobId) -> bool:

@@ -12,7 +12,7 @@ from penstock.files import reason
 from penstock.live.controller.job_table import Job
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.protocol import messages
-from penstock.live.protocol.exit_spool import Found, LastWords
+from penstock.live.protocol.exit_spool import ExitSpool, SpoolFile
 from penstock.live.store import EndedJob, RunningJob, StoreError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ log = logging.getLogger("penstock.controller")
 class LateEnds:
     """Takes in the last words that are left for a controller, or told to it."""
 
-    def __init__(self, controller: "Controller", words: LastWords) -> None:
+    def __init__(self, controller: "Controller", words: ExitSpool) -> None:
         self._controller, self._words = controller, words
         self._one_at_a_time = asyncio.Lock()
-        self._unkept: dict[str, Found] = {}  # heard, and there until the store has it
+        self._unkept: dict[str, SpoolFile] = {}  # heard, and there until the store has it
         self._stuck: set[str] = set()  # heard, and cannot be removed
         words.create()
 
@@ -38,13 +38,13 @@ class LateEnds:
             try:
                 await self.take()
             except Exception:  # whatever was left there: jobs that run are more important
-                log.exception("last words cannot be taken in")
+                log.exception("unreported exits cannot be read")
             await asyncio.sleep(TAKEN_EVERY)
 
     async def take(self) -> None:
         """Take in what is left; a file goes once the store has what it says."""
         heard = {*self._unkept, *self._stuck}
-        for each in await asyncio.to_thread(lambda: list(self._words.left(but=heard))):
+        for each in await asyncio.to_thread(lambda: list(self._words.files(but=heard))):
             if await self._heard(each):
                 self._unkept[each.path.name] = each
         if not self._unkept:
@@ -54,19 +54,19 @@ class LateEnds:
             self._stuck |= {name for name, each in self._unkept.items() if not each.remove()}
             self._unkept.clear()
 
-    async def _heard(self, found: Found) -> bool:
+    async def _heard(self, found: SpoolFile) -> bool:
         """Take one in, or refuse it; False: it has to wait."""
         try:
-            word = msgspec.json.decode(found.text, type=messages.LastWord)
+            word = msgspec.json.decode(found.text, type=messages.UnreportedExit)
             await self.hear(word, Peer(uid=found.uid))
         except ConnectionError as error:
-            log.warning("last word %s waits: %s", found.path.name, error)
+            log.warning("unreported exit %s waits: %s", found.path.name, error)
             return False
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._controller.refusals.note(f"last word {found.path.name}: {reason(error)}")
+            self._controller.refusals.note(f"unreported exit {found.path.name}: {reason(error)}")
         return True
 
-    async def hear(self, word: messages.LastWord, peer: Peer) -> None:
+    async def hear(self, word: messages.UnreportedExit, peer: Peer) -> None:
         """Take in how a job ended; RefusedError: it is not for `peer` to say.
 
         ConnectionError: not now; who keeps the word tells it again.
@@ -86,7 +86,7 @@ class LateEnds:
                 self._hear(word, peer, earlier)
 
     def _hear(
-        self, word: messages.LastWord, peer: Peer, earlier: RunningJob | EndedJob | None
+        self, word: messages.UnreportedExit, peer: Peer, earlier: RunningJob | EndedJob | None
     ) -> None:
         controller = self._controller
         if earlier is not None:
@@ -106,7 +106,7 @@ class LateEnds:
         log.info("job %s had ended with %s while nobody heard", job.id, job.status)
 
 
-def _ended(word: messages.LastWord, peer: Peer, began: float) -> Job:
+def _ended(word: messages.UnreportedExit, peer: Peer, began: float) -> Job:
     ended = min(word.ended, time.time())
     began = min(began, ended)
     return Job(
@@ -123,6 +123,6 @@ def _ended(word: messages.LastWord, peer: Peer, began: float) -> Job:
     )
 
 
-def _check_owner(user: str, word: messages.LastWord, peer: Peer) -> None:
+def _check_owner(user: str, word: messages.UnreportedExit, peer: Peer) -> None:
     if user != word.begin.user:
         raise RefusedError(f"{peer} cannot tell the end of {word.job}: it is another user's")

@@ -16,15 +16,15 @@ from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
 from penstock.live.protocol import client, messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.state_directory import (
     GRACE,
-    State,
-    end,
-    gone,
-    holder,
-    holding,
+    StateDirectory,
+    end_holders,
+    hold_lock,
     is_stopped,
+    lock_holder,
+    wait_for_exit,
 )
 
 CONTROLLER = (sys.executable, "-P", "-m", "penstock.live.controller")
@@ -48,10 +48,10 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
 
     InputError: it is up already. LaunchError: it cannot be brought up; nothing is left running.
     """
-    state = State(Path(deployment.state))
+    state = StateDirectory(Path(deployment.state))
     state.create()
     try:
-        with holding(state.lock) as lock:
+        with hold_lock(state.lock) as lock:
             laid = laid_out(deployment)
             controller = _up(laid, state, lock)
             if not deployment.attached:
@@ -64,7 +64,9 @@ def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
         ) from None
 
 
-def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[bytes] | None":
+def _up(
+    deployment: Deployment, state: StateDirectory, lock: int
+) -> "subprocess.Popen[bytes] | None":
     with state.log.open("ab") as log:
         controller = subprocess.Popen(
             [*CONTROLLER, str(lock), str(os.getpid())],
@@ -83,10 +85,10 @@ def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[by
         with controller.stdout as answer:
             _await_ready(state, answer.fileno(), deployment.serves_within + CLEANS_WITHIN)
     except BaseException:
-        end([state.lock], grace=STOPS_WITHIN)
+        end_holders([state.lock], grace=STOPS_WITHIN)
         controller.kill()
         controller.wait()
-        state.clean()
+        state.clean_up()
         raise
     if deployment.attached:
         return controller
@@ -94,7 +96,7 @@ def _up(deployment: Deployment, state: State, lock: int) -> "subprocess.Popen[by
     return None
 
 
-def stand_by(state: State, tell: Callable[[str], object] = lambda _: None) -> None:
+def stand_by(state: StateDirectory, tell: Callable[[str], object] = lambda _: None) -> None:
     """Return when the deployment is taken down; whenever its controller dies, start another.
 
     InputError: nothing is up. LaunchError: controllers die too often, or do not come up.
@@ -114,16 +116,16 @@ def stand_by(state: State, tell: Callable[[str], object] = lambda _: None) -> No
         time.sleep(LOOKS_EVERY)
 
 
-def _took_over(deployment: Deployment, state: State) -> bool:
+def _took_over(deployment: Deployment, state: StateDirectory) -> bool:
     # Somebody may be faster, or may just take it down.
-    with suppress(BlockingIOError), holding(state.lock) as lock:
+    with suppress(BlockingIOError), hold_lock(state.lock) as lock:
         if state.deployment.exists():
             _up(deployment, state, lock)
             return True
     return False
 
 
-def _wanted(state: State) -> Deployment | None:
+def _wanted(state: StateDirectory) -> Deployment | None:
     """Return what is to be up, and has not been taken down."""
     try:
         return msgspec.json.decode(state.deployment.read_bytes(), type=Deployment)
@@ -133,7 +135,7 @@ def _wanted(state: State) -> Deployment | None:
         raise InputError(f"{state.deployment}: {reason(error)}; 'penstock up' anew") from error
 
 
-def _await_ready(state: State, descriptor: int, seconds: float) -> None:
+def _await_ready(state: StateDirectory, descriptor: int, seconds: float) -> None:
     text, until = b"", time.monotonic() + seconds
     while not text.endswith(b"\n"):
         left = until - time.monotonic()
@@ -143,23 +145,23 @@ def _await_ready(state: State, descriptor: int, seconds: float) -> None:
         if not more:
             raise LaunchError(f"the controller ended before it was ready; {_log(state)}")
         text += more
-    answer = client.parse(text, messages.Done | messages.Failed)
-    if isinstance(answer, messages.Failed):
+    answer = client.decode_line(text, messages.Done | messages.Failure)
+    if isinstance(answer, messages.Failure):
         if answer.wrong_input:
             raise InputError(answer.error)
         raise LaunchError(f"{answer.error}; {_log(state)}")
 
 
-def _log(state: State) -> str:
-    return f"the end of {state.log}: {state.tail() or 'nothing'}"
+def _log(state: StateDirectory) -> str:
+    return f"the end of {state.log}: {state.log_tail() or 'nothing'}"
 
 
-def ask(state: State, message: messages.Message, answer: type[client.M]) -> client.M:
+def ask(state: StateDirectory, message: messages.Message, answer: type[client.M]) -> client.M:
     """Return the controller's answer; InputError: none is up, or it says what is wrong."""
-    if not state.is_up(to_ask=True):
+    if not state.is_up(allow_root=True):
         raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
     try:
-        with Channel(state.controller) as controller:
+        with ControlConnection(state.controller) as controller:
             return controller.ask(message, answer)
     except TimeoutError as error:
         raise LaunchError(f"the controller does not answer; see {state.log}") from error
@@ -167,7 +169,7 @@ def ask(state: State, message: messages.Message, answer: type[client.M]) -> clie
         raise LaunchError(f"the controller cannot be asked: {error}; see {state.log}") from error
 
 
-def down(state: State, tell: Callable[[str], object] = lambda _: None) -> bool:
+def down(state: StateDirectory, tell: Callable[[str], object] = lambda _: None) -> bool:
     """Return when nothing is left running; say whether there was anything.
 
     What has not ended when it is usually over is told once, in a line.
@@ -175,36 +177,36 @@ def down(state: State, tell: Callable[[str], object] = lambda _: None) -> bool:
     if not state.exists():
         return False
     state.deployment.unlink(missing_ok=True)
-    pid = holder(state.lock)
+    pid = lock_holder(state.lock)
     if pid is None:
         return bool(_clean(state))
     with suppress(OSError):
         _stop(state, os.pidfd_open(pid), tell)
-    end([state.lock], grace=STOPS_WITHIN)
+    end_holders([state.lock], grace=STOPS_WITHIN)
     _clean(state)
     return True
 
 
-def _stop(state: State, process: int, tell: Callable[[str], object]) -> None:
+def _stop(state: StateDirectory, process: int, tell: Callable[[str], object]) -> None:
     try:
-        with Channel(state.controller, patience=STOPS_WITHIN) as controller:
+        with ControlConnection(state.controller, timeout=STOPS_WITHIN) as controller:
             controller.send(messages.Stop())
             try:
                 controller.receive(messages.Done, TOLD_AFTER)
             except TimeoutError:
                 tell(f"waiting up to {STOPS_WITHIN:g} s for {_unended(state)}; then it is killed")
                 controller.receive(messages.Done, STOPS_WITHIN - TOLD_AFTER)
-        gone(process, GRACE)
+        wait_for_exit(process, GRACE)
     finally:
         os.close(process)
 
 
-def _unended(state: State) -> str:
+def _unended(state: StateDirectory) -> str:
     """Return whom the end of a deployment waits for: who is stopped, else who is there."""
     locks = {"the controller": state.lock}
     for lock in sorted(state.folder.glob("io-node-*.lock")):
         locks[f"I/O node {lock.stem.removeprefix('io-node-')}"] = lock
-    living = {who: pid for who, lock in locks.items() if (pid := holder(lock))}
+    living = {who: pid for who, lock in locks.items() if (pid := lock_holder(lock))}
     stopped = [
         f"{who} (its process is stopped; 'kill -CONT {pid}' lets it finish)"
         for who, pid in living.items()
@@ -214,10 +216,10 @@ def _unended(state: State) -> str:
     return ", ".join(stopped or list(living)[1:] or living)
 
 
-def _clean(state: State) -> int:
+def _clean(state: StateDirectory) -> int:
     try:
-        with holding(state.lock):
-            return state.clean()
+        with hold_lock(state.lock):
+            return state.clean_up()
     except BlockingIOError:
         raise LaunchError(
             f"the controller in {state.folder} does not end; see {state.log}"

@@ -43,7 +43,7 @@ from penstock.live.http.schema import (
 from penstock.live.http.static_files import PageFiles
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.tokens import Bearer, Tokens
 
 STATUS_SECONDS = 4.0
@@ -291,11 +291,11 @@ class HttpPort:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._listener: socket.socket | None = None
-        self._url = State(Path(deployment.state)).http
+        self._url = StateDirectory(Path(deployment.state)).http
         self._url.unlink(missing_ok=True)
         self._tokens = deployment.checked_tokens()
         if deployment.http is not None:
-            self._listener = Address.parse(deployment.http).bound()
+            self._listener = Address.parse(deployment.http).listen()
             self._url.write_text(url(self._listener) + "\n")
 
     @asynccontextmanager

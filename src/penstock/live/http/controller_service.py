@@ -59,7 +59,7 @@ class Governed:
             self._mode = mode or self._mode
         elif mode is not None or user is not None:
             try:
-                self._governor.govern(messages.Govern(mode=mode or DEFAULT, user=user))
+                self._governor.govern(messages.SetMode(mode=mode or DEFAULT, user=user))
             except UnknownUserError as error:
                 raise NotFoundError(str(error)) from error
 
@@ -68,9 +68,9 @@ class Governed:
         killed = self._governor.modes.site == "off"
         if on and not killed:
             self._mode = self._governor.modes.site
-            self._governor.govern(messages.Govern(mode="off"))
+            self._governor.govern(messages.SetMode(mode="off"))
         elif killed and not on:
-            self._governor.govern(messages.Govern(mode=self._mode))
+            self._governor.govern(messages.SetMode(mode=self._mode))
 
     async def waiting(self) -> Turns:
         """Return who transfers and who waits."""

@@ -23,15 +23,15 @@ from penstock.errors import InputError, unknown
 from penstock.live.ionode import _ionode
 from penstock.live.ionode.registration import Registration
 from penstock.live.protocol import messages, shared_page
-from penstock.live.protocol.process import end_with_parent, take_all_descriptors
+from penstock.live.protocol.process import end_with_parent, raise_descriptor_limit
 from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.users import name_of
 
 Control = (
     messages.Settings
-    | messages.Weigh
-    | messages.Measure
-    | messages.Observe
+    | messages.SetWeights
+    | messages.GetCounters
+    | messages.GetObservation
     | messages.Drain
     | messages.Stop
 )
@@ -132,7 +132,7 @@ class IONode:
             self.remote.check()
         if self.with_parent:
             end_with_parent(signal.SIGTERM)
-        take_all_descriptors()
+        raise_descriptor_limit()
         os.umask(0o077)
         for path in (self.socket, self.control):
             _make_room(path)
@@ -242,29 +242,29 @@ class _Process:
         try:
             message = msgspec.json.decode(line, type=Control)
         except (ValueError, TypeError) as error:
-            return messages.Failed(error=str(error))
+            return messages.Failure(error=str(error))
         return await self._answer(message)
 
     async def _answer(self, message: messages.Message) -> messages.Message:
         try:
             return await self._obey(message)
         except (ValueError, TypeError) as error:
-            return messages.Failed(error=str(error))
+            return messages.Failure(error=str(error))
 
     async def _obey(self, message: messages.Message) -> messages.Message:
         match message:
             case messages.Settings():
                 self._node.configure(_given(message))
-            case messages.Weigh(weights=weights):
+            case messages.SetWeights(weights=weights):
                 _check_weights(weights)
                 self._node.weigh(weights)
-            case messages.Measure():
+            case messages.GetCounters():
                 return msgspec.convert(
                     {"node": self._told.id, "number": self._told.number, **self._node.measure()},
-                    messages.Measured,
+                    messages.NodeCounters,
                 )
-            case messages.Observe():
-                return messages.Observed(
+            case messages.GetObservation():
+                return messages.NodeObservation(
                     node=self._told.id,
                     observation=self._node.observe(),
                     settings=self._node.settings(),
@@ -272,7 +272,7 @@ class _Process:
             case messages.Drain() | messages.Stop():
                 seconds = message.seconds if isinstance(message, messages.Drain) else PATIENCE
                 if not await asyncio.shield(self._begin_drain(seconds)):
-                    return messages.Failed(
+                    return messages.Failure(
                         error=f"requests are still under way after {seconds:g} s"
                     )
         return messages.Done()

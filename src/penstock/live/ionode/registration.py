@@ -10,12 +10,12 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.site_key import RemoteController
 
 RECONNECTS_EVERY = 0.5
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
-Asked = messages.Settings | messages.Weigh | messages.Measure
+Asked = messages.Settings | messages.SetWeights | messages.GetCounters
 log = logging.getLogger("penstock.ionode")
 
 
@@ -31,7 +31,7 @@ class Registration:
         self._controller, self._node, self._answer = controller, node, answer
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._channel: Channel | None = None
+        self._channel: ControlConnection | None = None
         self._said = ""
         self._thread = threading.Thread(target=self._run, name="penstock-serving", daemon=True)
         self._thread.start()
@@ -41,7 +41,7 @@ class Registration:
         self._over.set()
         with self._lock, suppress(OSError):
             if self._channel is not None:
-                self._channel.hang_up()
+                self._channel.shut_down()
 
     def _run(self) -> None:
         while not self._over.is_set():
@@ -53,11 +53,11 @@ class Registration:
 
     def _stay(self) -> None:
         """Answer the controller until one of both goes."""
-        with Channel(self._controller) as controller:
+        with ControlConnection(self._controller) as controller:
             with self._lock:
                 self._channel = controller
             try:
-                controller.ask(messages.Serving(node=self._as_seen(controller)), messages.Done)
+                controller.ask(messages.RegisterNode(node=self._as_seen(controller)), messages.Done)
                 self._say(f"registered with {self._controller}")
                 while not self._over.is_set():
                     controller.send(self._answer(controller.receive(Asked, None)))
@@ -65,7 +65,7 @@ class Registration:
                 with self._lock:
                     self._channel = None
 
-    def _as_seen(self, controller: Channel) -> messages.Node:
+    def _as_seen(self, controller: ControlConnection) -> messages.Node:
         if self._node.address not in EVERYWHERE:
             return self._node
         return msgspec.structs.replace(self._node, address=controller.host)

@@ -26,7 +26,7 @@ from penstock.live.measure.access_patterns import DATA, Phase
 from penstock.live.measure.rank import Answer, Did, Plan
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
 from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 MEGA = 1e6
 PATIENCE = 86400.0
@@ -108,7 +108,7 @@ class Explorer:
         self._seed = seed
         self._mpi = mpi
         self._blocks = blocks
-        self._state = State(Path(deployment.state))
+        self._state = StateDirectory(Path(deployment.state))
         self._controller: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Explorer":

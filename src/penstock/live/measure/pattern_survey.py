@@ -34,8 +34,8 @@ from penstock.live.measure import explorer
 from penstock.live.measure.access_patterns import Phase
 from penstock.live.measure.explorer import Cell, Explorer
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS, Pattern
 
@@ -119,7 +119,7 @@ def _phase(grid: Grid, pattern: Pattern, operation: Operation, size: int) -> Pha
 class Watch:
     """Asks I/O nodes what they saw, every so often, in a thread; a context manager."""
 
-    def __init__(self, state: State, io_nodes: int, interval: float) -> None:
+    def __init__(self, state: StateDirectory, io_nodes: int, interval: float) -> None:
         self._state = state
         self._interval = interval
         self._over = threading.Event()
@@ -148,12 +148,16 @@ class Watch:
         try:
             with ExitStack() as stack:
                 nodes = [
-                    stack.enter_context(Channel(self._state.control(k)))
+                    stack.enter_context(ControlConnection(self._state.control_socket(k)))
                     for k in range(len(self._seen))
                 ]
                 while not self._over.wait(self._interval):
                     for seen, node in zip(self._seen, nodes, strict=True):
-                        seen.append(node.ask(messages.Observe(), messages.Observed).seen())
+                        seen.append(
+                            node.ask(
+                                messages.GetObservation(), messages.NodeObservation
+                            ).to_observation()
+                        )
         except Exception as error:
             self._failed = error
 
@@ -179,7 +183,7 @@ class WatchedRuns:
         blocks: bool = False,
     ) -> None:
         self.grid = grid
-        self.state = State(state)
+        self.state = StateDirectory(state)
         self.io_nodes = max(grid.io_nodes)
         roots = managed((root,))
         deployment = Deployment(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import InputError
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -50,7 +50,7 @@ def private_state() -> Iterator[Path]:
     """Give a state directory that is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-"))
     try:
-        State(folder)
+        StateDirectory(folder)
     except InputError:  # $TMPDIR is too long a name for sockets in it
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="penstock-", dir="/tmp"))

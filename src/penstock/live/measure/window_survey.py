@@ -19,7 +19,7 @@ from penstock.data.windows import TWINS, Scenario, Worth
 from penstock.live.measure.explorer import Cell
 from penstock.live.measure.pattern_survey import Grid, WatchedRuns
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
+from penstock.live.protocol.client import ControlConnection
 from penstock.model import Observation
 
 EMULATED = "disks"
@@ -112,7 +112,7 @@ class Survey(WatchedRuns):
     def _set(self, setting: Setting) -> None:
         told = messages.Settings(scheduler=setting.scheduler, window=setting.window)
         for k in range(self.io_nodes):
-            with Channel(self.state.control(k)) as node:
+            with ControlConnection(self.state.control_socket(k)) as node:
                 node.ask(told, messages.Done)
 
 

@@ -1,8 +1,12 @@
-"""A connection on which control messages are asked and answered, for programs that can wait."""
+"""The blocking end of a control connection: send a message, receive the answer.
+
+Verbs, agents and I/O nodes use it; the controller serves the other end with asyncio.
+"""
 
 import select
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,123 +17,143 @@ from penstock.errors import InputError
 from penstock.live.protocol import messages, site_key
 from penstock.live.protocol.errors import FullError
 from penstock.live.protocol.site_key import RemoteController, SiteKey
-from penstock.live.protocol.tcp import notice_loss
 
 M = TypeVar("M", bound=messages.Message)
-LONGEST_LINE = 1 << 20
-PATIENCE = 5.0
+MAX_LINE_BYTES = 1 << 20
+ANSWER_TIMEOUT = 5.0
 """Seconds that an answer may take."""
-CONNECTS_WITHIN = 2.0
-"""Seconds for another host to answer at all."""
-SILENCE = 2.0
-"""Seconds without a sign of another host after which a connection is no more: about a lease."""
+CONNECT_TIMEOUT = 2.0
+"""Seconds that a TCP connection to another host may take."""
+LOSS_TIMEOUT = 2.0
+"""Seconds without an acknowledgement after which a TCP connection is lost: about a lease."""
 
 
-def line(message: messages.Message) -> bytes:
-    """Return a message as it travels."""
+def encode_line(message: messages.Message) -> bytes:
+    """Encode a message as one line of JSON."""
     return msgspec.json.encode(message) + b"\n"
 
 
-def parse(text: bytes, kind: Any) -> Any:
-    """Return the message in a line; ConnectionError where it is none of `kind`."""
+def decode_line(line: bytes, kind: Any) -> Any:
+    """Decode a line of JSON to a message of type `kind`, or raise ConnectionError."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConnectionError(f"what came is no answer: {error}") from error
+        raise ConnectionError(f"invalid answer: {error}") from error
 
 
-def _connected(where: Path | RemoteController, patience: float) -> socket.socket:
-    if isinstance(where, RemoteController):
-        to = (where.address.host, where.address.port)
-        connection = socket.create_connection(to, min(CONNECTS_WITHIN, patience))
-        notice_loss(connection, SILENCE)
+def set_loss_timeout(connection: socket.socket, seconds: float) -> None:
+    """Let a TCP connection fail once the other host has not acknowledged for about `seconds`.
+
+    The user timeout covers unacknowledged data; keep-alive probes cover an idle connection.
+    """
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(round(seconds), 1))
+    milliseconds = max(round(seconds * 1000), 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+
+
+def _connect(address: Path | RemoteController, timeout: float) -> socket.socket:
+    if isinstance(address, RemoteController):
+        target = (address.address.host, address.address.port)
+        connection = socket.create_connection(target, min(CONNECT_TIMEOUT, timeout))
+        set_loss_timeout(connection, LOSS_TIMEOUT)
         return connection
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(patience)
-        connection.connect(str(where))
+        connection.settimeout(timeout)
+        connection.connect(str(address))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-class Channel:
-    """A connection to a Unix socket, or to another host's controller; a context manager.
+class ControlConnection:
+    """A connection to a control socket, or to the controller of another host; a context manager.
 
-    OSError: the other end is not there, or (PermissionError) has another site key.
+    Raises OSError if nothing listens there, PermissionError if the site keys differ.
     """
 
-    def __init__(self, where: Path | RemoteController, *, patience: float = PATIENCE) -> None:
-        self._patience = patience
-        self._read = b""
-        self._socket = _connected(where, patience)
+    def __init__(
+        self,
+        address: Path | RemoteController,
+        *,
+        timeout: float = ANSWER_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._timeout = timeout
+        self._clock = clock
+        self._buffer = b""
+        self._socket = _connect(address, timeout)
         try:
-            self._socket.settimeout(patience)
-            if isinstance(where, RemoteController):
-                self._prove(where.key)
+            self._socket.settimeout(timeout)
+            if isinstance(address, RemoteController):
+                self._authenticate(address.key)
         except BaseException:
             self._socket.close()
             raise
 
-    def _prove(self, key: SiteKey) -> None:
-        """Prove the site key, and have it proven."""
-        challenge = self.receive(messages.Challenge, self._patience).nonce
-        ours = site_key.nonce()
-        self.send(messages.Proof(nonce=ours, proof=key.proof("client", challenge, ours)))
-        answer = self.receive(messages.Proof | messages.Failed, self._patience)
-        if isinstance(answer, messages.Failed):
+    def _authenticate(self, key: SiteKey) -> None:
+        """Prove the site key to the controller, and check that the controller has it too."""
+        challenge = self.receive(messages.Challenge, self._timeout).nonce
+        nonce = site_key.nonce()
+        self.send(messages.Proof(nonce=nonce, proof=key.proof("client", challenge, nonce)))
+        answer = self.receive(messages.Proof | messages.Failure, self._timeout)
+        if isinstance(answer, messages.Failure):
             raise PermissionError(answer.error)
-        if not key.proves("controller", challenge, ours, answer.proof):
-            raise PermissionError("who answers there does not know the site key")
+        if not key.proves("controller", challenge, nonce, answer.proof):
+            raise PermissionError("the controller at this address does not have the site key")
 
     @property
     def host(self) -> str:
         """This host's address, as the other end sees it."""
         return str(self._socket.getsockname()[0])
 
-    def __enter__(self) -> "Channel":
+    def __enter__(self) -> "ControlConnection":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; nobody may be receiving."""
+        """Close the connection; no other thread may be receiving."""
         self._socket.close()
 
     def send(self, message: messages.Message) -> None:
-        """Send a message that is not answered."""
-        self._socket.sendall(line(message))
+        """Send a message that has no answer."""
+        self._socket.sendall(encode_line(message))
 
     def receive(self, kind: Any, seconds: float | None) -> Any:
-        """Return the next message; TimeoutError after so many seconds, None: never."""
-        until = None if seconds is None else time.monotonic() + seconds
+        """Return the next message, or raise TimeoutError after `seconds`; None waits forever."""
+        deadline = None if seconds is None else self._clock() + seconds
         # The socket's own timeout stays as it is: another thread may be sending.
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        while b"\n" not in self._read:
-            if len(self._read) > LONGEST_LINE:
-                raise ConnectionError("what came is no answer: the line is too long")
-            left = None if until is None else max(until - time.monotonic(), 0.0) * 1000
+        while b"\n" not in self._buffer:
+            if len(self._buffer) > MAX_LINE_BYTES:
+                raise ConnectionError("invalid answer: the line is too long")
+            left = None if deadline is None else max(deadline - self._clock(), 0.0) * 1000
             if not poll.poll(left):
                 raise TimeoutError("no answer came")
-            more = self._socket.recv(65536)
-            if not more:
-                raise ConnectionError("the other end has gone")
-            self._read += more
-        text, _, self._read = self._read.partition(b"\n")
-        return parse(text, kind)
+            data = self._socket.recv(65536)
+            if not data:
+                raise ConnectionError("the other end closed the connection")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return decode_line(line, kind)
 
     def ask(self, message: messages.Message, answer: type[M]) -> M:
-        """Return the answer to a message; InputError says what could not be done."""
-        with suppress(BrokenPipeError):  # it may have said why before it closed
+        """Send a message and return its answer; a Failure is raised as InputError."""
+        with suppress(BrokenPipeError):  # the other end may have sent the reason before it closed
             self.send(message)
-        answered = self.receive(messages.Failed | answer, self._patience)
-        if isinstance(answered, messages.Failed):
-            raise FullError(answered.error) if answered.full else InputError(answered.error)
-        return answered  # type: ignore[no-any-return]
+        result = self.receive(messages.Failure | answer, self._timeout)
+        if isinstance(result, messages.Failure):
+            raise FullError(result.error) if result.full else InputError(result.error)
+        return result  # type: ignore[no-any-return]
 
-    def hang_up(self) -> None:
-        """End the connection, so that a thread that receives from it ends too."""
+    def shut_down(self) -> None:
+        """End the connection, so that a thread that receives from it returns."""
         self._socket.shutdown(socket.SHUT_RDWR)

@@ -4,4 +4,4 @@ from penstock.errors import InputError
 
 
 class FullError(InputError):
-    """There is no room for another connection, or another job of its user."""
+    """The controller has no room for another connection, or for another job of this user."""

@@ -1,8 +1,8 @@
-"""Last words of jobs that ended while no controller heard them.
+"""The exits of jobs that ended while no controller could receive them, one file per job.
 
-An agent that cannot tell its job's end leaves it as a file: in a folder of the controller's state
-directory on the same host, else in one of its own, from where it is told when the controller is
-back. A file counts as said by who owns it, as what comes on a connection does.
+The agent writes the file: in a folder of the controller's state directory on the same host, else in
+a folder of its own, from which it delivers the exits once the controller is back. The owner of a
+file counts as its sender, like the user at the other end of a connection.
 """
 
 import logging
@@ -18,112 +18,119 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import LONGEST_LINE, Channel
+from penstock.live.protocol.client import MAX_LINE_BYTES, ControlConnection
 
-AT_ONCE = 1000
-"""Files that are taken in one round: a restart must not wait for more."""
-MOST = 10_000
-"""Files of one folder; an agent leaves no more."""
+MAX_FILES_PER_ROUND = 1000
+"""Files read in one round: a restart must not wait for more."""
+MAX_FILES = 10_000
+"""Files in one folder; an agent writes no more."""
 _SUFFIX = ".json"
 log = logging.getLogger("penstock.agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What somebody left; what is no plain file says nothing."""
+class SpoolFile:
+    """A file of the spool; the text is empty unless it is a regular file."""
 
     path: Path
     uid: int
     text: bytes
 
     def remove(self) -> bool:
-        """Say whether it is gone now; what stays is told of in the log."""
+        """Remove the file; log a failure and return False."""
         try:
             try:
                 self.path.unlink(missing_ok=True)
             except IsADirectoryError:
                 self.path.rmdir()
         except OSError as error:
-            log.warning("last word %s cannot be removed: %s", self.path.name, reason(error))
+            log.warning("unreported exit %s cannot be removed: %s", self.path.name, reason(error))
             return False
         return True
 
 
-class LastWords:
-    """A folder of last words; who may write to it is for its place to say."""
+class ExitSpool:
+    """A folder of unreported exits; its permissions say who may write there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        max_files: int = MAX_FILES,
+        max_files_per_round: int = MAX_FILES_PER_ROUND,
+    ) -> None:
         self.folder = folder
+        self._max_files = max_files
+        self._max_files_per_round = max_files_per_round
 
     def create(self) -> None:
-        """Make the folder unless it is there."""
+        """Create the folder unless it exists."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
 
-    def leave(self, word: messages.LastWord) -> None:
-        """Keep a word, whole or not at all; OSError: it cannot be kept."""
+    def write(self, exit_report: messages.UnreportedExit) -> None:
+        """Write an exit, completely or not at all; raise OSError if that is impossible."""
         self.create()
-        # The folder may be another's who would lead us astray: no link is followed.
+        # The folder may belong to an attacker: follow no link.
         folder = os.open(self.folder, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            if sum(1 for _ in self.folder.iterdir()) >= MOST:
-                raise OSError(f"{self.folder} has {MOST} last words that nobody took")
-            name = f"{word.job}.{os.getpid()}"
-            _write(folder, f".{name}", msgspec.json.encode(word))
+            if sum(1 for _ in self.folder.iterdir()) >= self._max_files:
+                raise OSError(f"{self.folder} has {self._max_files} unreported exits already")
+            name = f"{exit_report.job}.{os.getpid()}"
+            _write(folder, f".{name}", msgspec.json.encode(exit_report))
             os.replace(f".{name}", name + _SUFFIX, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
             os.close(folder)
 
-    def left(self, but: Collection[str] = ()) -> Iterator[Found]:
-        """Yield what was left `but` for these names; no more than AT_ONCE."""
+    def files(self, but: Collection[str] = ()) -> Iterator[SpoolFile]:
+        """Yield the files `but` for these names, at most as many as one round takes."""
         with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             names = [e.name for e in entries if e.name.endswith(_SUFFIX) and e.name not in but]
-            for name in names[:AT_ONCE]:
+            for name in names[: self._max_files_per_round]:
                 with suppress(OSError):
                     yield _read(self.folder / name)
 
-    def tell(self, connect: Callable[[], Channel]) -> int:
-        """Tell a controller what was left, and forget it; return how much that was.
+    def deliver(self, connect: Callable[[], ControlConnection]) -> int:
+        """Send the exits to the controller, remove them, and return how many it accepted.
 
-        OSError: the controller is not there.
+        Raises OSError if the controller is not there.
         """
-        told = 0
-        found = list(self.left())
-        if not found:
-            return told
+        accepted = 0
+        files = list(self.files())
+        if not files:
+            return accepted
         with connect() as controller:
-            for each in found:
+            for file in files:
                 try:
-                    controller.ask(
-                        msgspec.json.decode(each.text, type=messages.LastWord), messages.Done
-                    )
-                    told += 1
+                    exit_report = msgspec.json.decode(file.text, type=messages.UnreportedExit)
+                    controller.ask(exit_report, messages.Done)
+                    accepted += 1
                 except (msgspec.DecodeError, UnicodeDecodeError, InputError) as error:
-                    log.warning("last word %s is given up: %s", each.path.name, reason(error))
-                each.remove()
-        return told
+                    log.warning("unreported exit %s is dropped: %s", file.path.name, reason(error))
+                file.remove()
+        return accepted
 
 
 def _write(folder: int, name: str, text: bytes) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=folder)  # of one that had our number and was killed
+        os.unlink(name, dir_fd=folder)  # left by a killed process that had our process id
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o644)  # root's agents are read by a controller that is not root
+        os.fchmod(descriptor, 0o644)  # an agent may be root's, and the controller another user's
         file.write(text)
 
 
-def _read(path: Path) -> Found:
-    about = path.lstat()
-    if not stat.S_ISREG(about.st_mode):
-        return Found(path=path, uid=about.st_uid, text=b"")
-    # It may have become something else since: no link is followed, and no pipe waited for.
+def _read(path: Path) -> SpoolFile:
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return SpoolFile(path=path, uid=status.st_uid, text=b"")
+    # It may have been replaced meanwhile: follow no link, and do not wait for a pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(f"{path} is no plain file any more")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a regular file any more")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return Found(path=path, uid=about.st_uid, text=file.read(LONGEST_LINE))
+            return SpoolFile(path=path, uid=status.st_uid, text=file.read(MAX_LINE_BYTES))
     finally:
         os.close(descriptor)

@@ -1,9 +1,10 @@
-"""The control messages: one JSON object a line, each answered by one line unless it says otherwise.
+"""The control messages: one JSON object per line, each answered by one line unless noted.
 
-Neighbouring versions work together: a field that is not known is passed over, one that is not said
-has its default, and nothing is asked of who has an older PROTOCOL than the message.
+Every process of a site speaks them. Neighbouring versions work together: a reader ignores unknown
+fields, a missing field has its default, and no process receives a message that is newer than the
+PROTOCOL it announced. The tag (`type` in JSON) is part of the protocol; class names are not.
 
-What the data travels in is another thing: `native/common/wire.h`.
+The data plane has a format of its own: `native/common/wire.h`.
 """
 
 from collections.abc import Mapping
@@ -18,41 +19,41 @@ if TYPE_CHECKING:
     from penstock.model import Observation
 
 PROTOCOL = 2
-"""Rises with every message that an older reader would not understand."""
+"""Increases with every message that an older reader would not understand."""
 Positive = Annotated[int, Meta(gt=0)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Counts = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)]
-"""A job's counters: its own word, so bounded."""
-Claim = Annotated[float, Meta(gt=0, le=1e18)]
+"""A job's counters: untrusted input, so bounded."""
+Hint = Annotated[float, Meta(gt=0, le=1e18)]
 JobName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")]
 Seconds = Annotated[float, Meta(ge=0, le=1e11)]
 """Since the epoch."""
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
-"""As shells have it: 128 and the number of a signal that ended the job."""
+"""As in shells: 128 plus the number of the signal that ended the job."""
 ProcessId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 NONCE_BYTES = 32
 Nonce = Annotated[str, Meta(pattern=rf"^[0-9a-f]{{{2 * NONCE_BYTES}}}\Z")]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What one process tells another."""
+    """Base of all control messages."""
 
 
-class Failed(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to what could not be done."""
+class Failure(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Failed"):
+    """The answer to a request that could not be fulfilled."""
 
     error: str
-    full: bool = False  # for want of room: a job runs all the same, but not as one
-    wrong_input: bool = False  # whoever asked has to ask otherwise; trying again is of no use
+    full: bool = False  # the controller has no room: the job runs unmanaged
+    wrong_input: bool = False  # the request is invalid; sending it again does not help
 
 
 class Done(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer where nothing else is to be said, but perhaps a word of advice."""
+    """The answer to a fulfilled request, with advice for the user where there is any."""
 
     advice: str = ""
 
 
-# Between hosts: who connects over TCP proves the site key before anything else; docs/live/hosts.md.
+# Between hosts: over TCP, both ends prove the site key first; docs/live/hosts.md.
 
 
 class Challenge(Message, frozen=True, kw_only=True):
@@ -62,65 +63,64 @@ class Challenge(Message, frozen=True, kw_only=True):
 
 
 class Proof(Message, frozen=True, kw_only=True):
-    """That the key is known, of both numbers; the controller answers with its own, or Failed."""
+    """Proof of the site key over both nonces; the controller answers with its own, or Failure."""
 
     nonce: Nonce
     proof: str
 
 
-# To an I/O node, from the controller or a person.
+# To an I/O node, from the controller or an administrator.
 
 
 class Settings(Message, IoNodeSettings, frozen=True, kw_only=True):
     """Change how an I/O node serves requests; None leaves a setting as it is. Answer: Done."""
 
 
-class Weigh(Message, frozen=True, kw_only=True):
-    """Give groups (jobs, by name) their weights; others have weight 1. Answer: Done.
+class SetWeights(Message, frozen=True, kw_only=True, tag="Weigh"):
+    """Set the weights of groups (jobs, by name); any other group has weight 1. Answer: Done.
 
-    An I/O node that serves all users knows a job as "UID/job", here and in what it measured.
+    An I/O node that serves all users names a job "UID/job", here and in its counters.
     """
 
     weights: Mapping[str, float]
 
 
-class Measure(Message, frozen=True, kw_only=True):
-    """Ask an I/O node what it did. Answer: Measured."""
+class GetCounters(Message, frozen=True, kw_only=True, tag="Measure"):
+    """Ask an I/O node for its counters. Answer: NodeCounters."""
 
 
-class Observe(Message, frozen=True, kw_only=True):
-    """Ask an I/O node what it saw since it was last asked this. Answer: Observed."""
+class GetObservation(Message, frozen=True, kw_only=True, tag="Observe"):
+    """Ask an I/O node what it observed since the last such message. Answer: NodeObservation."""
 
 
-class Observed(Message, frozen=True, kw_only=True):
-    """What an I/O node saw, and how it serves."""
+class NodeObservation(Message, frozen=True, kw_only=True, tag="Observed"):
+    """What an I/O node observed, and the settings in force."""
 
-    node: int  # its id, as in the shared page's map
-    observation: dict[
-        str, int | float
-    ]  # fields of model.Observation, which is not for all to import
-    settings: dict[str, int | float | str]  # in force: scheduler, window, aggregation, depth, ...
+    node: int  # its id, as in the map of the shared page
+    observation: dict[str, int | float]
+    """Fields of model.Observation; a dict, because importing the model imports NumPy."""
+    settings: dict[str, int | float | str]
 
-    def seen(self) -> "Observation":
-        """Return the observation; ConnectionError: it is none."""
+    def to_observation(self) -> "Observation":
+        """Return the observation, or raise ConnectionError if it is not valid."""
         from penstock.model import Observation  # noqa: PLC0415 - NumPy comes with it
 
         try:
             return msgspec.convert(self.observation, Observation)
         except msgspec.ValidationError as error:
-            raise ConnectionError(f"what came is no observation: {error}") from error
+            raise ConnectionError(f"invalid observation: {error}") from error
 
 
 class Drain(Message, frozen=True, kw_only=True):
-    """Finish what was begun, let go of clients as they fall idle, then end. Answer: Done."""
+    """Finish all accepted requests, disconnect idle clients, then end. Answer: Done."""
 
     seconds: float = 10.0
 
 
-class Measured(Message, frozen=True, kw_only=True):
-    """What an I/O node did since it began."""
+class NodeCounters(Message, frozen=True, kw_only=True, tag="Measured"):
+    """The counters of an I/O node since it started."""
 
-    node: int  # its id, as in the shared page's map
+    node: int  # its id, as in the map of the shared page
     number: int
     scheduler: str
     connections: int
@@ -137,8 +137,8 @@ class Measured(Message, frozen=True, kw_only=True):
     aggregated: int  # requests served together with others
     errors: int
     refused: int  # connections and frames
-    dropped: int  # requests whose client had gone before they were begun
-    groups: dict[str, int] = {}  # bytes by job, named as in Weigh
+    dropped: int  # requests whose client disconnected before they were started
+    groups: dict[str, int] = {}  # bytes by job, named as in SetWeights
     in_service: dict[str, int] = {}  # batches by job
 
 
@@ -146,7 +146,7 @@ class Measured(Message, frozen=True, kw_only=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an I/O node is; `address` is a socket's path, or an IP address."""
+    """Where an I/O node serves; `address` is the path of a socket, or an IP address."""
 
     number: int
     id: int
@@ -154,45 +154,45 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     transport: str = "unix"
     port: int = 0
     pid: int = 0
-    user: str = ""  # over TCP, the only one whose jobs it serves
+    user: str = ""  # over TCP, the only user whose jobs it serves
 
 
-class Serving(Message, frozen=True, kw_only=True):
-    """An I/O node on another host is there, as long as the connection is. Answer: Done.
+class RegisterNode(Message, frozen=True, kw_only=True, tag="Serving"):
+    """An I/O node of another host registers for as long as the connection lasts. Answer: Done.
 
-    From then on the controller asks on this connection, and the I/O node answers in order.
+    From then on the controller sends requests on this connection; the I/O node answers in order.
     """
 
     node: Node
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a job's user says of it: a claim, which decides nothing but the order of its phases."""
+    """What a user claims about a job; it influences only the order of the job's phases."""
 
-    volume: Claim | None = None  # bytes of a phase
-    period: Claim | None = None  # seconds from one phase to the next, were it alone
-    phases: Claim | None = None
+    volume: Hint | None = None  # bytes per phase
+    period: Hint | None = None  # seconds from one phase to the next when the job runs alone
+    phases: Hint | None = None
 
 
-class Begin(Message, frozen=True, kw_only=True):
-    """`penstock run` begins a job; the connection stays open as long as it runs. Answer: Begun."""
+class BeginJob(Message, frozen=True, kw_only=True, tag="Begin"):
+    """A job begins; the connection stays open while it runs. Answer: JobAccepted."""
 
     name: JobName
     pid: ProcessId
     command: list[str]
     user: str
-    io_nodes: int | None = None  # as many as it asks for; None: the site's default
+    io_nodes: int | None = None  # how many it asks for; None: the site's default
     protocol: int = 1
     executable: str = ""
     nodes: Positive = 1  # compute nodes
     processes: Positive | None = None
-    resumes: str | None = None  # the id that it has from a controller that is gone
-    team: str | None = None  # what the job's agents on other hosts call it too: one turn for all
+    resumes: str | None = None  # its id at a controller that is gone
+    team: str | None = None  # shared by its agents on several hosts: one turn for all of them
     hints: Hints = Hints()
 
 
-class Begun(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """The job's id, and its I/O nodes."""
+class JobAccepted(Message, frozen=True, kw_only=True, omit_defaults=True, tag="Begun"):
+    """The job's id, its I/O nodes, and the limits that its agent applies."""
 
     job: str
     roots: list[str]
@@ -200,41 +200,41 @@ class Begun(Message, frozen=True, kw_only=True, omit_defaults=True):
     stripe: int = 0
     environment: dict[str, str] = {}
     preload: list[str] = []  # libraries below the client library: the emulator's
-    above: list[str] = []  # libraries above it
+    above: list[str] = []  # libraries above the client library
     longest_wait: float = 30.0
     patience: float = 2.0
-    mode: str = "observe"  # or advise, or enforce: only then is its gate ever closed
-    lease: float = 2.0  # seconds that its gate may stay closed without a Beat
-    token: str = ""  # in hex: what lets it in at I/O nodes over TCP
-    dirty_window: int = 0  # bytes of a file that are ahead of the storage while enforced; 0: any
+    mode: str = "observe"  # "observe", "advise" or "enforce"; only "enforce" closes its gate
+    lease: float = 2.0  # seconds that its gate may stay closed without a Heartbeat
+    token: str = ""  # hexadecimal: what I/O nodes require over TCP
+    dirty_window: int = 0  # maximum unwritten bytes per file while enforced; 0: unlimited
 
 
-class Mapped(Message, frozen=True, kw_only=True):
-    """From the controller, unasked: the job's I/O nodes are these from now on."""
+class NodeMap(Message, frozen=True, kw_only=True, tag="Mapped"):
+    """From the controller, unasked: the job uses these I/O nodes from now on."""
 
     nodes: list[Node]
     stripe: int = 0
 
 
-# Turns. Only an agent that said PROTOCOL 2 or more takes part; its gate is closed between phases.
+# Turns. An agent takes part from PROTOCOL 2 on; its gate is closed between phases.
 
 
 class PhaseBegan(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """From a job, unanswered: a phase began, and waits for its turn if it is enforced."""
+    """From a job, unanswered: a phase began; in "enforce" it waits for its turn."""
 
-    phase: int  # counted from 1 a job
-    bytes: Count | None = None  # that it will move, if its program says so
+    phase: int  # counted from 1 for each job
+    bytes: Count | None = None  # that it will transfer, if the program announced it
 
 
 class PhaseEnded(Message, frozen=True, kw_only=True):
-    """From a job, unanswered: the phase is over, `idle` seconds ago."""
+    """From a job, unanswered: the phase ended `idle` seconds ago."""
 
     phase: int
     bytes: int
-    seconds: float  # from its turn, or its beginning where there was none, to its last call
+    seconds: float  # from its turn, or from its beginning if it had no turn, to its last call
     waited: float  # seconds for its turn
     idle: float = 0.0
-    small: bool = False  # it proved too small to be one
+    small: bool = False  # it turned out too small to count as a phase
 
 
 class Turn(Message, frozen=True, kw_only=True):
@@ -242,59 +242,60 @@ class Turn(Message, frozen=True, kw_only=True):
 
     phase: int
     weight: float = 1.0
-    overdue: bool = False  # out of turn: it waited for longer than anybody shall
-    failed: bool = False  # or the policy failed: then overdue is said, too
+    overdue: bool = False  # out of order: it had waited for the maximum time
+    failed: bool = False  # out of order: the policy failed; `overdue` is set too
 
 
 class Hold(Message, frozen=True, kw_only=True):
-    """From the controller, unasked: the phase waits, for these jobs."""
+    """From the controller, unasked: the phase waits for these jobs."""
 
     phase: int
     behind: list[str] = []
-    lent: bool = False  # its turn is lent, as it offered: it asks again (PhaseBegan) when it calls
+    turn_lent: bool = msgspec.field(default=False, name="lent")
+    """The turn that it offered (Idle) is lent; it sends PhaseBegan again at its next call."""
 
 
 class Slice(Message, frozen=True, kw_only=True):
-    """From the controller, unasked: amid its turn, the phase's gate opens or closes for a while."""
+    """From the controller, unasked: during its turn, the gate opens or closes for a while."""
 
     phase: int
     open: bool
 
 
 class Idle(Message, frozen=True, kw_only=True):
-    """From a job, unanswered: nobody wants the slice that it was given."""
+    """From a job, unanswered: it does not use the slice that it has."""
 
     phase: int
-    lends: bool = False  # nor its turn for now: a Hold that says lent lets it go to who waits
+    lends: bool = False  # it also offers its turn: the controller may answer with Hold
 
 
-class Beat(Message, frozen=True, kw_only=True):
-    """From the controller, unasked, a few times a lease: it lives, and gates may stay closed."""
+class Heartbeat(Message, frozen=True, kw_only=True, tag="Beat"):
+    """From the controller, several times per lease: it is alive, so gates may stay closed."""
 
     mode: str = "enforce"  # the job's mode from now on
 
 
-class Counted(Message, frozen=True, kw_only=True):
+class JobCounters(Message, frozen=True, kw_only=True, tag="Counted"):
     """From a running job, unasked and unanswered: its counters, summed over threads."""
 
     counters: Counts
 
 
-class Ended(Message, frozen=True, kw_only=True):
+class JobExit(Message, frozen=True, kw_only=True, tag="Ended"):
     """From a job that ended: its last counters and exit status. Answer: Done."""
 
     counters: Counts
     status: ExitStatus
 
 
-class LastWord(Message, frozen=True, kw_only=True):
-    """Of a job that ended unheard by any controller: told later, or left as a file. Answer: Done.
+class UnreportedExit(Message, frozen=True, kw_only=True, tag="LastWord"):
+    """The exit of a job that no controller received: sent later, or left as a file. Answer: Done.
 
-    docs/live/turns.md says who is believed.
+    docs/live/turns.md says whose reports the controller accepts.
     """
 
     job: Annotated[str, Meta(max_length=80)]
-    begin: Begin
+    begin: BeginJob
     began: Seconds
     ended: Seconds
     counters: Counts
@@ -302,30 +303,30 @@ class LastWord(Message, frozen=True, kw_only=True):
 
 
 class Remap(Message, frozen=True, kw_only=True):
-    """Give a running job these I/O nodes, by number; none is direct. Answer: Done."""
+    """Give a running job these I/O nodes, by number; an empty list is direct. Answer: Done."""
 
     job: str
     nodes: list[int]
     stripe: int = 0
 
 
-class Govern(Message, frozen=True, kw_only=True):
-    """Change a mode while jobs run: the site's, or a user's. Answer: Done."""
+class SetMode(Message, frozen=True, kw_only=True, tag="Govern"):
+    """Change the mode of the site, or of a user, while jobs run. Answer: Done."""
 
     mode: str
     user: str | None = None
 
 
-class Ask(Message, frozen=True, kw_only=True):
-    """Ask the controller how things are. Answer: Status."""
+class GetStatus(Message, frozen=True, kw_only=True, tag="Ask"):
+    """Ask the controller for the state of the site. Answer: Status."""
 
 
 class Status(Message, frozen=True, kw_only=True):
-    """How things are; `penstock status --json` prints it."""
+    """The state of the site; `penstock status --json` prints it."""
 
     site: str
     roots: list[str] = []
-    emulated: str | None = None  # what is emulated below, as 'penstock up --emulate' was told
+    emulated: str | None = None  # the argument of 'penstock up --emulate'
     jobs: list[dict[str, object]]
     io_nodes: list[dict[str, object]]
     forwarded_bytes: int
@@ -333,12 +334,12 @@ class Status(Message, frozen=True, kw_only=True):
     fail_open_total: int
     policy: str = ""
     mode: str = "observe"
-    modes: dict[str, str] = {}  # of users whose mode is another
-    turns: int = 0  # given so far
-    tuning: dict[str, object] | None = None  # what the Council does; None: there is none
-    refused: int = 0  # connections, jobs and wishes, since the controller began
-    policy_failures: int = 0  # times that the policy raised something, or answered nonsense
+    modes: dict[str, str] = {}  # of users with a mode of their own
+    turns: int = 0  # granted so far
+    tuning: dict[str, object] | None = None  # what the tuner does; None: nothing is tuned
+    refused: int = 0  # connections, jobs and requests since the controller started
+    policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
 
 
 class Stop(Message, frozen=True, kw_only=True):
-    """End: I/O nodes drain first. Answer: Done."""
+    """End the controller, after its I/O nodes have drained. Answer: Done."""

@@ -1,9 +1,10 @@
-"""The libraries that processes preload: where the build put them, where every user reads them."""
+"""Libraries for LD_PRELOAD: the installed ones, and copies that every user can load."""
 
 import hashlib
 import os
 import stat
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.errors import InputError
@@ -13,9 +14,9 @@ from penstock.live import protocol
 _copying = threading.Lock()
 
 
-def library(name: str) -> Path:
-    """Return a library that the build installs beside this package."""
-    for folder in protocol.__path__:
+def library(name: str, folders: Iterable[str] = protocol.__path__) -> Path:
+    """Return the path of a library that the build installs beside this package."""
+    for folder in folders:
         if (file := Path(folder) / name).is_file():
             if set(str(file)) & {" ", ":"}:
                 raise InputError(
@@ -26,16 +27,16 @@ def library(name: str) -> Path:
     raise InputError(f"{name} is not installed; install penstock with a C compiler")
 
 
-def for_everybody(file: Path, folder: Path) -> Path:
-    """Return a library that every user's processes can load: it, or a copy of it in a folder.
+def readable_by_all(file: Path, folder: Path) -> Path:
+    """Return the library, or a copy of it in `folder`, that processes of every user can load.
 
-    InputError: neither can be. A process that cannot load what it should preload goes on without,
-    but says so in its job's output.
+    Raises InputError if neither can be loaded. A process that cannot load a preload library runs
+    without it, but the dynamic linker prints an error into the output of the job.
     """
-    if _loads(file):
+    if _is_loadable(file):
         return file
     text = file.read_bytes()
-    # A name a content: an upgrade does not change what running processes have mapped.
+    # A new version has a new name: running processes have the old file mapped.
     copy = folder / f"{file.stem}-{hashlib.sha256(text).hexdigest()[:16]}{file.suffix}"
     with _copying:
         if not copy.is_file():
@@ -44,7 +45,7 @@ def for_everybody(file: Path, folder: Path) -> Path:
             with replacing(copy) as unfinished:
                 unfinished.write_bytes(text)
                 unfinished.chmod(0o644)
-    if not _loads(copy):
+    if not _is_loadable(copy):
         raise InputError(
             f"neither {file} nor a copy of it in {folder} can be loaded by every user; "
             "install penstock where all can read it"
@@ -52,9 +53,9 @@ def for_everybody(file: Path, folder: Path) -> Path:
     return copy
 
 
-def _loads(file: Path) -> bool:
+def _is_loadable(file: Path) -> bool:
     if os.statvfs(file).f_flag & os.ST_NOEXEC:
         return False
     file = file.resolve()
-    passed = all(folder.stat().st_mode & stat.S_IXOTH for folder in file.parents)
-    return passed and bool(file.stat().st_mode & stat.S_IROTH)
+    searchable = all(folder.stat().st_mode & stat.S_IXOTH for folder in file.parents)
+    return searchable and bool(file.stat().st_mode & stat.S_IROTH)

@@ -1,4 +1,4 @@
-"""Limits of a process: it ends with its parent, and takes all descriptors it may have."""
+"""Limits of a daemon: it ends with its parent, and may open as many files as the system allows."""
 
 import ctypes
 import os
@@ -10,9 +10,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(number: signal.Signals, parent: int | None = None) -> None:
-    """Get a signal when the parent ends, however it does; at once if it has ended already.
+    """Have the kernel send a signal when the parent ends; send it now if the parent has ended.
 
-    Without the parent's process id, one that ended before this call is taken for the next.
+    Give the parent's process id: without it, a parent that ended before this call is not noticed.
     """
     parent = os.getppid() if parent is None else parent
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
@@ -20,8 +20,8 @@ def end_with_parent(number: signal.Signals, parent: int | None = None) -> None:
         os.kill(os.getpid(), number)
 
 
-def take_all_descriptors() -> None:
-    """Take as many descriptors as the system allows."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open files to the hard limit."""
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (maximum, maximum))

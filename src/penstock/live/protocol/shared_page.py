@@ -1,7 +1,8 @@
-"""The pages that a job's processes share with their node's agent (native/common/page.h).
+"""The two pages of memory that a job's processes share with their agent (native/common/page.h).
 
-Control is the agent's: a gate, and what lies under the client library's eyes. It is sealed, so that
-a job can map it but never write to it. Counters are the job's, and not to be trusted.
+The agent writes the control page: the gate, the managed roots and the map of I/O nodes. It is
+sealed, so that a job can map it but never write to it. The job writes the counters page, which the
+agent does not trust.
 """
 
 import ctypes
@@ -32,7 +33,7 @@ _MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
 _FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
 CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
 SLOT_BYTES = 192
-_TAKEN, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
+_SLOTS_USED, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
 _ANNOUNCED = 184
 _FIRST_SLOT = 192
 COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
@@ -47,7 +48,7 @@ class _Timespec(ctypes.Structure):
 
 
 def futex_wake(memory: mmap.mmap, offset: int) -> None:
-    """Wake all who wait for the 32-bit word at this offset of shared memory to change."""
+    """Wake all threads that wait for the 32-bit word at this offset of shared memory."""
     number = _SYS_FUTEX.get(platform.machine())
     if number is not None:
         word = ctypes.c_uint32.from_buffer(memory, offset)
@@ -55,7 +56,7 @@ def futex_wake(memory: mmap.mmap, offset: int) -> None:
 
 
 def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> None:
-    """Wait until somebody wakes who waits for this word, or it is not `value`, or time is up."""
+    """Wait until the word is woken, differs from `value`, or `seconds` have passed."""
     number = _SYS_FUTEX.get(platform.machine())
     if number is None:
         time.sleep(min(seconds, 0.01))
@@ -66,20 +67,20 @@ def futex_wait(memory: mmap.mmap, offset: int, value: int, seconds: float) -> No
     _LIBC.syscall(number, ctypes.byref(word), _FUTEX_WAIT, value, ctypes.byref(timeout), None, 0)
 
 
-class Thread(NamedTuple):
-    """Who has a slot, or had it last; where `namespace` or `id` is 0, that is not known."""
+class SlotOwner(NamedTuple):
+    """The thread that has a slot, or had it last; a `namespace` or `id` of 0 is unknown."""
 
     pid: int
     namespace: int = 0
-    """The inode of its namespace of process ids; `pid` and `id` mean something there alone."""
+    """The inode of its PID namespace; `pid` and `id` are valid in that namespace only."""
     id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
-    """What a thread of a job, and those that had its slot before, did under the managed roots.
+class SlotCounters:
+    """Counters of a slot: of its thread, and of the threads that had it before.
 
-    Times are in nanoseconds.
+    They count calls on files below the managed roots. Times are in nanoseconds.
     """
 
     pid: int
@@ -106,15 +107,15 @@ class Counters:
     locked: int
 
 
-_NAMES = tuple(field.name for field in fields(Counters))
+_NAMES = tuple(field.name for field in fields(SlotCounters))
 _COLUMN = {name: k for k, name in enumerate((*_NAMES, "owner"))}
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 _MOVED = ("read_bytes", "write_bytes", "left_bytes")
 _STRIDE = SLOT_BYTES // 8
 
 
-class Pages:
-    """The two pages of a job; a context manager."""
+class SharedPages:
+    """The control page and the counters page of a job; a context manager."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class Pages:
         os.ftruncate(self.counters_fd, COUNTERS_BYTES)
         self._control = mmap.mmap(self.control_fd, CONTROL_BYTES)
         self._counters = mmap.mmap(self.counters_fd, COUNTERS_BYTES)
-        # One store a number, so that nobody reads half of it.
+        # One store per number, so that no reader sees half of it.
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
         self._counted = memoryview(self._counters).cast("B").cast("Q")
@@ -159,19 +160,21 @@ class Pages:
             # As the kernel names open files: resolved, and without a slash at the end.
             path = os.fsencode(root.resolve())
             if not root.is_dir() or path == b"/" or len(path) > ROOT_BYTES:
-                raise InputError(f"managed root {str(root)!r} is no directory that can be managed")
+                raise InputError(
+                    f"managed root {str(root)!r} cannot be managed: not a directory, or too long"
+                )
             _ROOT.pack_into(self._control, _FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
         self._halves[_ROOTS // 4] = len(roots)
         self._halves[_ACTIVE // 4] = 1
 
-    def __enter__(self) -> "Pages":
+    def __enter__(self) -> "SharedPages":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Open the gate for good and let go of the pages; running jobs keep theirs."""
+        """Open the gate for good and unmap the pages; running jobs keep their mappings."""
         self.deactivate()
         self._words.release()
         self._halves.release()
@@ -182,12 +185,12 @@ class Pages:
         os.close(self.counters_fd)
 
     def deactivate(self) -> None:
-        """Let everything pass through, from now on."""
+        """Make the client library pass all calls through from now on."""
         self._halves[_ACTIVE // 4] = 0
         self.open_gate()
 
     def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
-        """Let the job's data calls go to these I/O nodes from now on; to none: directly."""
+        """Send the job's data calls to these I/O nodes from now on; an empty list is direct."""
         if len(nodes) > MAP_NODES:
             raise InputError(f"{len(nodes)} I/O nodes for one job; give at most {MAP_NODES}")
         packed = [
@@ -205,21 +208,21 @@ class Pages:
         self._words[_MAP_STRIPE // 8] = stripe
         self._halves[_MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
 
-    def bound_dirty(self, window: int) -> None:
-        """Let direct writes run ahead of the storage by so many bytes a file; 0: by any number."""
+    def limit_dirty_data(self, window: int) -> None:
+        """Limit the unwritten data of direct writes, in bytes per file; 0 is unlimited."""
         self._halves[_DIRTY_WINDOW // 4] = window
 
     def close_gate(self, seconds: float) -> None:
-        """Let large data calls wait, for at most so long: the gate opens by itself."""
+        """Make large data calls wait; the gate opens by itself after `seconds`."""
         self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
         self._changed()
 
-    def keep_closed(self, seconds: float) -> None:
-        """Let a gate that is closed stay so for longer; who waits need not hear of it."""
+    def extend_closure(self, seconds: float) -> None:
+        """Keep a closed gate closed for `seconds` from now, without waking the waiting calls."""
         self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
 
     def open_gate(self) -> None:
-        """Let all calls go on at once."""
+        """Let all waiting calls proceed."""
         self._words[_CLOSED_UNTIL // 8] = 0
         self._changed()
 
@@ -229,41 +232,41 @@ class Pages:
 
     @property
     def knocks(self) -> int:
-        """How often the job wanted to be looked at: it waits at the gate, or said a phase."""
+        """How often the job woke the agent: a call waits at the gate, or a phase was marked."""
         return self._counted[_KNOCKS // 8] & 0xFFFFFFFF
 
     def await_knock(self, knocks: int, seconds: float) -> None:
-        """Wait until there are more knocks than these, or for so long."""
+        """Wait until `knocks` has changed, for at most `seconds`."""
         futex_wait(self._counters, _KNOCKS, knocks, seconds)
 
     def wake(self) -> None:
         """End an `await_knock` of this process."""
         futex_wake(self._counters, _KNOCKS)
 
-    def said(self) -> tuple[int, int]:
-        """Return how many phases the job's processes said themselves: begun, and ended."""
+    def phase_marks(self) -> tuple[int, int]:
+        """Return how many phases the job itself marked as begun, and as ended."""
         return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
 
-    def _taken(self) -> int:
-        return min(self._counted[_TAKEN // 8], SLOTS)
+    def _slots_used(self) -> int:
+        return min(self._counted[_SLOTS_USED // 8], SLOTS)
 
     def _column(self, name: str) -> list[int]:
-        """Return one counter of every slot that a thread has, or had."""
+        """Return one counter of every slot in use, or used before."""
         first = _FIRST_SLOT // 8 + _COLUMN[name]
-        return self._counted[first : first + self._taken() * _STRIDE : _STRIDE].tolist()
+        return self._counted[first : first + self._slots_used() * _STRIDE : _STRIDE].tolist()
 
     @property
-    def announced(self) -> int:
-        """The bytes of all phases whose length the job's processes said before they began."""
+    def announced_bytes(self) -> int:
+        """The bytes of all phases whose volume the job announced before they began."""
         return self._counted[_ANNOUNCED // 8]
 
-    def threads(self) -> Iterator[Counters]:
-        """Yield the counters of every slot that a thread has, or had."""
-        for k in range(self._taken()):
+    def threads(self) -> Iterator[SlotCounters]:
+        """Yield the counters of every slot in use, or used before."""
+        for k in range(self._slots_used()):
             first = _FIRST_SLOT // 8 + k * _STRIDE
             values = self._counted[first : first + len(_NAMES)].tolist()
-            if values[0]:  # its process id; a slot may be taken and not yet signed
-                yield Counters(**dict(zip(_NAMES, values, strict=True)))
+            if values[0]:  # its process id; 0 while a thread takes the slot
+                yield SlotCounters(**dict(zip(_NAMES, values, strict=True)))
 
     def totals(self) -> dict[str, int]:
         """Return the counters that add up, summed over threads."""
@@ -273,25 +276,28 @@ class Pages:
         """Return one counter, summed over threads."""
         return sum(self._column(name))
 
-    def moved(self) -> int:
-        """Return the bytes that the job has moved."""
+    def moved_bytes(self) -> int:
+        """Return the bytes that the job has transferred."""
         return sum(map(self.total, _MOVED))
 
     def last_call(self) -> int:
-        """Return when the last data call ended, CLOCK_MONOTONIC nanoseconds; 0: there was none."""
+        """Return when the last data call ended, nanoseconds of CLOCK_MONOTONIC; 0: no call yet."""
         return max(self._column("last_call"), default=0)
 
-    def processes(self) -> set[Thread]:
-        """Return the processes that called, those that have ended included."""
+    def processes(self) -> set[SlotOwner]:
+        """Return the processes that made a call, including those that have ended."""
         return {thread._replace(id=0) for thread in self._owners() if thread.pid}
 
-    def calling(self) -> list[tuple[Thread, bool]]:
-        """Return who is amid a data call unless it died there; and whether it waits at the gate."""
-        waiting, in_flight = self._column("waiting"), self._column("in_flight")
-        # Slots may be taken meanwhile.
-        slots = zip(self._owners(), waiting, in_flight, strict=False)
-        return [(owner, waits != 0) for owner, waits, flies in slots if waits or flies]
+    def threads_in_call(self) -> list[tuple[SlotOwner, bool]]:
+        """Return the threads in a data call, and whether each waits at the gate.
 
-    def _owners(self) -> Iterator[Thread]:
+        A thread that died during a call is listed too.
+        """
+        waiting, in_flight = self._column("waiting"), self._column("in_flight")
+        # More slots may come into use between the columns.
+        slots = zip(self._owners(), waiting, in_flight, strict=False)
+        return [(owner, waits != 0) for owner, waits, calls in slots if waits or calls]
+
+    def _owners(self) -> Iterator[SlotOwner]:
         for pid, owner in zip(self._column("pid"), self._column("owner"), strict=False):
-            yield Thread(pid, owner >> 32, owner & 0xFFFFFFFF)
+            yield SlotOwner(pid, owner >> 32, owner & 0xFFFFFFFF)

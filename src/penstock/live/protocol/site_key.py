@@ -1,8 +1,8 @@
-"""The site key: what hosts of one site know, prove to each other, and never send.
+"""The site key: a secret that the hosts of a site prove to each other and never send.
 
-Whoever connects over TCP is challenged with a fresh number, answers with one of its own and with an
-HMAC-SHA256 of both, and is answered with another: both ends have proven the key to each other, and
-nothing that was heard on the way can be used again. docs/live/hosts.md is the guide.
+Whoever connects over TCP is challenged with a fresh nonce and answers with a nonce of its own and
+an HMAC-SHA256 over both; the controller answers with another HMAC. Both ends have then proven the
+key, and an eavesdropper can reuse nothing. docs/live/hosts.md is the guide.
 """
 
 import hmac
@@ -16,66 +16,66 @@ from penstock.errors import InputError
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
 
-SHORTEST, LONGEST = 32, 4096
-"""Bytes of a key file."""
-_MAKE = "make one with 'penstock key FILE'"
+MIN_BYTES, MAX_BYTES = 32, 4096
+"""Size of a key file."""
+_CREATE = "create one with 'penstock key FILE'"
 
 
 @dataclass(frozen=True, slots=True)
 class SiteKey:
-    """The secret of a site; it shows itself nowhere."""
+    """The secret of a site; its repr does not show it."""
 
     secret: bytes = field(repr=False)
 
     @classmethod
     def read(cls, path: Path) -> "SiteKey":
-        """Return the key in a file that its owner alone can read."""
+        """Read a key file, which only its owner may be able to read."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise InputError(f"--key-file {path}: {error.strerror}; {_MAKE}") from error
+            raise InputError(f"--key-file {path}: {error.strerror}; {_CREATE}") from error
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise InputError(f"--key-file {path} is no file; {_MAKE}")
-            if found.st_mode & 0o077:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(f"--key-file {path} is not a regular file; {_CREATE}")
+            if status.st_mode & 0o077:
                 raise InputError(f"--key-file {path} can be read by others; 'chmod 600' it")
-            if not SHORTEST <= found.st_size <= LONGEST:
+            if not MIN_BYTES <= status.st_size <= MAX_BYTES:
                 raise InputError(
-                    f"--key-file {path} has {found.st_size} bytes, not {SHORTEST} to {LONGEST}; "
-                    f"{_MAKE}"
+                    f"--key-file {path} has {status.st_size} bytes, not {MIN_BYTES} to "
+                    f"{MAX_BYTES}; {_CREATE}"
                 )
-            return cls(os.read(descriptor, LONGEST))
+            return cls(os.read(descriptor, MAX_BYTES))
         finally:
             os.close(descriptor)
 
     @staticmethod
     def create(path: Path) -> None:
-        """Write a new key; one that is there is left alone."""
+        """Write a new key; never overwrite a file."""
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(path, flags, 0o600)
         except FileExistsError:
-            raise InputError(f"{path} is there already; give another name, or remove it") from None
+            raise InputError(f"{path} already exists; give another name, or remove it") from None
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
         try:
-            os.write(descriptor, secrets.token_bytes(SHORTEST))
+            os.write(descriptor, secrets.token_bytes(MIN_BYTES))
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
     def proof(self, side: str, challenge: str, answer: str) -> str:
-        """Return what shows that a side, "client" or "controller", knows the key."""
+        """Return the proof that a side, "client" or "controller", has the key."""
         return self._mac(f"penstock {side} {challenge} {answer}").hex()
 
     def proves(self, side: str, challenge: str, answer: str, proof: str) -> bool:
-        """Say whether a proof is right."""
+        """Return whether a proof is right."""
         expected = self.proof(side, challenge, answer)
         return hmac.compare_digest(expected.encode(), proof.encode())
 
     def token(self, user: str) -> bytes:
-        """Return what lets a user's jobs in at the I/O nodes that run as that user."""
+        """Return the token that a user's jobs show to the I/O nodes that run as that user."""
         return self._mac(f"penstock data of {user}")
 
     def _mac(self, text: str) -> bytes:
@@ -83,23 +83,23 @@ class SiteKey:
 
 
 def nonce() -> str:
-    """Return a number that was never used."""
+    """Return a random number that was never used before."""
     return secrets.token_hex(messages.NONCE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteController:
-    """The controller of another host: where it listens, and the key that it must know, too."""
+    """The controller of another host: its address, and the site key that it must have."""
 
     address: Address
     key: SiteKey
 
     @classmethod
-    def parse(cls, where: str, key_file: Path | None) -> "RemoteController":
-        """Return what `--controller` and `--key-file` say."""
-        address = Address.parse(where, "--controller")
+    def parse(cls, text: str, key_file: Path | None) -> "RemoteController":
+        """Parse the values of `--controller` and `--key-file`."""
+        address = Address.parse(text, "--controller")
         if not address.port:
-            raise InputError(f"--controller {where!r}: port 0 is none; give the controller's")
+            raise InputError(f"--controller {text!r}: give the controller's port, not 0")
         if key_file is None:
             raise InputError(
                 "--controller needs --key-file: hosts prove the site key to each other"

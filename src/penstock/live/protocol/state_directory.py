@@ -1,7 +1,7 @@
-"""The state directory of a deployment: its sockets, its log, and locks that say who is alive.
+"""The state directory of a deployment: its sockets, its log, and the locks of its processes.
 
-A lock is held by a process for as long as it lives, so that whatever ended it, also SIGKILL, the
-next one knows. Lock files are never removed: another process may be about to lock them.
+A process holds its lock for as long as it lives, so the kernel releases it however the process
+ends. Lock files are never removed: another process may be about to lock them.
 """
 
 import fcntl
@@ -17,89 +17,91 @@ from pathlib import Path
 
 from penstock.errors import InputError
 
-LONGEST_PATH = 107
-"""Bytes of a Unix socket's path."""
+MAX_SOCKET_PATH = 107
+"""Bytes of the path of a Unix socket."""
 GRACE = 3.0
-"""Seconds that a process left behind gets to finish what it began."""
+"""Seconds that a leftover process gets to finish its requests."""
 
 
-def default() -> Path:
-    """Return this user's state directory."""
+def default_folder() -> Path:
+    """Return the state directory of this user."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return Path(runtime) / "penstock" if runtime else Path(f"/tmp/penstock-{os.getuid()}")
 
 
-class State:
-    """Where a deployment keeps what its processes share."""
+class StateDirectory:
+    """The files that the processes of a deployment share."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or default()).absolute()
+        self.folder = (folder or default_folder()).absolute()
         self.controller = self.folder / "controller.sock"
         self.lock = self.folder / "controller.lock"
         self.log = self.folder / "controller.log"
         self.emulator = self.folder / "emulator"
         self.store = self.folder / "store.db"
         self.records = self.folder / "records"
-        self.deployment = self.folder / "deployment.json"  # of what is to be up
-        self.tuning = self.folder / "tuning"  # what tuners have learnt
-        self.last_words = self.folder / "last-words"  # of jobs that ended while nobody heard
+        self.deployment = self.folder / "deployment.json"  # what should be up
+        self.tuning = self.folder / "tuning"  # what tuners have learned
+        self.exit_spool = self.folder / "last-words"  # exits that no controller received
         self.http = self.folder / "http"  # the URL of the API, while it is served
-        self.listen = self.folder / "listen"  # where other hosts find the controller
-        longest = len(os.fsencode(self.control(999)))
-        if longest > LONGEST_PATH:
+        self.listen = self.folder / "listen"  # the controller's address for other hosts
+        longest = len(os.fsencode(self.control_socket(999)))
+        if longest > MAX_SOCKET_PATH:
             raise InputError(
-                f"state directory {str(self.folder)!r} is {longest - LONGEST_PATH} bytes too long "
-                "for the sockets in it; give a shorter one with --state"
+                f"state directory {str(self.folder)!r} is {longest - MAX_SOCKET_PATH} bytes too "
+                "long for the sockets in it; give a shorter one with --state"
             )
 
-    def socket(self, number: int) -> Path:
-        """Return where an I/O node serves jobs."""
+    def data_socket(self, number: int) -> Path:
+        """Return the socket on which an I/O node serves jobs."""
         return self.folder / f"io-node-{number}.sock"
 
-    def control(self, number: int) -> Path:
-        """Return where an I/O node is told what to do."""
+    def control_socket(self, number: int) -> Path:
+        """Return the socket on which an I/O node receives control messages."""
         return self.folder / f"io-node-{number}.control"
 
     def node_lock(self, number: int) -> Path:
-        """Return what an I/O node holds while it lives."""
+        """Return the lock that an I/O node holds while it lives."""
         return self.folder / f"io-node-{number}.lock"
 
-    def agent(self, pid: int) -> Path:
-        """Return where the processes of the job that `penstock run` number `pid` runs find it."""
+    def agent_socket(self, pid: int) -> Path:
+        """Return the socket on which `penstock run`, process `pid`, serves its job's processes."""
         return self.folder / f"agent-{pid}.sock"
 
-    def untold(self, controller: object) -> Path:
-        """Return where last words are kept for the controller of another host."""
+    def remote_exit_spool(self, controller: object) -> Path:
+        """Return the folder of unreported exits for the controller of another host."""
         return self.folder / f"last-words-{str(controller).replace('/', '_')}"
 
-    def exists(self, *, to_ask: bool = False) -> bool:
-        """Say whether there is such a directory; it must be ours.
+    def exists(self, *, allow_root: bool = False) -> bool:
+        """Return whether the directory exists; raise InputError unless it is this user's.
 
-        Root may ask the controller of another user's, too: a site's has a user of its own.
+        With `allow_root`, root may use the directory of a site's own user as well.
         """
         try:
-            found = self.folder.lstat()
+            status = self.folder.lstat()
         except FileNotFoundError:
             return False
         except OSError as error:
             raise InputError(f"state directory {self.folder}: {error.strerror}") from error
-        if not stat.S_ISDIR(found.st_mode):
-            raise InputError(f"state directory {self.folder} is no directory; give another --state")
-        if found.st_uid != os.getuid() and not (to_ask and self._is_of_a_site()):
+        if not stat.S_ISDIR(status.st_mode):
+            raise InputError(
+                f"state directory {self.folder} is not a directory; give another --state"
+            )
+        if status.st_uid != os.getuid() and not (allow_root and self._root_may_trust_it()):
             raise InputError(f"state directory {self.folder} is another user's; give another")
-        if found.st_mode & 0o022:
+        if status.st_mode & 0o022:
             raise InputError(
                 f"state directory {self.folder} can be written to by others; "
                 f"'chmod 700' it, or give another --state"
             )
         return True
 
-    def _is_of_a_site(self) -> bool:
-        """Say whether we are root, and not just anybody can have put the directory there."""
+    def _root_may_trust_it(self) -> bool:
+        """Return whether we are root, and only trusted users can have created the directory."""
         return os.getuid() == 0 and not self.folder.parent.stat().st_mode & 0o022
 
     def create(self) -> None:
-        """Make the directory unless it is there."""
+        """Create the directory unless it exists."""
         if self.exists():
             self._check_writable()
             return
@@ -117,57 +119,57 @@ class State:
                 "mount, or give another --state"
             )
 
-    def is_up(self, *, to_ask: bool = False) -> bool:
-        """Say whether a controller lives here."""
-        return self.exists(to_ask=to_ask) and holder(self.lock) is not None
+    def is_up(self, *, allow_root: bool = False) -> bool:
+        """Return whether a controller runs here."""
+        return self.exists(allow_root=allow_root) and lock_holder(self.lock) is not None
 
-    def tail(self, lines: int = 5) -> str:
-        """Return the end of the log, in one line."""
+    def log_tail(self, lines: int = 5) -> str:
+        """Return the last lines of the log, joined to one."""
         with suppress(OSError):
-            told = self.log.read_text(errors="replace").splitlines()[-lines:]
-            return " | ".join(line.strip() for line in told if line.strip())
+            tail = self.log.read_text(errors="replace").splitlines()[-lines:]
+            return " | ".join(line.strip() for line in tail if line.strip())
         return ""
 
-    def clean(self) -> int:
-        """End the I/O nodes that a controller left behind and remove sockets; return how many.
+    def clean_up(self) -> int:
+        """End the I/O nodes of a controller that died, remove sockets, and return how many nodes.
 
-        To be called by who holds the controller's lock.
+        The caller holds the controller's lock.
         """
-        left = end(list(self.folder.glob("io-node-*.lock")))
+        ended = end_holders(list(self.folder.glob("io-node-*.lock")))
         for kind in ("io-node-*.sock", "io-node-*.control", "agent-*.sock", "controller.sock"):
             for path in self.folder.glob(kind):
                 # Jobs outlive a controller, and start processes that look for their agent.
-                if not (kind.startswith("agent") and _listens(path)):
+                if not (kind.startswith("agent") and _is_served(path)):
                     path.unlink(missing_ok=True)
         self.emulator.unlink(missing_ok=True)
         self.http.unlink(missing_ok=True)
         self.listen.unlink(missing_ok=True)
-        return left
+        return ended
 
 
 @contextmanager
-def holding(path: Path) -> Iterator[int]:
-    """Hold a lock until the block ends; BlockingIOError: another has it.
+def hold_lock(path: Path) -> Iterator[int]:
+    """Hold a lock until the block ends; raise BlockingIOError if another process holds it.
 
-    A process that inherits the descriptor holds the lock too, for as long as it lives.
+    A process that inherits the descriptor holds the lock as well, for as long as it lives.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        sign(descriptor, 0)  # whose number was there is gone
+        write_holder(descriptor, 0)  # the process whose id was there has ended
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def sign(descriptor: int, pid: int) -> None:
-    """Write into a lock who holds it."""
+def write_holder(descriptor: int, pid: int) -> None:
+    """Write the process id of the holder into a lock file."""
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{pid}\n".encode(), 0)
 
 
-def holder(path: Path) -> int | None:
-    """Return who holds a lock: its process id, 0 if it has not signed yet; None: nobody."""
+def lock_holder(path: Path) -> int | None:
+    """Return the process id of a lock's holder, 0 before the holder wrote it, or None."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -183,16 +185,16 @@ def holder(path: Path) -> int | None:
         os.close(descriptor)
 
 
-def end(locks: Sequence[Path], *, grace: float = GRACE) -> int:
-    """End the processes that hold locks: asked first, then killed; return how many there were."""
-    processes = [process for lock in locks if (process := _process(lock)) is not None]
+def end_holders(locks: Sequence[Path], *, grace: float = GRACE) -> int:
+    """End the processes that hold locks, by SIGTERM, then SIGKILL; return how many there were."""
+    processes = [process for lock in locks if (process := _holder_pidfd(lock)) is not None]
     try:
         for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, GRACE)):
             for process in processes:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(process, number)
-            until = time.monotonic() + seconds
-            if all(gone(process, until - time.monotonic()) for process in processes):
+            deadline = time.monotonic() + seconds
+            if all(wait_for_exit(process, deadline - time.monotonic()) for process in processes):
                 break
     finally:
         for process in processes:
@@ -200,46 +202,46 @@ def end(locks: Sequence[Path], *, grace: float = GRACE) -> int:
     return len(processes)
 
 
-def _process(lock: Path) -> int | None:
-    """Return a descriptor of the process that holds a lock; None: nobody does."""
-    pid = holder(lock)
+def _holder_pidfd(lock: Path) -> int | None:
+    """Return a pidfd of the process that holds a lock, or None."""
+    pid = lock_holder(lock)
     if not pid:
         return None
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
-    # Still held: the descriptor is of the process that signed, not of a later one.
-    if holder(lock) == pid:
+    # Still held: the descriptor is of the holder, not of a later process with the same id.
+    if lock_holder(lock) == pid:
         return process
     os.close(process)
     return None
 
 
-def gone(process: int, seconds: float) -> bool:
-    """Wait until a process (a pidfd) has ended; say whether it has."""
+def wait_for_exit(process: int, seconds: float) -> bool:
+    """Wait until a process (a pidfd) has ended; return whether it has."""
     poll = select.poll()
     poll.register(process, select.POLLIN)
     return bool(poll.poll(max(round(seconds * 1000), 0)))
 
 
-def _listens(path: Path) -> bool:
-    """Say whether somebody is behind a socket."""
+def _is_served(path: Path) -> bool:
+    """Return whether a process listens on a socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
             probe.connect(str(path))
         except BlockingIOError:
-            return True  # many are before us
+            return True  # its queue of connections is full
         except OSError:
             return False
         return True
 
 
 def is_stopped(pid: int) -> bool:
-    """Say whether a signal, or a debugger, has stopped a process."""
+    """Return whether a signal or a debugger has stopped a process."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    return told.rpartition(")")[2].split()[0] in {"T", "t"}
+    return text.rpartition(")")[2].split()[0] in {"T", "t"}

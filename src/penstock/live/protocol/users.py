@@ -1,4 +1,4 @@
-"""Users by name and number."""
+"""User names and numbers."""
 
 import difflib
 import pwd
@@ -8,11 +8,11 @@ from penstock.errors import InputError
 
 
 class UnknownUserError(InputError):
-    """Nobody is called so."""
+    """No user has this name or number."""
 
 
 def uid_of(user: str) -> int:
-    """Return a user's number; -1: nobody here has this name."""
+    """Return a user's number, or -1 for a name that this host does not know."""
     try:
         return pwd.getpwnam(user).pw_uid
     except (KeyError, ValueError):
@@ -20,17 +20,17 @@ def uid_of(user: str) -> int:
 
 
 def name_of(uid: int) -> str:
-    """Return a user's name, or the number where there is none."""
+    """Return a user's name, or the number as text for a user without a name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except (KeyError, OverflowError):
         return str(uid)
 
 
-def known(user: str, others: Collection[str] = ()) -> str:
-    """Return a user, given by name or number, as jobs name it, or raise UnknownUserError.
+def canonical_user(user: str, others: Collection[str] = ()) -> str:
+    """Return the name under which jobs of a user, given by name or number, run.
 
-    `others` are users of other hosts, whom this one need not know.
+    `others` are users of other hosts, whom this host need not know.
     """
     if user in others:
         return user
@@ -38,6 +38,6 @@ def known(user: str, others: Collection[str] = ()) -> str:
     if uid >= 0 and (name := name_of(uid)) != str(uid):
         return name
     names = {entry.pw_name for entry in pwd.getpwall()} | set(others)
-    near = difflib.get_close_matches(user, sorted(names), n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "check the name"
+    matches = difflib.get_close_matches(user, sorted(names), n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(map(repr, matches))}?" if matches else "check the name"
     raise UnknownUserError(f"there is no user {user!r} on the controller's host; {hint}")

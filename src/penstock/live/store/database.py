@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from penstock.errors import InputError
-from penstock.live.protocol.state_directory import holder, holding, sign
+from penstock.live.protocol.state_directory import hold_lock, lock_holder, write_holder
 from penstock.live.store import schema
 
 PATIENCE = 10
@@ -125,11 +125,11 @@ def _file(url: URL) -> Opened:
     with ExitStack() as stack:
         lock = path.with_name(path.name + ".lock")
         try:
-            sign(stack.enter_context(holding(lock)), os.getpid())
+            write_holder(stack.enter_context(hold_lock(lock)), os.getpid())
         except BlockingIOError:
             raise InputError(
-                f"{where} is in use by another controller (process {holder(lock) or 'unknown'}); "
-                "stop that one, or give another store"
+                f"{where} is in use by another controller "
+                f"(process {lock_holder(lock) or 'unknown'}); stop that one, or give another store"
             ) from None
         except OSError as error:
             raise InputError(f"{where}: {error.strerror}; give another path") from None

@@ -25,7 +25,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.live.protocol import messages
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Site
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -82,7 +82,7 @@ def measured(
         in_memory() as root,
         contextlib.ExitStack() as stack,
     ):
-        state = State(folder)
+        state = StateDirectory(folder)
         controller = launcher.up(
             Deployment(
                 state=str(folder),
@@ -103,7 +103,7 @@ def measured(
         stack.callback(launcher.down, state)
         plans = [_plan(workload, j, root, folder, until) for j in range(len(workload))]
         _play(stack, state, plans, until, in_order=in_order, watch=watch)
-        status = launcher.ask(state, messages.Ask(), messages.Status)
+        status = launcher.ask(state, messages.GetStatus(), messages.Status)
         times = [json.loads(_results(plan).read_text(encoding="utf-8")) for plan in plans]
         return Measured(
             run=_record(workload, times),
@@ -145,7 +145,7 @@ def _results(plan: Path) -> Path:
 
 def _play(
     stack: contextlib.ExitStack,
-    state: State,
+    state: StateDirectory,
     plans: Sequence[Path],
     until: float,
     *,
@@ -170,7 +170,7 @@ def _play(
         with contextlib.suppress(subprocess.TimeoutExpired):
             jobs[0].wait(WATCHED_EVERY)
             break
-        watch(time.monotonic() - zero, launcher.ask(state, messages.Ask(), messages.Status))
+        watch(time.monotonic() - zero, launcher.ask(state, messages.GetStatus(), messages.Status))
     for plan, job in zip(plans, jobs, strict=True):
         try:
             status = job.wait(max(deadline - time.monotonic(), 0.0))
@@ -180,7 +180,9 @@ def _play(
             raise TestbedError(f"{plan.stem} ended with status {status}")
 
 
-def _start(stack: contextlib.ExitStack, state: State, plan: Path) -> "subprocess.Popen[bytes]":
+def _start(
+    stack: contextlib.ExitStack, state: StateDirectory, plan: Path
+) -> "subprocess.Popen[bytes]":
     told = json.loads(plan.read_text(encoding="utf-8"))
     penstock = [sys.executable, "-P", "-m", "penstock.cli", "run"]
     job = stack.enter_context(

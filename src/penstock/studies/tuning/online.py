@@ -24,8 +24,8 @@ from penstock.live.measure.access_patterns import DATA, Phase
 from penstock.live.measure.explorer import Cell, Explorer, Timed
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.state_directory import StateDirectory
 
 PROCESSES, IO_NODES = 16, 4
 INTERVAL = 0.25
@@ -85,7 +85,7 @@ class Layer:
         with ExitStack() as stack:
             stack.enter_context(interruptible())
             root = stack.enter_context(in_memory())
-            self._state = State(stack.enter_context(private_state()))
+            self._state = StateDirectory(stack.enter_context(private_state()))
             roots = managed((root,))
             deployment = Deployment(
                 state=str(self._state.folder),
@@ -112,7 +112,7 @@ class Layer:
     def set(self, window: float) -> None:
         """Give all I/O nodes a window."""
         for k in range(IO_NODES):
-            with Channel(self._state.control(k)) as node:
+            with ControlConnection(self._state.control_socket(k)) as node:
                 node.ask(messages.Settings(window=window), messages.Done)
 
     def play(self, phase: Phase) -> Played:
@@ -148,7 +148,7 @@ class Layer:
 class _Onlooker:
     """Asks the controller at every interval which window is in force; a context manager."""
 
-    def __init__(self, state: State, *, looks: bool) -> None:
+    def __init__(self, state: StateDirectory, *, looks: bool) -> None:
         self._state = state
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True) if looks else None
@@ -167,9 +167,9 @@ class _Onlooker:
 
     def _look(self) -> None:
         began = time.monotonic()
-        with Channel(self._state.controller) as controller:
+        with ControlConnection(self._state.controller) as controller:
             while not self._over.wait(INTERVAL):
-                status = controller.ask(messages.Ask(), messages.Status)
+                status = controller.ask(messages.GetStatus(), messages.Status)
                 nodes: list[dict[str, Any]] = [dict(node) for node in status.io_nodes]
                 busy = next((node for node in nodes if node.get("operation")), None)
                 if busy is not None:

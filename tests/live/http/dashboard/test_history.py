@@ -13,7 +13,7 @@ from penstock.live.protocol import messages
 
 
 def job(number: int) -> Job:
-    begin = messages.Begin(name="job", pid=1, command=["x"], user="ada")
+    begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada")
     return Job(id=f"job.{number}", serial=number, begin=begin, began=1e9)
 
 

@@ -58,7 +58,7 @@ class Site:
         return self.sampler.since(-1)[-1]
 
     def job(self, number: int, io_node: int = 0, **more: Any) -> Job:
-        begin = messages.Begin(name="job", pid=1, command=["x"], user="ada", **more)
+        begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada", **more)
         made = Job(id=f"job.{number}", serial=number, begin=begin, began=1e9, io_nodes=(io_node,))
         self.history.began(made)
         return made
@@ -68,10 +68,10 @@ class Site:
         self.history.counted(job)
 
 
-def measured(number: int, moved: int) -> messages.Measured:
-    given = dict.fromkeys(messages.Measured.__struct_fields__, 0)
+def measured(number: int, moved: int) -> messages.NodeCounters:
+    given = dict.fromkeys(messages.NodeCounters.__struct_fields__, 0)
     given |= {"node": 1, "number": number, "write_bytes": moved}
-    return messages.Measured(**{**given, "scheduler": "fifo"})  # type: ignore[arg-type]
+    return messages.NodeCounters(**{**given, "scheduler": "fifo"})  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def kept(job: Job) -> History:
 
 @pytest.fixture
 def job() -> Job:
-    begin = messages.Begin(name="job", pid=1, command=["x"], user="ada")
+    begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada")
     return Job(id="job.1", serial=1, begin=begin, began=1e9)
 
 

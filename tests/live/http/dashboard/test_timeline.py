@@ -17,8 +17,8 @@ from penstock.config import Config
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
-from penstock.live.protocol.client import Channel, line
-from penstock.live.protocol.state_directory import State, holder
+from penstock.live.protocol.client import ControlConnection, encode_line
+from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 MIB = 1 << 20
 
@@ -26,9 +26,9 @@ MIB = 1 << 20
 class Job:
     """A job that says what it does; its agent is the test."""
 
-    def __init__(self, state: State, name: str) -> None:
-        self.channel = Channel(state.controller)
-        begin = messages.Begin(
+    def __init__(self, state: StateDirectory, name: str) -> None:
+        self.channel = ControlConnection(state.controller)
+        begin = messages.BeginJob(
             name=name,
             pid=os.getpid(),
             command=["./solve", "--key=hidden"],
@@ -36,7 +36,7 @@ class Job:
             protocol=messages.PROTOCOL,
             executable=name,  # what other tests' jobs taught is of another family
         )
-        self.id = self.channel.ask(begin, messages.Begun).job
+        self.id = self.channel.ask(begin, messages.JobAccepted).job
         self.phase = 0
 
     def begins(self, **more: Any) -> None:
@@ -50,10 +50,10 @@ class Job:
         self.channel.send(told)
 
     def counts(self, **counters: int) -> None:
-        self.channel.send(messages.Counted(counters=counters))
+        self.channel.send(messages.JobCounters(counters=counters))
 
     def over(self, status: int = 0) -> None:
-        self.channel.send(messages.Ended(counters={"write_bytes": MIB}, status=status))
+        self.channel.send(messages.JobExit(counters={"write_bytes": MIB}, status=status))
 
 
 class Page:
@@ -110,25 +110,25 @@ def settings(mode: str, policy: str = "exclusive-fcfs") -> Config:
 
 
 @pytest.fixture(scope="module")
-def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[State, str]]:
+def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StateDirectory, str]]:
     folder = tmp_path_factory.mktemp("enforced")
     with controlled(folder, io_nodes=1, config=settings("enforce")) as found:
         yield found
 
 
 @pytest.fixture
-def state(enforced: tuple[State, str]) -> State:
+def state(enforced: tuple[StateDirectory, str]) -> StateDirectory:
     return enforced[0]
 
 
 @pytest.fixture
-def page(enforced: tuple[State, str]) -> Iterator[Page]:
+def page(enforced: tuple[StateDirectory, str]) -> Iterator[Page]:
     with client(enforced[1]) as asked:
         yield Page(asked)
 
 
 @contextmanager
-def jobs(state: State, *names: str) -> Iterator[list[Job]]:
+def jobs(state: StateDirectory, *names: str) -> Iterator[list[Job]]:
     made = [Job(state, name) for name in names]
     try:
         yield made
@@ -137,7 +137,7 @@ def jobs(state: State, *names: str) -> Iterator[list[Job]]:
             job.channel.close()
 
 
-def test_who_transfers_and_who_waits_behind_whom(state: State, page: Page) -> None:
+def test_who_transfers_and_who_waits_behind_whom(state: StateDirectory, page: Page) -> None:
     with jobs(state, "first", "second", "third") as (first, second, third):
         first.begins()
         page.until(lambda p: p.jobs[first.id]["doing"] == "transferring", "it has no turn")
@@ -163,7 +163,7 @@ def test_who_transfers_and_who_waits_behind_whom(state: State, page: Page) -> No
         assert waited == pytest.approx(ended, abs=5.0)
 
 
-def test_a_phase_that_is_over_at_once_is_not_lost(state: State, page: Page) -> None:
+def test_a_phase_that_is_over_at_once_is_not_lost(state: StateDirectory, page: Page) -> None:
     """Its beginning and end come in one piece, so no sample could have seen it."""
     with jobs(state, "short") as (job,):
         for _ in range(20):
@@ -172,12 +172,12 @@ def test_a_phase_that_is_over_at_once_is_not_lost(state: State, page: Page) -> N
                 messages.PhaseBegan(phase=job.phase),
                 messages.PhaseEnded(phase=job.phase, bytes=MIB, seconds=0.001, waited=0.0),
             )
-            job.channel._socket.sendall(b"".join(line(message) for message in both))
+            job.channel._socket.sendall(b"".join(encode_line(message) for message in both))
         page.until(lambda p: len(p.of(job.id)) >= 20, "phases are missing")
         assert {kind for kind, _ in page.of(job.id)} == {"io"}
 
 
-def test_changes_add_up_to_the_whole(state: State, page: Page) -> None:
+def test_changes_add_up_to_the_whole(state: StateDirectory, page: Page) -> None:
     with client(state.http.read_text().strip()) as asked, jobs(state, "a", "b", "c") as made:
         page.ask()
         for k in range(30):
@@ -235,7 +235,7 @@ def test_who_is_observed_would_wait(tmp_path: Path) -> None:
             other.begins()
             page.until(lambda p: p.jobs[other.id]["doing"] == "would wait", "it has a turn")
             assert page.of(other.id) == [("would-wait", None)]
-            launcher.ask(state, messages.Govern(mode="enforce"), messages.Done)
+            launcher.ask(state, messages.SetMode(mode="enforce"), messages.Done)
             page.until(lambda p: p.jobs[other.id]["doing"] == "waiting", "it does not wait")
             assert [kind for kind, _ in page.of(other.id)] == ["would-wait", "wait"]
 
@@ -264,11 +264,11 @@ def test_after_another_controller_the_page_begins_anew(tmp_path: Path) -> None:
             assert not page.ask().last["whole"]
             assert page.last["known_since"] == known_since
             killed = time.time()
-            pid = holder(state.lock)
+            pid = lock_holder(state.lock)
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             deadline = time.monotonic() + WAIT
-            while holder(state.lock) is not None and time.monotonic() < deadline:
+            while lock_holder(state.lock) is not None and time.monotonic() < deadline:
                 time.sleep(0.02)
             roots = [str(tmp_path / "managed")]
             http = f"127.0.0.1:{port}"
@@ -280,7 +280,7 @@ def test_after_another_controller_the_page_begins_anew(tmp_path: Path) -> None:
             assert page.last["known_since"] >= killed - 0.1
 
 
-def test_phases_predicted_and_observed(state: State, page: Page) -> None:
+def test_phases_predicted_and_observed(state: StateDirectory, page: Page) -> None:
     """Nothing is expected of the first; then as much, and as long, as before."""
     with jobs(state, "phased") as (job,):
         for _ in range(3):
@@ -306,7 +306,7 @@ def test_phases_predicted_and_observed(state: State, page: Page) -> None:
     assert told["w_iter"][-1][1] == told["job"]["w_iter"] > 0
 
 
-def test_a_small_phase_is_no_phase(state: State, page: Page) -> None:
+def test_a_small_phase_is_no_phase(state: StateDirectory, page: Page) -> None:
     with jobs(state, "small") as (job,):
         job.begins()
         job.ends(moved=10, small=True)
@@ -317,7 +317,7 @@ def test_a_small_phase_is_no_phase(state: State, page: Page) -> None:
         assert [phase["bytes"] for phase in found] == [MIB]
 
 
-def test_rates_and_bytes_as_jobs_count_them(state: State, page: Page) -> None:
+def test_rates_and_bytes_as_jobs_count_them(state: StateDirectory, page: Page) -> None:
     with jobs(state, "counting") as (job,):
         job.counts(write_bytes=0)
         page.until(lambda p: job.id in p.jobs, "it is not there")
@@ -338,7 +338,7 @@ def test_rates_and_bytes_as_jobs_count_them(state: State, page: Page) -> None:
 def test_an_io_node_that_hangs_is_seen_and_holds_nothing_up(tmp_path: Path) -> None:
     with controlled(tmp_path, io_nodes=2) as (state, where), client(where) as asked:
         page = Page(asked)
-        pid = holder(state.node_lock(1))
+        pid = lock_holder(state.node_lock(1))
         assert pid
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -369,7 +369,7 @@ def test_what_is_a_users_own_needs_a_token(tmp_path: Path) -> None:
             assert anonymous.get("/v1/timeline").status_code == 401
 
 
-def test_anonymous_clients_are_told_of_no_user(state: State, page: Page) -> None:
+def test_anonymous_clients_are_told_of_no_user(state: StateDirectory, page: Page) -> None:
     with jobs(state, "secret") as (job,):
         job.begins()
         page.until(lambda p: job.id in p.jobs, "it is not there")

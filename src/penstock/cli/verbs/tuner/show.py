@@ -12,7 +12,7 @@ from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json, table
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.protocol.state_directory import State
+from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_bandwidth, show_seconds, show_volume
 
@@ -43,7 +43,9 @@ def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
     clients an I/O node. Worth is bandwidth while busy, on the mean; the best is marked. It is saved
     every ten seconds while a deployment tunes, and when that ends.
     """
-    found = [read(path) for path in ([file] if file is not None else _files(State(folder)))]
+    found = [
+        read(path) for path in ([file] if file is not None else _files(StateDirectory(folder)))
+    ]
     if as_json:
         emit_json({"learned": [learned for learned, _ in found]})
         return
@@ -58,7 +60,7 @@ def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
             out.print("nothing learnt yet")
 
 
-def _files(state: State) -> list[Path]:
+def _files(state: StateDirectory) -> list[Path]:
     found = sorted(state.tuning.glob("*.json")) if state.tuning.is_dir() else []
     if not found:
         raise InputError(

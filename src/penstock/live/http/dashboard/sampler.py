@@ -26,7 +26,7 @@ class Sampler:
     def __init__(self, controller: "Controller", history: History) -> None:
         self._controller, self._history = controller, history
         self._samples: deque[tuple[int, Sample]] = deque(maxlen=int(WINDOW / EVERY))
-        self._measured: dict[int, tuple[float, messages.Measured]] = {}  # by number: when, what
+        self._measured: dict[int, tuple[float, messages.NodeCounters]] = {}  # by number: when, what
         self._before: dict[int, tuple[float, int, int]] = {}  # by number: when, node, bytes
         self._sampled, self._passed = 0.0, 0
         self.totals = controller.jobs.totals()
@@ -90,13 +90,15 @@ class Sampler:
                 await fleet.link(io_node)
 
         def heard(number: int, told: Any) -> None:
-            if isinstance(told, messages.Measured):
+            if isinstance(told, messages.NodeCounters):
                 self._measured[number] = (time.monotonic(), told)
 
-        asked = {n.number: messages.Measure() for n in serving}
-        await fleet.ask_each(asked, messages.Measured, heard, ANSWERED_WITHIN)
+        asked = {n.number: messages.GetCounters() for n in serving}
+        await fleet.ask_each(asked, messages.NodeCounters, heard, ANSWERED_WITHIN)
 
-    def _rate(self, number: int, answer: tuple[float, messages.Measured] | None) -> float | None:
+    def _rate(
+        self, number: int, answer: tuple[float, messages.NodeCounters] | None
+    ) -> float | None:
         """Return the bytes a second that an I/O node moved between its last two answers."""
         if answer is None:
             return None
