@@ -1,5 +1,5 @@
 # make demo   set everything up, run real jobs unmanaged and managed, leave a report in out/demo
-# make test   set everything up, run every check and test
+# make test   set everything up, run every check and test; out/passed says what passed
 # make rates  bandwidths and shares by the clock, for a machine that keeps time
 # make bench  those, and speed as ratios measured in one run;  make soak  the full sizes
 # make wheel  sdist and wheel, checked, in dist
@@ -21,9 +21,8 @@ demo: $(VENV)/ready
 	rm -rf out/demo  # measured anew each time
 	penstock reproduce demo --out out/demo
 
-test: $(VENV)/ready-test lint
-	pytest -n $(CORES) --dist loadfile -m 'not timed and not rates'  # a study once for all its file
-	pytest -m timed  # with nothing beside them
+test: $(VENV)/ready-test
+	python tests/run.py
 
 lint: $(VENV)/ready-test
 	ruff check .
@@ -31,9 +30,9 @@ lint: $(VENV)/ready-test
 	mypy
 	lint-imports --no-cache
 
-# Bandwidths and shares by the clock: on a machine that keeps time, as benchmarks.
+# Bandwidths, shares and delays by the clock: on a machine that keeps time, as benchmarks.
 rates: $(VENV)/ready-test
-	pytest -m rates
+	PENSTOCK_QUIET_MACHINE=1 pytest -m 'rates or timed'
 
 bench: $(VENV)/ready-bench rates
 	python benchmarks/engine.py

@@ -3,6 +3,9 @@
 import os
 import signal
 
+import failures
+import pytest
+import schedule
 from hypothesis import settings
 
 # A shell's background jobs are born deaf to interrupts, nohup's to hang-ups, and so would be what
@@ -11,7 +14,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A failure must be the same on every machine, so examples come from a fixed seed; a soak draws new
-# ones each time.
-settings.register_profile("default", derandomize=True)
-settings.register_profile("soak", print_blob=True)
+# ones each time. How long an example takes is not judged: a busy machine would decide.
+settings.register_profile("default", derandomize=True, deadline=None)
+settings.register_profile("soak", print_blob=True, deadline=None)
 settings.load_profile("soak" if "PENSTOCK_SOAK" in os.environ else "default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(failures.Plugin())
+    config.pluginmanager.register(schedule.Plugin())

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from chaos.writer import ENTRY, ROOM, contents, size_of
+from limits import HANG
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import Agent
@@ -70,7 +71,7 @@ class Stack:
     def kill_node(self) -> None:
         k = self.rng.randrange(len(self.nodes))
         self.nodes[k].process.send_signal(signal.SIGKILL)
-        self.nodes[k].process.communicate(timeout=20)
+        self.nodes[k].process.communicate(timeout=HANG)
         self.nodes[k] = self.start_node()
         self.pages.assign([node.node for node in self.nodes])
         self.injected["I/O nodes killed"] += 1
@@ -103,7 +104,7 @@ class Stack:
     def close(self) -> None:
         for process in [*self.writers, *(node.process for node in self.nodes)]:
             process.kill()
-            process.communicate(timeout=20)
+            process.communicate(timeout=HANG)
 
 
 def compare(folder: Path) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from chaos.test_chaos import BLOCKS, RANKS, compare
 from chaos.writer import ENTRY
+from limits import HANG
 
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
@@ -50,7 +51,7 @@ class Job:
         )
         assert self.agent.stdout is not None
         said = self.agent.stdout.readline().split()
-        assert said[:1] == ["writes"], self.agent.communicate(timeout=20)
+        assert said[:1] == ["writes"], self.agent.communicate(timeout=HANG)
         self.writer = int(said[1])
 
     def finish(self, *statuses: int) -> None:
@@ -85,7 +86,7 @@ class Site:
             [*PENSTOCK, "status", "--state", str(self.state.folder), "--json"],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=HANG,
             check=True,
         )
         told: dict[str, object] = json.loads(done.stdout)
@@ -93,7 +94,7 @@ class Site:
 
     def heard_all(self) -> dict[str, object]:
         """Return how things are once the controller has heard how all jobs ended."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG
         while list(self.state.exit_spool.glob("*.json")):
             assert time.monotonic() < deadline, "last words are not taken in"
             time.sleep(0.1)

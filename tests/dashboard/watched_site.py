@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from limits import HANG
 from live.controller.turn_deployment import Deployed
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
@@ -24,7 +25,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PATIENCE = 30.0
+PATIENCE = HANG
 WIDE, NARROW = (1440, 900), (420, 900)
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-WITHIN = 20.0
+from limits import HANG
+
+WITHIN = HANG
 
 
 def _ip(*words: str) -> None:

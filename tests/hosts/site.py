@@ -15,12 +15,13 @@ from typing import Any
 
 from hosts import job
 from hosts.network import Host, hosts
+from limits import HANG
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 COMPUTE = ("h0", "h1", "h2", "h3")
 PORT, DATA_PORT = 7000, 7100
 LEASE = 2.0
-WAIT = 25.0
+WAIT = HANG
 
 
 class Job:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from limits import HANG
 from records.random_days import header
 
 from penstock.config import Setting, load
@@ -91,7 +92,7 @@ def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
         LogbookWriter(tmp_path, header(), flush=0.01) as book,
     ):
         book.write(Woke(time=1.0))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + HANG
         while book.path is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)

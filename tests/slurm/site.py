@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import one_host
+from limits import HANG
 from one_host import HOOKS
 from slurm.cluster import Cluster
 
@@ -19,7 +20,7 @@ from penstock.live.protocol.state_directory import StateDirectory
 
 __all__ = ["HOOKS", "PENSTOCK", "WAIT", "Site", "install_hooks"]
 PENSTOCK = (sys.executable, "-P", "-m", "penstock.cli")
-WAIT = 20.0
+WAIT = HANG
 
 
 def install_hooks(folder: Path, run: Path, *more: str) -> dict[str, Path]:

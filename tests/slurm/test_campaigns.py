@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from campaign import failing_cells
+from limits import HANG
 from slurm.cluster import Cluster
 
 from penstock.campaign import executors
@@ -23,7 +24,7 @@ from penstock.config.campaign import CampaignSection
 TESTS = Path(__file__).parents[1]
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 STUDY = ("reproduce", "sharing-policies", "--quick")
-PATIENCE = 120.0
+PATIENCE = HANG
 
 
 @pytest.fixture

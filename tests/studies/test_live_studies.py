@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from limits import HANG
 
 from penstock import registry
 from penstock.campaign.cells import Campaign, Cell, Results, every, run
@@ -167,7 +168,7 @@ def test_the_job_writes_what_its_plan_says_and_notes_when(tmp_path: Path) -> Non
     ) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
-        job.communicate(f"{time.monotonic()!r}\n", timeout=30)
+        job.communicate(f"{time.monotonic()!r}\n", timeout=HANG)
     assert job.returncode == 0
     times = json.loads((tmp_path / "times").read_text())
     start, request, turn, end = (np.array(times[name]) for name in times)
@@ -188,7 +189,7 @@ def test_a_job_whose_testbed_is_gone_ends(tmp_path: Path) -> None:
         [sys.executable, "-P", str(JOB), str(tmp_path / "plan")],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=30,
+        timeout=HANG,
         check=False,
     )
     assert ended.returncode == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.controller.test_multi_host_jobs import Heard
 from live.controller.turn_deployment import LEASE, Deployed, deployed
 
@@ -40,7 +41,9 @@ def causes(told: dict[str, Any]) -> dict[str, int]:
 
 def throttled(site: Deployed) -> float:
     """Return the seconds of waits in /metrics."""
-    with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
+    with urllib.request.urlopen(
+        site.state.http.read_text().strip() + "/metrics", timeout=HANG
+    ) as got:
         lines = got.read().decode().splitlines()
     name = "penstock_throttled_seconds_total{"
     return sum(float(line.split()[1]) for line in lines if line.startswith(name))
@@ -148,7 +151,9 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     assert failures > 0
     assert "the policy FAILED" in site.penstock("top", "--once", "--interval", "0.1 s")
     assert f"failed {failures} times" in site.penstock("status")
-    with urllib.request.urlopen(site.state.http.read_text().strip() + "/metrics", timeout=5) as got:
+    with urllib.request.urlopen(
+        site.state.http.read_text().strip() + "/metrics", timeout=HANG
+    ) as got:
         assert f"penstock_policy_failures_total {failures:.1f}" in got.read().decode()
     first.finish()
     site.penstock("down")

@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import HANG
 
 from penstock.live.agent.job_agent import LENT_AFTER, Member
 from penstock.live.protocol import messages, shared_page
 from penstock.live.protocol.client import ControlConnection, encode_line
 from penstock.live.protocol.shared_page import SharedPages
 
-WAIT = 20.0
+WAIT = HANG
 LEASE = 60.0
 TAKEN, BEGUN, ENDED, ANNOUNCED, FIRST_SLOT = 16, 40, 48, 184, 192
 WAITING = FIRST_SLOT + 8 * list(shared_page.SlotCounters.__slots__).index("waiting")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 
 from penstock.errors import InputError
 from penstock.live.agent.group_signals import Witness
@@ -23,7 +24,7 @@ from penstock.live.protocol import preload
 from penstock.live.protocol.state_directory import StateDirectory
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
-WAIT = 20.0
+WAIT = HANG
 KIB = 1 << 10
 
 

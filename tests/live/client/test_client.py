@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG, within
 
 from penstock.live.agent.page_server import Agent, library
 from penstock.live.protocol import shared_page
@@ -110,7 +111,7 @@ def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: SharedPages) ->
     opening.start()
     began = time.monotonic()
     run("dd", "if=/dev/zero", "of=large", "bs=1M", "count=1")
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < within(4.0)
     opening.join()  # it has the pages in its hands until then
     assert pages.total("gave_up") == 0
 
@@ -119,7 +120,7 @@ def test_no_wait_is_longer_than_allowed(tmp_path: Path, root: Path) -> None:
     with SharedPages([root], longest_wait=0.2) as pages, Agent(pages, tmp_path / "a.sock") as agent:
         pages.close_gate(60.0)
         command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
-        subprocess.run(command, env=os.environ | agent.environment(), timeout=30, check=True)
+        subprocess.run(command, env=os.environ | agent.environment(), timeout=HANG, check=True)
         assert pages.total("gave_up") == 1
 
 
@@ -132,7 +133,7 @@ def test_who_holds_a_lock_never_waits(run: Any, pages: SharedPages) -> None:
     )
     began = time.monotonic()
     run(sys.executable, "-c", program)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < within(4.0)
     assert pages.total("waits") == 0
 
 
@@ -146,7 +147,7 @@ def test_switched_off_it_passes_through(run: Any, root: Path, pages: SharedPages
 def test_without_an_agent_it_passes_through(root: Path) -> None:
     environment = os.environ | {"LD_PRELOAD": str(library()), "PENSTOCK_AGENT": "/nowhere/agent"}
     command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
-    subprocess.run(command, env=environment, timeout=30, check=True)
+    subprocess.run(command, env=environment, timeout=HANG, check=True)
     assert (root / "f").stat().st_size == MIB
 
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from limits import HANG
 from live.ionode.real_node import RealNode
 from live.storage.real_storage import loop_device, need, need_root, remount, small_memory, throttled
 
@@ -30,7 +31,7 @@ __all__ = ["throttled"]
 Throttled = Callable[[int], AbstractContextManager[Path]]
 MIB = 1 << 20
 RATE, WINDOW, TOTAL = 16 * MIB, 4 * MIB, 24 * MIB
-PATIENCE = 30.0
+PATIENCE = HANG
 WRITER = """
 import ctypes, os, sys, time
 how, total, piece = sys.argv[1], int(sys.argv[2]), bytes(1 << 19)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from limits import HANG
 from live.ionode.real_node import BECOME, RealNode
 from live.storage.real_storage import loop_device, need, need_root, remount, small_memory
 
@@ -22,7 +23,7 @@ from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
 NOBODY = 65534
-WAIT = 30.0
+WAIT = HANG
 PROLOGUE = f"""{BECOME}
 import errno, fcntl, hashlib, os, resource, signal, sys
 def outcome(call):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.client.misbehaving_node import OddNode
 from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, WRITE
 
@@ -76,7 +77,7 @@ def begin(agent: Agent, root: Path) -> Iterator[Callable[[str], subprocess.Popen
     yield begin
     for process in running:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=HANG)
 
 
 def stall_writes(node: OddNode) -> threading.Event:
@@ -86,7 +87,7 @@ def stall_writes(node: OddNode) -> threading.Event:
     def stall(operation: int, offset: int, count: int) -> None:
         if operation == WRITE:
             stalled.set()
-            threading.Event().wait(20)
+            threading.Event().wait(3 * HANG)
 
     node.before = stall
     return stalled
@@ -188,7 +189,7 @@ def test_a_dead_node_costs_nothing_but_its_help(
     )
     assert process.stdout.readline() == "half\n"
     node.die()
-    process.communicate("go on\n", timeout=10)
+    process.communicate("go on\n", timeout=HANG)
     assert process.returncode == 0
     assert (root / "f").read_bytes() == b"".join(b"%4d" % k for k in range(200))
     assert pages.total("forwarded_writes") == 100
@@ -202,7 +203,7 @@ def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
     wake = threading.Event()
 
     def stall(operation: int, offset: int, count: int) -> None:
-        if operation == WRITE and offset == 0 and not wake.wait(20):
+        if operation == WRITE and offset == 0 and not wake.wait(HANG):
             raise TimeoutError
 
     node.before = stall
@@ -213,7 +214,7 @@ def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
         "os.pwrite(fd, b'elsewhere', 100); print('elsewhere', flush=True)\n"
         "os.pwrite(fd, b'new', 0); print('second', flush=True); first.join()\n"
     )
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG
     while node.count(WRITE) == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(PATIENCE + 0.2)
@@ -222,7 +223,7 @@ def test_a_stalled_write_waits_and_so_does_what_overlaps_it(
     assert process.stdout.readline() == "elsewhere\n"
     assert os.pread(os.open(root / "f", os.O_RDONLY), 4, 0) == bytes(4)
     wake.set()
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=HANG)
     assert sorted(out.split()) == ["first", "second"]
     assert (root / "f").read_bytes()[:4] == b"new!"
     assert pages.total("failed_open") >= 1
@@ -233,11 +234,11 @@ def test_a_stalled_write_is_done_directly_once_its_node_is_gone(
 ) -> None:
     stalled = stall_writes(node)
     process = begin("fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'data')")
-    assert stalled.wait(10)
+    assert stalled.wait(HANG)
     with pytest.raises(subprocess.TimeoutExpired):
         process.communicate(timeout=4 * PATIENCE)
     node.die()
-    process.communicate(timeout=10)
+    process.communicate(timeout=HANG)
     assert process.returncode == 0
     assert (root / "f").read_bytes() == b"data"
 
@@ -245,10 +246,10 @@ def test_a_stalled_write_is_done_directly_once_its_node_is_gone(
 def test_a_stalled_read_is_done_directly(begin: Any, node: OddNode, root: Path) -> None:
     (root / "f").write_bytes(b"data")
     node.before = lambda operation, *_: (
-        threading.Event().wait(20) and None if operation == READ else None
+        threading.Event().wait(3 * HANG) and None if operation == READ else None
     )
     process = begin("print(os.read(os.open('f', os.O_RDONLY), 10))")
-    assert process.communicate(timeout=10)[0] == "b'data'\n"
+    assert process.communicate(timeout=HANG)[0] == "b'data'\n"
 
 
 def test_descriptors_of_the_library_survive_programs_that_close_everything(
@@ -364,7 +365,7 @@ def test_a_remap_takes_effect_between_two_requests(
             pages.assign(nodes)
             process.stdin.write("\n")
             process.stdin.flush()
-        process.communicate(timeout=10)
+        process.communicate(timeout=HANG)
         assert process.returncode == 0
         assert (root / "f").read_bytes() == b"f" * 10 + b"s" * 10 + b"n" * 10 + b"b" * 10
         assert node.count(WRITE) + second.count(WRITE) == 30
@@ -408,11 +409,11 @@ def test_a_killed_client_leaves_the_node_as_it_was(begin: Any, node: OddNode, ro
     process = begin(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR)\nwhile True: os.pwrite(fd, b'x', 0)\n"
     )
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG
     while node.count(WRITE) < 50 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=10)
+    process.communicate(timeout=HANG)
     assert node.count(WRITE) >= 50
     assert (root / "f").read_bytes() == b"x"
 
@@ -452,15 +453,15 @@ def test_a_signal_waits_for_the_call_as_in_the_kernel(begin: Any, node: OddNode)
         "began = time.monotonic(); assert os.write(fd, b'x') == 1\n"
         "print(time.monotonic() - began >= 0.4, order)\n"
     )
-    assert process.communicate(timeout=10)[0] == "True ['handler']\n"
+    assert process.communicate(timeout=HANG)[0] == "True ['handler']\n"
 
 
 def test_who_is_told_to_end_does_so_although_a_write_is_stalled(begin: Any, node: OddNode) -> None:
     stalled = stall_writes(node)
     process = begin("os.write(os.open('f', os.O_CREAT | os.O_RDWR), b'x')")
-    assert stalled.wait(10)
+    assert stalled.wait(HANG)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == -signal.SIGTERM
+    assert process.wait(timeout=HANG) == -signal.SIGTERM
 
 
 def test_a_program_that_locks_itself_in_is_left_alone(
@@ -481,7 +482,7 @@ def test_it_stacks_with_other_preloaded_libraries(
     environment = os.environ | agent.environment(**{order: [other]})
     environment["OTHER_PRELOAD"] = str(root.parent / "told")
     command = ["dd", "if=/dev/zero", "of=f", "bs=1k", "count=20", "status=none"]
-    subprocess.run(command, cwd=root, env=environment, check=True, timeout=30)
+    subprocess.run(command, cwd=root, env=environment, check=True, timeout=HANG)
     assert agent.pages.total("forwarded_write_bytes") == 20480
     assert (root.parent / "told").read_text() == ("20480\n" if order == "above" else "0\n")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.client.misbehaving_node import OddNode
 from live.client.test_faults import Layer, folder, layer, ours
 from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
@@ -21,7 +22,7 @@ from penstock.live.protocol import shared_page
 from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["folder", "ours"]
-WAIT = 30.0
+WAIT = HANG
 STANDS_STILL = 0.5  # longer than the job's patience
 OVERWRITER = """
 import threading

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.client import test_programs
 from live.client.test_programs import execute, nodes
 from live.client.waiting_processes import closed
@@ -115,7 +116,7 @@ def test_other_hosts_are_not_served_from_a_fuse_mount(root: Path, tmp_path: Path
     command = [sys.executable, "-m", "penstock.cli", "ionode", "--coherent", "--root", str(root)]
     command += ["--tcp", "127.0.0.1:0", "--token-file", str(token)]
     command += ["--socket", str(tmp_path / "data"), "--control", str(tmp_path / "control")]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert refused.returncode == 2
     assert f"FUSE, on which '{root}' is, shows other hosts old data" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

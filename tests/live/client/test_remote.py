@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import Agent
@@ -62,7 +63,7 @@ def test_a_wrong_token_means_direct_access(run: Any, remote: RealNode, root: Pat
         pages.assign([remote.remote])
         command = ["dd", "if=/dev/zero", "of=f", "bs=1k", "count=3", "status=none"]
         environment = os.environ | agent.environment()
-        subprocess.run(command, cwd=root, env=environment, check=True, timeout=30)
+        subprocess.run(command, cwd=root, env=environment, check=True, timeout=HANG)
         assert pages.total("failed_open") == 3
     assert (root / "f").stat().st_size == 3072
     assert remote.measured().refused >= 1
@@ -109,7 +110,7 @@ def writer(agent: Agent, remote: RealNode, root: Path) -> Iterator[subprocess.Po
     assert process.stdout.readline() == "written\n"
     yield process
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=HANG)
 
 
 def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
@@ -117,8 +118,8 @@ def test_what_a_lost_host_acknowledged_is_an_error_at_the_next_sync(
 ) -> None:
     """Acknowledged means in that kernel; without it, nobody can say that the data is safe."""
     remote.process.send_signal(signal.SIGKILL)
-    remote.process.wait(timeout=10)
-    out, _ = writer.communicate("\n", timeout=20)
+    remote.process.wait(timeout=HANG)
+    out, _ = writer.communicate("\n", timeout=HANG)
     assert out.split() == [str(errno.EIO), "0", "0"]
 
 
@@ -130,8 +131,8 @@ def test_another_node_of_the_same_host_can_answer_for_what_one_wrote(
     with RealNode(tmp_path, 1, *options, "--root", str(root), "--coherent") as successor:
         pages.assign([successor.remote])
         remote.process.send_signal(signal.SIGTERM)
-        remote.process.wait(timeout=20)
-        out, _ = writer.communicate("\n", timeout=20)
+        remote.process.wait(timeout=HANG)
+        out, _ = writer.communicate("\n", timeout=HANG)
         assert out.split() == ["0", "0", "0"]
         assert successor.measured().syncs == 1
 

@@ -10,11 +10,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from limits import HANG
+
 from penstock.live.agent.page_server import Agent
 from penstock.live.protocol.shared_page import SharedPages
 
-WAIT = 20.0
-LONGEST = 30.0
+WAIT = HANG
+LONGEST = 3 * HANG
 """Seconds that a call waits if nothing ends its wait: more than any test does."""
 Process = subprocess.Popen[str]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -15,7 +16,7 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.store import Family, Keeper, Knowledge, Store
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
-WAIT = 30.0
+WAIT = HANG
 WRITER = """
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR | os.O_TRUNC)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from limits import HANG
 
 from penstock.live.controller.gate_slices import Slices
 
@@ -61,7 +62,7 @@ def test_direct_jobs_share_by_weight_on_an_emulated_file_system(tmp_path: Path) 
             dd = ["dd", "if=/dev/zero", f"of={tmp_path}/data/{name}", "bs=256k", "count=2000"]
             jobs.append(subprocess.Popen([*PENSTOCK, "run", *state, "--name", name, "--", *dd]))
         files = [tmp_path / "data" / name for name in ("heavy", "light")]
-        until = time.monotonic() + 30
+        until = time.monotonic() + HANG
         while not all(file.exists() and file.stat().st_size > 2**20 for file in files):
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -73,5 +74,5 @@ def test_direct_jobs_share_by_weight_on_an_emulated_file_system(tmp_path: Path) 
     finally:
         for job in jobs:
             job.terminate()
-            job.wait(30)
+            job.wait(HANG)
         subprocess.run([*PENSTOCK, "down", *state], check=True, timeout=60)

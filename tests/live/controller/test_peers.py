@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import HANG
 from live.other_users import AS_ROOT, NOBODY, as_user
 
 from penstock.errors import InputError
@@ -19,7 +20,7 @@ from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
-WAIT = 20.0
+WAIT = HANG
 
 
 class Site:

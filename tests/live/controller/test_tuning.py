@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import HANG
 
 from penstock.config.tuning import TuningSection
 from penstock.core.council import Experience
@@ -25,7 +26,7 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Context
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
-WITHIN = 30.0
+WITHIN = HANG
 CONTEXT = Context(operation="write", pattern="shared-strided", size=65536, load=4)
 STRIDED = """
 import os, sys

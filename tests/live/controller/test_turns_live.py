@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import within
 from live.controller.turn_deployment import LEASE, WAIT, Deployed, Told, deployed
 
 from penstock.live.protocol.state_directory import wait_for_exit
@@ -134,9 +135,9 @@ def test_the_kill_switch_opens_every_gate_within_2_s(site: Deployed) -> None:
     site.held(first, second)
     began = time.monotonic()
     site.penstock("mode", "off")
-    assert second.answer(2.0) == "write"
-    assert time.monotonic() - began < 2.0
-    second.do("write 4", 2.0)  # the holder still holds, and nobody cares
+    assert second.answer(within(2.0)) == "write"
+    assert time.monotonic() - began < within(2.0)
+    second.do("write 4", within(2.0))  # the holder still holds, and nobody cares
     assert site.job("second")["mode"] == "off"
 
 
@@ -150,7 +151,7 @@ def test_without_the_controllers_word_held_jobs_go_on(site: Deployed, number: in
     controller = site.controller
     os.kill(controller, number)
     try:
-        assert second.answer(LEASE + 2.0) == "write"
+        assert second.answer(within(LEASE + 2.0)) == "write"
         second.do("write 4")
         first.do("end")
         assert second.finish()["fail_opens"] >= 1
@@ -170,7 +171,7 @@ def test_a_job_whose_agent_is_killed_goes_on_within_the_lease(site: Deployed) ->
     first, second = site.obedient("first"), site.obedient("second")
     site.held(first, second)
     os.kill(second.run.pid, signal.SIGKILL)
-    assert second.answer(LEASE + 1.0) == "write"
+    assert second.answer(within(LEASE + 1.0)) == "write"
     second.do("write 4")
     assert site.until("second", lambda job: job["state"] == "lost")["status"] is None
     assert "lost" in site.penstock("explain", "second.2")
@@ -191,7 +192,7 @@ def test_a_job_whose_agent_was_stopped_is_not_held_again(site: Deployed) -> None
             time.sleep(0.01)
     finally:
         os.kill(second.run.pid, signal.SIGCONT)
-    assert second.answer(WAIT) == "write"  # before max_wait, 30 s
+    assert second.answer(WAIT) == "write"  # before max_wait
     second.finish()
     assert site.job("second")["counters"]["lapses"] == 1
 
@@ -199,12 +200,12 @@ def test_a_job_whose_agent_was_stopped_is_not_held_again(site: Deployed) -> None
 @pytest.mark.timed
 @pytest.mark.parametrize("whom", ["command", "run"])
 def test_the_turn_of_a_killed_holder_passes_on_at_once(site: Deployed, whom: str) -> None:
-    """Not after max_wait (30 s), nor after the 3 s that an agent may be silent."""
+    """Not after max_wait, nor after the 3 s that an agent may be silent."""
     site.up()
     first, second = site.obedient("first"), site.obedient("second")
     site.held(first, second)
     os.kill(first.pid if whom == "command" else first.run.pid, signal.SIGKILL)
-    assert second.answer(2.0) == "write"
+    assert second.answer(within(2.0)) == "write"
     assert second.finish()["fail_opens"] == 0
 
 
@@ -215,7 +216,7 @@ def test_nobody_waits_longer_than_max_wait(site: Deployed) -> None:
     first.do("begin")
     began = time.monotonic()
     second.tell("write 4")
-    assert second.answer(1.0 + 2.0) == "write"
+    assert second.answer(within(1.0 + 2.0)) == "write"
     assert time.monotonic() - began >= 1.0
     second.finish()
     counters = site.job("second")["counters"]

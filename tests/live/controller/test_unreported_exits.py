@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from limits import HANG
 from live.controller.turn_deployment import LEASE, PENSTOCK, WAIT, Deployed, deployed
 from live.other_users import AS_ROOT, NOBODY
 
@@ -259,7 +260,7 @@ def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
 ) -> None:
     """Its 'penstock run' has no folder of the controller's to leave its word in."""
     key, there = str(tmp_path / "key"), StateDirectory(tmp_path / "there")
-    subprocess.run([*PENSTOCK, "key", key], check=True, timeout=30)
+    subprocess.run([*PENSTOCK, "key", key], check=True, timeout=HANG)
     up = ("--root", str(site.root), "--io-nodes", "0", "--key-file", key, "--listen")
     site.penstock("up", *up, "127.0.0.1:0")
     where = site.state.listen.read_text().strip()

@@ -11,13 +11,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from limits import HANG
+
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 OBEDIENT = Path(__file__).parents[1] / "programs" / "obedient.py"
-WAIT = 20.0
+WAIT = HANG
+MAX_WAIT = 3 * HANG
+"""Seconds that a job waits for its turn if nothing ends its wait: more than any test does."""
 LEASE = 2.0
 
 
@@ -65,7 +69,8 @@ class Deployed:
         self.jobs = ExitStack()
 
     def up(self, *options: str, mode: str = "enforce") -> None:
-        given = ("--mode", mode, "--set", f"live.lease={LEASE} s", *options)
+        limits = ("--set", f"live.lease={LEASE} s", "--set", f"live.max-wait={MAX_WAIT} s")
+        given = ("--mode", mode, *limits, *options)
         self.penstock(
             *("up", "--root", str(self.root), "--io-nodes", "1", "--policy", "exclusive-fcfs"),
             *("--emulate", "targets=1,rate=40MiB/s", *given),
@@ -73,7 +78,7 @@ class Deployed:
 
     def penstock(self, verb: str, *args: str) -> str:
         command = [*PENSTOCK, verb, "--state", str(self.state.folder), *args]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

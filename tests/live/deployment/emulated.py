@@ -15,12 +15,13 @@ from statistics import median
 from typing import IO, cast
 
 import pytest
+from limits import HANG
 
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 
 MIB = 1 << 20
-PATIENCE = 30.0
+PATIENCE = HANG
 WRITER = """
 import os, sys, time
 path, at, step, size, count = sys.argv[1], *map(int, sys.argv[2:])
@@ -124,7 +125,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=HANG,
         )
         return result.stdout
 

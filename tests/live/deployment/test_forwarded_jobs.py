@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from limits import HANG
 
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
@@ -18,7 +19,7 @@ from penstock.live.protocol.state_directory import StateDirectory, lock_holder, 
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
 MIB = 1 << 20
-WAIT = 20.0
+WAIT = HANG
 WRITER = """
 import os, sys
 file = os.open("out", os.O_CREAT | os.O_RDWR)

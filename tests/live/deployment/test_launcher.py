@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import HANG
 from live.other_users import AS_ROOT, NOBODY
 
 from penstock.errors import InputError
@@ -26,7 +27,7 @@ from penstock.live.protocol.state_directory import (
 )
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
-WAIT = 20.0
+WAIT = HANG
 Up = Callable[..., StateDirectory]
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from limits import HANG
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
-WITHIN = 30.0
+WITHIN = HANG
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import httpx
 import msgspec
+from limits import HANG
 
 from penstock.errors import InputError
 from penstock.live.controller.wait_histogram import TurnWaits
@@ -37,7 +38,7 @@ from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.state_directory import StateDirectory
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
-WAIT = 20.0
+WAIT = HANG
 
 
 def token_file(folder: Path) -> Path:

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from limits import HANG
 from live.http.api_site import (
     ADMIN,
     READER,
@@ -504,5 +505,5 @@ def test_down_does_not_wait_for_those_who_still_ask(tmp_path: Path) -> None:
             half.sendall(b"PUT /v1/mode HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n")
             over = threading.Thread(target=launcher.down, args=(state,))
             over.start()
-            over.join(10.0)
+            over.join(HANG)
             assert not over.is_alive()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from limits import HANG
 from live.deployment.emulated import Machine
 from live.ionode.real_node import RealNode
 
@@ -21,7 +22,7 @@ from penstock.live.protocol.shared_page import SharedPages
 MIB = 1 << 20
 RATE = 64 * MIB  # of all targets
 BLOCK = 128 << 10
-PATIENCE = 60.0
+PATIENCE = HANG
 WRITER = """
 import os, sys, threading
 name, threads, block = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

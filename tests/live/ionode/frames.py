@@ -10,13 +10,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from limits import HANG
+
 MAGIC, LARGEST = 0x31574E50, 4 << 20
 HELLO, OPEN, WRITE, READ, FSYNC, FDATASYNC, CLOSE = range(1, 8)
 REQUEST = struct.Struct("<IIIIQII")
 INTRODUCTION = struct.Struct("<QQII64s32s")
 REPLY = struct.Struct("<IIqQQ")
 MAILBOX, MAILBOX_BYTES = struct.Struct("<II"), 4096
-PATIENCE = 20.0
+PATIENCE = HANG
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from limits import HANG
 
 from penstock.live.protocol import messages
 
-PATIENCE = 20.0
+PATIENCE = HANG
 BECOME = "import os\ndef become(user): os.setgroups([]); os.setgid(user); os.setuid(user)\n"
 """For programs that let go of root once they run: the interpreter may be root's alone."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from limits import HANG
 from live.deployment.emulated import Machine, memory
 from live.ionode.real_node import RealNode
 from live.storage.real_storage import throttled
@@ -25,7 +26,7 @@ __all__ = ["memory", "throttled"]
 MIB = 1 << 20
 RATE = 64 * MIB
 WINDOW = 48 * MIB  # bytes of all jobs over which shares are compared
-PATIENCE = 20.0
+PATIENCE = HANG
 WRITER = """
 import mmap, os, sys, threading
 name, flags = sys.argv[1], int(sys.argv[2])

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import HANG
 
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
@@ -203,7 +204,7 @@ def test_a_rank_that_fails_ends_the_others_and_says_why(tmp_path: Path) -> None:
     )
     (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
     command = [sys.executable, "-m", "penstock.live.measure.rank", str(tmp_path / "plan")]
-    status = subprocess.run(command, timeout=30, check=False).returncode
+    status = subprocess.run(command, timeout=HANG, check=False).returncode
     with pytest.raises(launcher.LaunchError, match=r"phase 'own': rank 1: .*directory"):
         explorer._collected(plan, status)
 
@@ -228,7 +229,7 @@ def test_ranks_meet_where_shared_memory_may_not_be_written(tmp_path: Path) -> No
     )
     (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
     command = [sys.executable, "-c", WITHOUT_SEMAPHORES, str(tmp_path / "plan")]
-    ended = subprocess.run(command, timeout=30, check=False, capture_output=True, text=True)
+    ended = subprocess.run(command, timeout=HANG, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     did = explorer._collected(plan, 0)
     for before, after in itertools.pairwise(itertools.product(range(2), range(4))):

@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from limits import HANG
 
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
 
-WAIT = 20.0
+WAIT = HANG
 
 
 @pytest.fixture

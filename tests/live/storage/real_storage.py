@@ -14,9 +14,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from limits import HANG
 
 FUSE_MAGIC = 0x65735546
-PATIENCE = 30.0
+PATIENCE = HANG
 _THROTTLE = Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device")
 _BRICK = """\
 volume posix

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from limits import HANG
 
-WAIT = 30.0
+WAIT = HANG
 
 
 def binaries() -> Path:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from limits import HANG
 from live.storage.real_storage import small_memory
 from live.store.postgres import Postgres, postgres_server
 from live.store.sample_jobs import KNOWN, ended, family, running
@@ -20,7 +21,7 @@ from live.store.sample_jobs import KNOWN, ended, family, running
 from penstock.errors import InputError
 from penstock.live.store import Changes, Keeper, Store, StoreError, Totals, write_behind
 
-WAIT = 30.0
+WAIT = HANG
 
 
 def until(holds: Callable[[], object], what: str) -> None:
