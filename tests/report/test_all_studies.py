@@ -10,8 +10,8 @@ from penstock.report.all_studies import page
 from penstock.report.findings import (
     Basis,
     Claim,
+    ClaimReference,
     Curves,
-    Elsewhere,
     Figure,
     Findings,
     Series,
@@ -30,7 +30,7 @@ FIGURE = Figure(
 
 
 def claim(
-    text: str, *, holds: bool, by: Claimant = "packs", repeats: Elsewhere | None = None
+    text: str, *, holds: bool, by: Claimant = "packs", repeats: ClaimReference | None = None
 ) -> Claim:
     return Claim(
         claim=text,
@@ -62,14 +62,16 @@ def studied(name: str, *claims: Claim, pictures: dict[str, Path] | None = None) 
 
 def test_a_claim_repeated_in_small_counts_where_it_is_judged() -> None:
     judged = studied("large", claim("A", holds=False))
-    small = studied("small", claim("a", holds=True, repeats=Elsewhere(study="large", claim="A")))
+    small = studied(
+        "small", claim("a", holds=True, repeats=ClaimReference(study="large", claim="A"))
+    )
     (one,) = counted([small, judged])
     assert (one.place.study, one.claim.holds) == ("large", False)
     assert [place.study for place, _ in one.also] == ["small"]
 
 
 def test_a_first_look_alone_is_told_but_neither_judged_nor_counted() -> None:
-    first = claim("a", holds=True, repeats=Elsewhere(study="large", claim="A"))
+    first = claim("a", holds=True, repeats=ClaimReference(study="large", claim="A"))
     small = studied("small", first)
     assert counted([small]) == []
     assert [(place.study, judge.study) for place, judge in first_looks([small])] == [

@@ -8,7 +8,7 @@ from penstock.report.papers import Claimant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class ClaimReference:
     """A claim of another study, by its words."""
 
     study: str
@@ -30,7 +30,7 @@ class Claim:
     ours: str
     holds: bool
     why: str
-    repeats: Elsewhere | None = None
+    repeats: ClaimReference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from penstock.report.findings import Claim, Elsewhere, Findings
+from penstock.report.findings import Claim, ClaimReference, Findings
 from penstock.report.papers import OURS, PAPERS, Claimant
 
 State = Literal["done", "failed", "interrupted", "not run"]
@@ -89,7 +89,7 @@ def counted(studies: Sequence[StudyResult]) -> list[Counted]:
     return list(found.values())
 
 
-def first_looks(studies: Sequence[StudyResult]) -> list[tuple[Place, Elsewhere]]:
+def first_looks(studies: Sequence[StudyResult]) -> list[tuple[Place, ClaimReference]]:
     """Return the claims that are seen in small alone, each with where it would be judged."""
     here = {(place.study, claim.claim) for place, claim in _told(studies) if claim.repeats is None}
     return [

@@ -21,7 +21,7 @@ from penstock.report.findings import (
     Bars,
     Basis,
     Claim,
-    Elsewhere,
+    ClaimReference,
     Figure,
     Findings,
     Lanes,
@@ -33,8 +33,11 @@ from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
+
+claim = claims_of("demo")
 
 SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
@@ -48,12 +51,12 @@ WINDOWS: Mapping[Size, tuple[float, float]] = {
 """Seconds in which metrics are taken: before, jobs are in step because all began at once."""
 DRAWN = 16.0
 """The last seconds of a run that are drawn, at most."""
-REPEATED: Mapping[str, Elsewhere] = {
-    UTILIZATION: Elsewhere(
+REPEATED: Mapping[str, ClaimReference] = {
+    UTILIZATION: ClaimReference(
         study="live-io-sets",
         claim=f"Managed, the mean {NAMES[UTILIZATION]} over n_H is better than unmanaged",
     ),
-    SLOWDOWN: Elsewhere(
+    SLOWDOWN: ClaimReference(
         study="io-sets",
         claim=f"VI-B1: SET-10's {NAMES[SLOWDOWN]} is better than FAIR-SHARE's at every n_H",
     ),
@@ -281,14 +284,14 @@ def _bars(rows: Rows, jobs: Sequence[str]) -> Figure:
 def _claim(rows: Rows, metric: str) -> Claim:
     theirs, ours = (float(_of(rows, label, "measured", metric)[0]) for label in MODES)
     higher = metric == UTILIZATION
-    return Claim(
-        claim=f"Managed, the {NAMES[metric]} is {'higher' if higher else 'lower'}",
-        by="io-sets",
-        paper="higher (Figure 4)" if higher else "lower (Figure 6)",
-        ours=f"{ours:.3f} managed, {theirs:.3f} unmanaged",
-        holds=ours > theirs if higher else ours < theirs,
-        why="Rule: one run of each. A demonstration; penstock reproduce live-io-sets measures.",
+    return claim(
+        "managed",
+        f"{ours:.3f} managed, {theirs:.3f} unmanaged",
+        ours > theirs if higher else ours < theirs,
         repeats=REPEATED[metric],
+        metric=NAMES[metric],
+        higher="higher" if higher else "lower",
+        higher_2="higher (Figure 4)" if higher else "lower (Figure 6)",
     )
 
 

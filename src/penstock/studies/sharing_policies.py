@@ -13,12 +13,13 @@ from penstock import registry
 from penstock.campaign.cells import Campaign, Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
-from penstock.report.findings import Basis, Claim, Elsewhere, Figure, Findings, Lanes, Stretch
+from penstock.report.findings import Basis, Claim, ClaimReference, Figure, Findings, Lanes, Stretch
 from penstock.sim.engine import simulate
 from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.figures import metric_dots
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
@@ -32,6 +33,8 @@ from penstock.studies.io_sets.gains import (
     percent,
 )
 from penstock.studies.table import Table
+
+claim = claims_of("sharing-policies")
 
 WORKLOADS, EXAMPLE = "balanced", "example"
 DRAWN: Mapping[Size, int] = {"quick": 2, "fast": 8, "full": 40}
@@ -231,34 +234,24 @@ def claims(table: Table) -> list[Claim]:
     """Return what of the paper's claims can be seen at a first look."""
     won = {metric: gain(table, WORKLOADS, metric) for metric in (UTILIZATION, SLOWDOWN)}
     lost = gain(table, WORKLOADS, UTILIZATION, ours=FAIR_SHARE, theirs=EXCLUSIVE)
-    rule = "Rule: the 95% interval excludes zero. A demonstration; penstock reproduce io-sets "
     return [
-        Claim(
-            claim="SET-10's Utilization is higher than FAIR-SHARE's",
-            by="io-sets",
-            paper="2.5% higher",
-            ours=percent(won[UTILIZATION]),
-            holds=won[UTILIZATION].low > 0,
-            why=f"{rule}holds the size against the paper's.",
+        claim(
+            "set10-utilization-higher",
+            percent(won[UTILIZATION]),
+            won[UTILIZATION].low > 0,
             repeats=_better(UTILIZATION),
         ),
-        Claim(
-            claim="SET-10's IO-slowdown is lower than FAIR-SHARE's",
-            by="io-sets",
-            paper="50% gain",
-            ours=percent(won[SLOWDOWN], 0),
-            holds=won[SLOWDOWN].low > 0,
-            why=f"{rule}holds the size against the paper's.",
+        claim(
+            "set10-io-slowdown",
+            percent(won[SLOWDOWN], 0),
+            won[SLOWDOWN].low > 0,
             repeats=_better(SLOWDOWN),
         ),
-        Claim(
-            claim="EXCLUSIVE-FCFS is worse than FAIR-SHARE when jobs have different periods",
-            by="io-sets",
-            paper="poor results",
-            ours=f"Utilization behind by {percent(lost)}",
-            holds=lost.low > 0,
-            why=f"{rule}varies the mix.",
-            repeats=Elsewhere(
+        claim(
+            "exclusive-fcfs-worse",
+            f"Utilization behind by {percent(lost)}",
+            lost.low > 0,
+            repeats=ClaimReference(
                 study="io-sets",
                 claim="VI-B1: EXCLUSIVE-FCFS has poor results compared to the others",
             ),
@@ -266,9 +259,9 @@ def claims(table: Table) -> list[Claim]:
     ]
 
 
-def _better(metric: str) -> Elsewhere:
+def _better(metric: str) -> ClaimReference:
     claim = f"VI-B1: SET-10's {NAMES[metric]} is better than FAIR-SHARE's at every n_H"
-    return Elsewhere(study="io-sets", claim=claim)
+    return ClaimReference(study="io-sets", claim=claim)
 
 
 STUDY = SharingPolicies()

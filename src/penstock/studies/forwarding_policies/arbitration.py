@@ -6,6 +6,7 @@ import numpy as np
 
 from penstock.campaign.journal import Row
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.forwarding_policies.queues import (
     DELAYS,
     FOURTEEN,
@@ -19,6 +20,8 @@ from penstock.studies.forwarding_policies.queues import (
     names,
 )
 from penstock.studies.table import Floats, Table
+
+claim = claims_of("forwarding-policies")
 
 PAPER = {THREE: (4.95, 9.18, 1.85), FOURTEEN: (8.41, 16.02, 1.9)}
 """GB/s under STATIC and MCKP, and their ratio."""
@@ -69,33 +72,32 @@ def _aggregate(table: Table, queue: str) -> list[Claim]:
     ]
     by_delay = ", ".join(f"{gain(table, queue, d):.2f} with {d:g} s" for d in DELAYS)
     return [
-        Claim(
-            claim=f"{FIGURE[queue]} ({WHICH[queue]}): MCKP's aggregate bandwidth is {ratio:g} "
-            "times STATIC's",
-            by="forwarding",
-            paper=f"{ratio:g} ({static:g} to {mckp:g} GB/s, live)",
-            ours=f"{ours:.2f} ({total(table, queue, 'static'):.2f} to "
+        claim(
+            "mckp-aggregate-bandwidth",
+            f"{ours:.2f} ({total(table, queue, 'static'):.2f} to "
             f"{total(table, queue, 'mckp'):.2f} GB/s, simulated)",
-            holds=abs(ours / ratio - 1) <= 0.2,
-            why=f"Rule: within a fifth; remaps heard after {GEKKOFWD:g} s, as in GekkoFWD "
-            f"({by_delay}). Simulated from the curves of Fig. 5.8, by which HACC has 155 MB/s with "
-            "the one I/O node that STATIC gives it; the text's live runs had about 1 GB/s there. "
-            f"HACC makes {100 * sum(hacc) / total(table, queue, 'mckp'):.0f}% of MCKP's sum: see "
-            "the next claim.",
+            abs(ours / ratio - 1) <= 0.2,
+            queue=FIGURE[queue],
+            queue_2=WHICH[queue],
+            ratio=ratio,
+            static=static,
+            mckp=mckp,
+            gekkofwd=GEKKOFWD,
+            by_delay=by_delay,
+            hacc=100 * sum(hacc) / total(table, queue, "mckp"),
         ),
-        Claim(
-            claim=f"Ours: {FIGURE[queue]} with HACC's live bandwidth under STATIC in place of its "
-            f"curve at one I/O node: MCKP's aggregate bandwidth is {ratio:g} times STATIC's",
-            by="penstock",
-            paper=f"{ratio:g} ({static:g} to {mckp:g} GB/s, live)",
-            ours=f"{live:.2f} ({total(table, queue + LIVE, 'static'):.2f} to "
+        claim(
+            "ours-hacc-live-bandwidth",
+            f"{live:.2f} ({total(table, queue + LIVE, 'static'):.2f} to "
             f"{total(table, queue + LIVE, 'mckp'):.2f} GB/s, simulated)",
-            holds=abs(live / ratio - 1) <= 0.2,
-            why="Rule: within a fifth. It shows where the difference above comes from, and is no "
-            "test of the thesis: partly circular, for the live figure is itself part of the "
-            f"thesis' sum under STATIC. With it HACC has {LIVE_HACC[queue]:.0f} MB/s on one I/O "
-            f"node, and STATIC's sum is {total(table, queue + LIVE, 'static'):.2f} GB/s (the "
-            f"thesis: {static:g}). {_left(table, queue)}",
+            abs(live / ratio - 1) <= 0.2,
+            queue=FIGURE[queue],
+            ratio=ratio,
+            static=static,
+            mckp=mckp,
+            queue_2=LIVE_HACC[queue],
+            queue_3=total(table, queue + LIVE, "static"),
+            left=_left(table, queue),
         ),
     ]
 
@@ -123,14 +125,11 @@ def _left(table: Table, queue: str) -> str:
 def _orders(table: Table) -> Claim:
     ratios = gains(table, ORDERS)
     low, middle, high = np.percentile(ratios, [0, 50, 100])
-    return Claim(
-        claim="Fig. 5.12: MCKP improves on STATIC whatever the order of HACC, SIM and S3D",
-        by="penstock",
-        paper="1.85 (the order is not printed)",
-        ours=f"{low:.1f} to {high:.1f}, median {middle:.1f}, in {len(ratios)} random orders",
-        holds=bool(low > 1),
-        why="Rule: a higher aggregate bandwidth in every order. The order alone does not explain "
-        f"the thesis' ratio: the least of these is {low / PAPER[THREE][2]:.1f} times as large.",
+    return claim(
+        "fig-5-12-mckp-improves-static",
+        f"{low:.1f} to {high:.1f}, median {middle:.1f}, in {len(ratios)} random orders",
+        low > 1,
+        low=low / PAPER[THREE][2],
     )
 
 
@@ -158,50 +157,30 @@ def _jobs(table: Table) -> list[Claim]:
         for job in names(QUEUES[THREE])
     }
     return [
-        Claim(
-            claim="Fig. 5.13: STATIC gives the first HACC 1 I/O node, MCKP first 8, then 4",
-            by="forwarding",
-            paper="1; 8, then 4",
-            ours=f"{', '.join(map(str, hacc_static))}; {', then '.join(map(str, hacc))}",
-            holds=hacc_static == [1] and hacc == [8, 4],
-            why="Rule: equal. All jobs that fit start at once here, so that the decisions for one "
-            "job more each follow within no time.",
+        claim(
+            "fig-5-13-static-gives-first",
+            f"{', '.join(map(str, hacc_static))}; {', then '.join(map(str, hacc))}",
+            hacc_static == [1] and hacc == [8, 4],
         ),
-        Claim(
-            claim="Fig. 5.13: STATIC gives POSIX-L 8 I/O nodes",
-            by="forwarding",
-            paper="8",
-            ours=f"{', '.join(map(str, posix))}",
-            holds=posix == [8],
-            why="Rule: equal: ceil(64 x 12 / 96).",
+        claim("fig-5-13-static-gives-posix", f"{', '.join(map(str, posix))}", posix == [8]),
+        claim(
+            "fig-5-13-under-mckp-posix",
+            _parts(ours),
+            abs(ours.get(8, 0.0) - 0.097) <= 0.1 and ours.get(2, 0.0) > 0.5,
+            delay="; ".join(
+                (f"with {delay:g} s {_parts(parts)}" for delay, parts in shares.items())
+            ),
         ),
-        Claim(
-            claim="Fig. 5.13: under MCKP POSIX-L has 8 I/O nodes for 9.7% of its time and 2 for "
-            "the rest",
-            by="forwarding",
-            paper="8: 9.7%, 2: 90.3%",
-            ours=_parts(ours),
-            holds=abs(ours.get(8, 0.0) - 0.097) <= 0.1 and ours.get(2, 0.0) > 0.5,
-            why="Rule: 8 within ten points of 9.7%, and 2 for most of the time. It depends on who "
-            "runs beside it and until when, and so on the remap delay: "
-            + "; ".join(f"with {delay:g} s {_parts(parts)}" for delay, parts in shares.items())
-            + ".",
-        ),
-        Claim(
-            claim="Fig. 5.12: HACC gains under MCKP, SIM and S3D hardly change",
-            by="forwarding",
-            paper="HACC 1.2, 1.32, 3.93, 2.17; SIM 0.94, 0.97, 1.18; S3D 0.98, 0.94, 1.00",
-            ours="; ".join(
+        claim(
+            "fig-5-12-hacc-gains-under",
+            "; ".join(
                 f"{name} " + ", ".join(f"{v:.2f}" for k, v in slow.items() if k.startswith(name))
                 for name in ("HACC", "SIM", "S3D")
             ),
-            holds=all(
+            all(
                 value > 1 if job.startswith("HACC") else 0.8 <= value <= 1.2
                 for job, value in slow.items()
             ),
-            why="Rule: HACC gains in every run, SIM and S3D stay within a fifth. SIM gains too: a "
-            "simulated HACC is gone in half a second, after which SIM has 4 I/O nodes or more for "
-            "STATIC's 2, and its curve has 279 MB/s for 88.",
         ),
     ]
 
@@ -225,22 +204,16 @@ def _delay(table: Table) -> Claim:
     mckp = {q: [total(table, q, "mckp", delay) for delay in DELAYS] for q in PAPER}
     lost = {q: 1 - values[DELAYS.index(GEKKOFWD)] / values[0] for q, values in mckp.items()}
     static = {q: total(table, q, "static") for q in PAPER}
-    return Claim(
-        claim=f"5.6.3: hearing of a remap only every {GEKKOFWD:g} s should not pose an issue",
-        by="forwarding",
-        paper="no issue: jobs run for orders of magnitude longer",
-        ours="MCKP's aggregate bandwidth lost against hearing at once: "
+    return claim(
+        "5-6-3-hearing-remap-only",
+        "MCKP's aggregate bandwidth lost against hearing at once: "
         + ", ".join(f"{WHICH[q]} {100 * v:.0f}%" for q, v in lost.items())
         + f" ({GEKKOFWD:g} s); "
         + ", ".join(f"{100 * (1 - mckp[q][-1] / mckp[q][0]):.0f}%" for q in mckp)
         + f" ({DELAYS[-1]:g} s)",
-        holds=all(value < 0.05 for value in lost.values()),
-        why=f"Rule: less than 5% lost with {GEKKOFWD:g} s, the most that a client asking every "
-        f"{GEKKOFWD:g} s hears late. Jobs that begin while many others do are given little and "
-        "keep it for that long; IOR and POSIX-S run for seconds to a minute, "
-        "not for orders of magnitude longer. With any of the delays MCKP stays ahead of STATIC ("
-        + ", ".join(f"{min(mckp[q]) / static[q]:.1f} times at least" for q in PAPER)
-        + ").",
+        all(value < 0.05 for value in lost.values()),
+        gekkofwd=GEKKOFWD,
+        mckp=", ".join(f"{min(mckp[q]) / static[q]:.1f} times at least" for q in PAPER),
     )
 
 
@@ -251,24 +224,17 @@ def _beyond(table: Table) -> list[Claim]:
     )
     low, middle, high = np.percentile(ratios, [5, 50, 95])
     return [
-        Claim(
-            claim="Ours: MCKP improves on STATIC in random queues of 14 jobs",
-            by="penstock",
-            paper="one queue was selected of random ones",
-            ours=f"median {middle:.2f}, 90% from {low:.2f} to {high:.2f}; more in "
+        claim(
+            "ours-mckp-improves-static",
+            f"median {middle:.2f}, 90% from {low:.2f} to {high:.2f}; more in "
             f"{100 * (ratios > 1).mean():.0f}% of {len(ratios)} queues",
-            holds=bool((ratios > 1).all()),
-            why="Rule: a higher aggregate bandwidth in every queue.",
+            (ratios > 1).all(),
         ),
-        Claim(
-            claim="Ours: what the sum of bandwidths gains, the queue gains in time",
-            by="penstock",
-            paper="not looked at",
-            ours=f"queues of 14 random jobs end {np.median(spans):.2f} times sooner (median), the "
+        claim(
+            "ours-what-sum-bandwidths",
+            f"queues of 14 random jobs end {np.median(spans):.2f} times sooner (median), the "
             f"sum of bandwidths is {middle:.2f} times as high",
-            holds=bool(np.median(spans) >= 0.8 * middle),
-            why="Rule: the median gain in time is at least 0.8 of that in the sum of bandwidths. "
-            "Equation 5.2 counts a job of 1.8 GB as much as one of 253 GB, and MCKP maximises it; "
-            f"queues end sooner in {100 * (spans > 1).mean():.0f}% of the cases.",
+            np.median(spans) >= 0.8 * middle,
+            spans=100 * (spans > 1).mean(),
         ),
     ]

@@ -14,8 +14,11 @@ from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.data import COUNTS, Pattern, Statistic, mn4_patterns
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.dunn import ALPHA, distinct
 from penstock.studies.table import Table
+
+claim = claims_of("forwarding-policies")
 
 SCENARIO = "patterns"
 BEST, SPREAD, CHOICES, DIRECT, SHOWN = "best-count", "spread", "choices", "direct", "pattern"
@@ -165,37 +168,26 @@ def _best_counts(table: Table) -> list[Claim]:
     forwarded = [value for count, value in over_mean.items() if count]
     letters = {statistic: _best_of_shown(table, statistic) for statistic in STATISTICS}
     return [
-        Claim(
-            claim="Fig. 5.3(b): 0 / 1 / 2 / 4 / 8 I/O nodes are best for 62 / 12 / 83 / 15 / 17 of "
-            "the 189 patterns",
-            by="forwarding",
-            paper=_split(PUBLISHED),
-            ours=f"{_split(best['max'])} by the maximum over repetitions "
+        claim(
+            "fig-5-3-b-0-1",
+            f"{_split(best['max'])} by the maximum over repetitions "
             f"({_split(best['mean'])} by the mean, {_split(best['median'])} by the median)",
-            holds=best["max"] == PUBLISHED,
-            why="Rule: equal, by the maximum over repetitions. The statistic decides because "
-            "direct access varies most: its best repetition is "
-            f"{over_mean[0]:.2f} times its mean (median over patterns), with I/O nodes "
-            f"{min(forwarded):.2f} to {max(forwarded):.2f} times.",
+            best["max"] == PUBLISHED,
+            split=_split(PUBLISHED),
+            over_mean=over_mean[0],
+            forwarded=min(forwarded),
+            forwarded_2=max(forwarded),
         ),
-        Claim(
-            claim="5.1.1: with the best count of I/O nodes, forwarding beats direct access for 171 "
-            "patterns, direct access wins for 18",
-            by="forwarding",
-            paper="171 / 18",
-            ours=", ".join(f"{189 - n} / {n} by the {s}" for s, n in direct.items()),
-            holds=18 in direct.values(),
-            why="Rule: equal by one of the three statistics. By the maximum the text contradicts "
-            "its own 62 for direct access in Fig. 5.3(b); the median comes closest.",
+        claim(
+            "5-1-1-best-count-io",
+            ", ".join(f"{189 - n} / {n} by the {s}" for s, n in direct.items()),
+            18 in direct.values(),
         ),
-        Claim(
-            claim="Fig. 5.2: which of the patterns A to T are best with which count",
-            by="forwarding",
-            paper=_by_count(BEST_OF_SHOWN),
-            ours="; ".join(f"by the {s}: {_by_count(letters[s])}" for s in reversed(STATISTICS)),
-            holds=BEST_OF_SHOWN in letters.values(),
-            why="Rule: equal by one of the three statistics. It is the median here, and the "
-            "maximum in Fig. 5.3(b): the text reads its figures by different statistics.",
+        claim(
+            "fig-5-2-which-patterns-t",
+            "; ".join(f"by the {s}: {_by_count(letters[s])}" for s in reversed(STATISTICS)),
+            BEST_OF_SHOWN in letters.values(),
+            by_count=_by_count(BEST_OF_SHOWN),
         ),
     ]
 
@@ -223,30 +215,18 @@ def _choices(table: Table) -> list[Claim]:
         if reading != READING
     )
     return [
-        Claim(
-            claim="Fig. 5.3(a): 88 of the patterns (46%) have three statistically distinct choices",
-            by="forwarding",
-            paper="88 of 189 (46%)",
-            ours=f"{ours[3]} of {total} ({ours[3] / total:.0%}) have three; 1 to 5 choices: "
+        claim(
+            "fig-5-3-a-88-patterns-46",
+            f"{ours[3]} of {total} ({ours[3] / total:.0%}) have three; 1 to 5 choices: "
             f"{_split(ours)}",
-            holds=max(ours, key=ours.__getitem__) == 3 and abs(ours[3] / total - 88 / 189) <= 0.05,
-            why="Rule: three is the most frequent number, its share within five points. "
-            f"Kruskal-Wallis, then Dunn's test (one-sided p <= {ALPHA / 2}, no adjustment) on the "
-            "repetitions with 0, 1, 2, 4 and 8 I/O nodes; a choice is a maximal set of counts no "
-            "two of which differ, of which the smallest would be taken. The thesis does not say "
-            "how it counts, and this reading is the closest of three; patterns with 1 to 5 choices "
-            f"by the others: {others} (mutually distinct: a count is kept if it differs from all "
-            "smaller ones kept; step by step: from the last one kept).",
+            max(ours, key=ours.__getitem__) == 3 and abs(ours[3] / total - 88 / 189) <= 0.05,
+            alpha=ALPHA / 2,
+            others=others,
         ),
-        Claim(
-            claim="5.1.1: direct access always yields another bandwidth than forwarding",
-            by="forwarding",
-            paper="always",
-            ours=f"differs significantly from some count of I/O nodes for {some} of {total} "
+        claim(
+            "5-1-1-direct-access-always",
+            f"differs significantly from some count of I/O nodes for {some} of {total} "
             f"patterns, from all for {all_}",
-            holds=some == total,
-            why="Rule: in every pattern it differs from some count of I/O nodes, by the tests "
-            "above. Direct access has as few as two repetitions and varies most (see Fig. "
-            "5.3(b)), so that ranks rarely tell it from all counts of I/O nodes.",
+            some == total,
         ),
     ]

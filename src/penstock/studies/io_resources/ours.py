@@ -6,18 +6,20 @@ import numpy as np
 
 from penstock.policies._support.trials import METRICS
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_resources.scenarios import NOISE
 from penstock.studies.io_resources.terms import (
     BANDWIDTH,
     IDLE,
     NAMES,
-    OURS,
     SLOWDOWN,
     change,
     mean,
     percent,
 )
 from penstock.studies.table import Estimate, Floats, Table
+
+claim = claims_of("io-resources")
 
 SEARCH, SEARCH_OST = "search", "search-ost"
 COLUMNS: Mapping[str, str] = dict(zip(METRICS, (SLOWDOWN, IDLE, BANDWIDTH), strict=True))
@@ -87,20 +89,14 @@ def _at_least_as_good(table: Table, scenario: str, metric: str) -> Claim:
     gained = gains(table, scenario, searched(metric), column)
     worse, sets = _set_by_set(table, scenario, metric, column)
     place = " on synthetic storage targets" if scenario == SEARCH_OST else ""
-    return Claim(
-        claim=f"Ours: set to {metric}, search is at least as good as the best of the papers' "
-        f"pairs at every load{place}",
-        by="penstock",
-        paper=OURS,
-        ours=f"{NAMES[column]} better than the best pair of each load by "
+    return claim(
+        "ours-set-search-least",
+        f"{NAMES[column]} better than the best pair of each load by "
         f"{_extent(gained)}; worse than the best pair of the same set in {worse} of {sets} sets",
-        holds=worse == 0 and all(estimate.value >= 0 for estimate in gained.values()),
-        why="Rule: worse in no set than any pair on that set, and on average at no load than the "
-        f"pair with the best mean there. {len(pairs(table, scenario))} pairs: every allocator "
-        "with every placer, and mckp with its own. By the judge's own engine, as here, it cannot "
-        "be worse on any set, since it starts from these pairs: this checks the code, and only how "
-        "much it gains is a result. The claims on phases that vary and on classes only are the "
-        "ones that can fail.",
+        worse == 0 and all(estimate.value >= 0 for estimate in gained.values()),
+        metric=metric,
+        place=place,
+        scenario=len(pairs(table, scenario)),
     )
 
 
@@ -131,22 +127,21 @@ def _front(table: Table) -> Claim:
             for column in COLUMNS.values()
         )
     ]
-    return Claim(
-        claim="Ours: the metrics conflict: a search set to one pays in the others",
-        by="penstock",
-        paper=OURS,
-        ours="; ".join(
+    return claim(
+        "ours-metrics-conflict-search",
+        "; ".join(
             f"set to {by}: {NAMES[COLUMNS[of]]} {percent(estimate, 0)}"
             for (of, by), estimate in costs.items()
         ),
-        holds=all(
+        all(
             estimate.high < 0 if COLUMNS[of] == BANDWIDTH else estimate.low > 0
             for (of, _), estimate in costs.items()
         ),
-        why="Rule: significantly worse in each metric than the search that is set to it, over all "
-        f"loads. The front of one search holds {np.mean(sizes):.0f} placements on average (up to "
-        f"{max(sizes):.0f}). Set to {METRICS[0]}, it is ahead of the best pair of each metric in "
-        f"all three at once at {len(one)} of {len(table.points(SEARCH))} loads.",
+        sizes=np.mean(sizes),
+        sizes_2=max(sizes),
+        metrics=METRICS[0],
+        one=len(one),
+        search=len(table.points(SEARCH)),
     )
 
 
@@ -161,25 +156,17 @@ def _noise(table: Table) -> Claim:
         for x, estimate in by_load.items()
         if estimate.value < 0
     ]
-    return Claim(
-        claim=f"Ours: what search gains survives phases that vary by {NOISE:.0%}",
-        by="penstock",
-        paper=OURS,
-        ours="against the best pair under the same noise: "
+    return claim(
+        "ours-what-search-gains",
+        "against the best pair under the same noise: "
         + "; ".join(
             f"{metric} {np.mean([e.value for e in by_load.values()]):+.1%} on average, "
             f"{_extent(by_load)}"
             for metric, by_load in gained.items()
         ),
-        holds=not lost,
-        why="Rule: ahead at each load in each metric. The judge simulates jobs whose phases are "
-        "all alike; in the trial each phase varies."
-        + (
-            f" Not ahead: {'; '.join(lost)}. The same placements are ahead without noise: what was "
-            "found there is in part how phases of one length miss each other."
-            if lost
-            else ""
-        ),
+        not lost,
+        noise=NOISE,
+        lost="; ".join(lost),
     )
 
 
@@ -187,19 +174,9 @@ def _approximate(table: Table) -> Claim:
     gained = gains(table, SEARCH, APPROXIMATE, SLOWDOWN)
     behind = change(table, SEARCH, SLOWDOWN, APPROXIMATE, searched(METRICS[0]))
     ahead = [x for x, estimate in gained.items() if estimate.value >= 0]
-    return Claim(
-        claim="Ours: with classes only, where its judge is wrong, search is still as good as the "
-        "best pair with exact curves",
-        by="penstock",
-        paper=OURS,
-        ours=f"ahead at {len(ahead)} of {len(gained)} loads, {_extent(gained)}; against search "
+    return claim(
+        "ours-classes-only-where",
+        f"ahead at {len(ahead)} of {len(gained)} loads, {_extent(gained)}; against search "
         f"with exact curves {percent(behind)}",
-        holds=len(ahead) == len(gained),
-        why="Rule: not behind the best pair with exact curves at any load, in Mean-I/O-SlowDown."
-        + (
-            ""
-            if len(ahead) == len(gained)
-            else " It trusts what it is told: the curves of classes hide that some jobs need "
-            "several resources (see Fig. 12a)."
-        ),
+        len(ahead) == len(gained),
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from penstock.report.findings import Claim
 from penstock.sim.generators.io_resources import mn4_curves
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_resources.scenarios import (
     CLAIRVOYANT,
     NON_CLAIRVOYANT,
@@ -17,7 +18,6 @@ from penstock.studies.io_resources.terms import (
     IDLE,
     N_SYS,
     NODES,
-    OURS,
     SLOWDOWN,
     T_CPU,
     change,
@@ -28,6 +28,8 @@ from penstock.studies.io_resources.terms import (
     unsaturated,
 )
 from penstock.studies.table import Estimate, Table, bootstrap
+
+claim = claims_of("io-resources")
 
 MEASURED = "measured-counts"
 FIGURE_12 = (
@@ -61,17 +63,12 @@ def _classes() -> Claim:
         for curve in mn4_curves()
         if _best(learnt(mn4_curves).approximate(curve).bandwidths) != _best(curve.bandwidths)
     )
-    return Claim(
-        claim="VI-B: approximated, best-bandwidth errs for some peak and neutral curves only",
-        by="io-resources",
-        paper="only for some of these",
-        ours="; ".join(
+    return claim(
+        "vi-b-approximated-best-bandwidth",
+        "; ".join(
             f"{shape}: {wrong[shape]} of {number}" for shape, number in sorted(shapes.items())
         ),
-        holds=wrong["ascent"] == wrong["descent"] == 0 and wrong["peak"] + wrong["neutral"] > 0,
-        why="Rule: the best count changes for none of the ascending and falling curves of the 189, "
-        "and for some others. A curve is neutral if it varies by at most 10% (our choice), else "
-        "its class is where its top is.",
+        wrong["ascent"] == wrong["descent"] == 0 and wrong["peak"] + wrong["neutral"] > 0,
     )
 
 
@@ -107,14 +104,12 @@ def _loss(table: Table) -> list[Claim]:
         idle = change(table, NODES, IDLE, approximate(name), name, loads=loads)
         within = max(estimate.value for estimate in lost.values()) <= LIMIT
         made.append(
-            Claim(
-                claim=f"Fig. 12a: with classes only, {name} loses at most about 4%",
-                by="io-resources",
-                paper="up to 4% in Mean-I/O-SlowDown",
-                ours=f"{extent(lost)}; Machine-IdleTime {percent(idle)} over all loads",
-                holds=within,
-                why="Rule: at most 4% more Mean-I/O-SlowDown than with the jobs' own curves, at "
-                "each load up to 1." + ("" if within else _reason(table, name)),
+            claim(
+                "fig-12a-classes-only-loses",
+                f"{extent(lost)}; Machine-IdleTime {percent(idle)} over all loads",
+                within,
+                allocator=name,
+                within="" if within else _reason(table, name),
             )
         )
     return made
@@ -143,13 +138,10 @@ def _most(table: Table) -> Claim:
         name: change(table, NODES, SLOWDOWN, approximate(name), name, loads=loads)
         for name in FIGURE_12
     }
-    return Claim(
-        claim="Fig. 12a: of the three, t-cpu differs most: it needs to know most",
-        by="io-resources",
-        paper="t-cpu",
-        ours=", ".join(f"{name} {percent(estimate)}" for name, estimate in lost.items()),
-        holds=max(lost, key=lambda name: abs(lost[name].value)) == FIGURE_12[0],
-        why="Rule: the largest change in Mean-I/O-SlowDown over all loads up to 1.",
+    return claim(
+        "fig-12a-three-t-cpu",
+        ", ".join(f"{name} {percent(estimate)}" for name, estimate in lost.items()),
+        max(lost, key=lambda name: abs(lost[name].value)) == FIGURE_12[0],
     )
 
 
@@ -157,17 +149,14 @@ def _machine(table: Table) -> Claim:
     ours = approximate(FIGURE_12[0])
     rivals = [approximate(name) for name in FIGURE_12[1:]]
     gained = {rival: change(table, NODES, IDLE, ours, rival, loads=HIGH) for rival in rivals}
-    return Claim(
-        claim="Fig. 12b: with inaccurate information too, t-cpu is the best for the machine",
-        by="io-resources",
-        paper="best solution",
-        ours=", ".join(
+    return claim(
+        "fig-12b-inaccurate-information-too",
+        ", ".join(
             f"Machine-IdleTime {percent(estimate)} against {rival}"
             for rival, estimate in gained.items()
         )
         + f", at loads {HIGH[0]:g} to {HIGH[-1]:g}",
-        holds=all(estimate.high < 0 for estimate in gained.values()),
-        why="Rule: significantly lower than both others at high load.",
+        all(estimate.high < 0 for estimate in gained.values()),
     )
 
 
@@ -187,17 +176,15 @@ def _interpolation(table: Table) -> Claim:
         ]
         for x in loads
     }
-    return Claim(
-        claim="Counts between the measured ones: giving them or not decides little",
-        by="penstock",
-        paper=f"{OURS}, which does not say whether its curves are interpolated",
-        ours="with measured counts only: "
+    return claim(
+        "counts-between-the-measured-ones-giving-them-decides",
+        "with measured counts only: "
         + ", ".join(f"{name} {percent(estimate)}" for name, estimate in found.items()),
-        holds=all(abs(estimate.value) < 0.05 for estimate in found.values())
+        all(abs(estimate.value) < 0.05 for estimate in found.values())
         and all(exact == between for exact, between in order.values()),
-        why="Rule: Mean-I/O-SlowDown within 5% for each, over all loads of the scenario, and the "
-        f"same order of the three at each load (here {sum(a == b for a, b in order.values())} of "
-        f"{len(loads)}). {_moved(found)}",
+        order=sum((a == b for a, b in order.values())),
+        loads=len(loads),
+        moved=_moved(found),
     )
 
 

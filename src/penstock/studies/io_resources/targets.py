@@ -4,6 +4,7 @@ import numpy as np
 
 from penstock.report.findings import Claim
 from penstock.sim.generators.io_resources import ost_curves
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_resources.scenarios import ALLOCATORS, pair
 from penstock.studies.io_resources.terms import (
     BEST,
@@ -27,6 +28,8 @@ from penstock.studies.io_resources.terms import (
 )
 from penstock.studies.table import Table
 
+claim = claims_of("io-resources")
+
 SYNTHETIC = "The paper's 301 curves are not public; ours are synthetic, so only the pattern counts."
 
 
@@ -39,28 +42,20 @@ def _little_stress(table: Table) -> Claim:
     first = table.points(OST)[0]
     gained = change(table, OST, SLOWDOWN, pair(BEST), pair(N_SYS), loads=[first])
     lost = change(table, OST, SLOWDOWN, pair(BEST), pair(N_SYS), loads=HIGH)
-    return Claim(
-        claim="Fig. 13, synthetic: with little I/O stress best-bandwidth is better than n-sys; "
-        "with more it degrades quickly",
-        by="io-resources",
-        paper="better, then quickly worse",
-        ours=f"{percent(gained)} at load {first:g}, {percent(lost, 0)} at {HIGH[0]:g} to "
-        f"{HIGH[-1]:g}",
-        holds=gained.high < 0 < lost.low,
-        why=f"Rule: significantly better at the lowest load and worse at high load. {SYNTHETIC}",
+    return claim(
+        "fig-13-synthetic-little-io-stress",
+        f"{percent(gained)} at load {first:g}, {percent(lost, 0)} at {HIGH[0]:g} to {HIGH[-1]:g}",
+        gained.high < 0 < lost.low,
     )
 
 
 def _cutoff(table: Table) -> Claim:
     targets, nodes = cutoff(table, OST), cutoff(table, NODES)
-    return Claim(
-        claim="Fig. 13, synthetic: the cut-off between them is much earlier than with I/O nodes",
-        by="io-resources",
-        paper="much earlier",
-        ours=f"{at(targets)} with targets, {at(nodes)} with I/O nodes",
-        holds=targets is not None and (nodes is None or targets < nodes / 2),
-        why="Rule: at less than half the load at which n-sys overtakes best-bandwidth with I/O "
-        f"nodes. {_generated(table)} {SYNTHETIC}",
+    return claim(
+        "fig-13-synthetic-cut-off-between",
+        f"{at(targets)} with targets, {at(nodes)} with I/O nodes",
+        targets is not None and (nodes is None or targets < nodes / 2),
+        generated=_generated(table),
     )
 
 
@@ -96,16 +91,12 @@ def _t_cpu(table: Table) -> Claim:
     later = [x for x in table.points(OST) if x >= 0.3]
     gained = changes(table, OST, SLOWDOWN, pair(T_CPU), pair(BEST), loads=later)
     idle = changes(table, OST, IDLE, pair(T_CPU), pair(BEST), loads=later)
-    return Claim(
-        claim="Fig. 13, synthetic: t-cpu matches best-bandwidth when needed and minds the stress",
-        by="io-resources",
-        paper="excellent alternative",
-        ours=f"{percent(same)} at load {first:g}; then {extent(gained, 0)}, Machine-IdleTime "
+    return claim(
+        "fig-13-synthetic-t-cpu-matches",
+        f"{percent(same)} at load {first:g}; then {extent(gained, 0)}, Machine-IdleTime "
         f"{extent(idle, 0)}",
-        holds=abs(same.value) < 0.02
+        abs(same.value) < 0.02
         and all(e.high < 0 for by_load in (gained, idle) for e in by_load.values()),
-        why="Rule: within 2% of best-bandwidth at the lowest load, significantly better from 0.3 "
-        f"on in slowdown and idle time. {SYNTHETIC}",
     )
 
 
@@ -125,23 +116,16 @@ def _static(table: Table) -> list[Claim]:
     nodes = _behind(table, NODES, SLOWDOWN)
     worst = {m: max(values.values()) for m, values in behind.items()}
     return [
-        Claim(
-            claim="Fig. 13, synthetic: static's performance is excellent for storage targets",
-            by="io-resources",
-            paper="excellent",
-            ours=f"behind the best allocator by at most {worst[SLOWDOWN]:.0%} in "
+        claim(
+            "fig-13-synthetic-static-performance-excellent",
+            f"behind the best allocator by at most {worst[SLOWDOWN]:.0%} in "
             f"Mean-I/O-SlowDown and {worst[IDLE]:.0%} in Machine-IdleTime, at loads from 0.2 on",
-            holds=max(worst.values()) < 0.2,
-            why="Rule: within 20% of the best allocator in both metrics at each load from 0.2 to "
-            f"1. Curves that saturate make small counts good ones. {SYNTHETIC}",
+            max(worst.values()) < 0.2,
         ),
-        Claim(
-            claim="Fig. 13: with I/O nodes static is not, so it is unreliable",
-            by="io-resources",
-            paper="not the same behaviour",
-            ours=f"with I/O nodes {min(nodes.values()):.0%} to {max(nodes.values()):.0%} behind "
+        claim(
+            "fig-13-io-nodes-static",
+            f"with I/O nodes {min(nodes.values()):.0%} to {max(nodes.values()):.0%} behind "
             "the best allocator in Mean-I/O-SlowDown",
-            holds=max(nodes.values()) > 0.2 and max(nodes.values()) > 2 * worst[SLOWDOWN],
-            why="Rule: behind by more than 20%, and more than twice as far as with targets.",
+            max(nodes.values()) > 0.2 and max(nodes.values()) > 2 * worst[SLOWDOWN],
         ),
     ]

@@ -14,8 +14,11 @@ from penstock.policies.base import ByArrival, Sharing
 from penstock.report.findings import Claim
 from penstock.sim.engine import simulate
 from penstock.sim.workload import Workload
-from penstock.studies.io_sets.gains import NEAR, near
+from penstock.studies.claims import load as claims_of
+from penstock.studies.io_sets.gains import near
 from penstock.studies.table import Table
+
+claim = claims_of("io-sets")
 
 SCENARIO = "section-2"
 TWO_LARGE, LARGE_AND_SMALL = 1.0, 2.0
@@ -100,43 +103,23 @@ def claims(table: Table) -> list[Claim]:
     cost_to_large = to_small[0] / to_large[0] - 1
     cost_to_small = to_large[1] / to_small[1] - 1
     return [
-        Claim(
-            claim="Fig. 1, two large jobs: fair-share takes three units of time where exclusive "
-            "takes two",
-            by="io-sets",
-            paper="3 and 2",
-            ours=f"{shared:.3f} and {exclusive:.3f}",
-            holds=abs(shared - 3) < 0.01 and abs(exclusive - 2) < 0.01,
-            why="Rule: within 0.01 an iteration, in the long run; solved exactly.",
+        claim(
+            "fig-1-two-large-jobs-fair-share-takes",
+            f"{shared:.3f} and {exclusive:.3f}",
+            abs(shared - 3) < 0.01 and abs(exclusive - 2) < 0.01,
         ),
-        Claim(
-            claim="Fig. 1, large and small: small takes two units under exclusive, one under "
-            "fair-share, at almost no cost to large",
-            by="io-sets",
-            paper="2 and 1",
-            ours=f"{both_wait[1]:.3f} and {both_share[1]:.3f}; large {100 * cost_of_sharing:+.2f}%",
-            holds=abs(both_wait[1] - 2) < 0.05
+        claim(
+            "fig-1-large-and-small-small-takes-two",
+            f"{both_wait[1]:.3f} and {both_share[1]:.3f}; large {100 * cost_of_sharing:+.2f}%",
+            abs(both_wait[1] - 2) < 0.05
             and abs(both_share[1] - 1) < 0.05
             and cost_of_sharing < 0.01,
-            why="Rule: within 0.05 an iteration, and large slower by less than 1%.",
         ),
-        Claim(
-            claim="Fig. 2: giving small more bandwidth slows large by less than 0.25%",
-            by="io-sets",
-            paper="< 0.25%",
-            ours=f"{round(100 * cost_to_large, 2) + 0.0:.2f}%",
-            holds=cost_to_large < 0.0025,
-            why=f"Rule: large's iteration with shares 1:{MOST:g} against {MOST:g}:1, in the long "
-            "run; the paper prints no shares.",
+        claim(
+            "fig-2-giving-small-more",
+            f"{round(100 * cost_to_large, 2) + 0.0:.2f}%",
+            cost_to_large < 0.0025,
+            most=MOST,
         ),
-        Claim(
-            claim="Fig. 2: giving large most of the bandwidth slows small by roughly 28%",
-            by="io-sets",
-            paper="28%",
-            ours=f"{100 * cost_to_small:.0f}%",
-            holds=near(cost_to_small, 0.28),
-            why=f"{NEAR} In the paper's drawing one phase of small in three meets one of large. "
-            "Solved exactly, the two fall into step whatever their first offset, and every phase "
-            "of small meets one of large: the argument for small is stronger than printed.",
-        ),
+        claim("fig-2-giving-large-most", f"{100 * cost_to_small:.0f}%", near(cost_to_small, 0.28)),
     ]

@@ -4,6 +4,7 @@ from collections import Counter
 
 from penstock.report.findings import Claim
 from penstock.sim.generators.io_sets import PLAFRIM_SETS
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import (
     METRICS,
     NAMES,
@@ -15,6 +16,8 @@ from penstock.studies.io_sets.gains import (
     percent,
 )
 from penstock.studies.table import Estimate, Table
+
+claim = claims_of("io-sets")
 
 MIX, PLAFRIM = "rivals", "rivals-plafrim"
 BALANCED = 20.0
@@ -50,34 +53,21 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> list[Claim]:
     simple = [policy for policy in ranks[UTILIZATION] if policy not in INTERRUPT]
     margin = gain(table, scenario, UTILIZATION, [x], theirs=next(p for p in simple if p != SET_10))
     return [
-        Claim(
-            claim=f"Rivals, {where}: greedy-com wins Utilization and IO-slowdown, greedy-yield "
-            "Max Stretch",
-            by="penstock",
-            paper="not in the paper; the policies to beat (Benoit et al., JPDC 2024)",
-            ours="; ".join(
+        claim(
+            "rivals-greedy-com-wins",
+            "; ".join(
                 f"{NAMES[metric]}: "
                 + ", ".join(f"{policy} {ranks[metric][policy]:.3f}" for policy in ranks[metric])
                 for metric in METRICS
             ),
-            holds=first == GREEDY,
-            why="Rule: best mean of all policies. They interrupt phases, greedy-com knows how "
-            "long each one is, greedy-yield how far each job is; set-10 does with w_iter.",
+            first == GREEDY,
+            where=where,
         ),
-        Claim(
-            claim=f"Rivals, {where}: SET-10 has the best Utilization of the policies that never "
-            "interrupt a phase",
-            by="penstock",
-            paper="not in the paper",
-            ours=f"{', '.join(simple)}; set-10 against the next best {percent(margin, 2)}",
-            holds=margin.low > 0,
-            why="Rule: significantly better than the next best."
-            + (
-                ""
-                if margin.low > 0
-                else " With sets a whole decade wide, waiting inside a set costs as much as it "
-                "saves: weights without sets (share-priority) do as well."
-            ),
+        claim(
+            "rivals-set10-has-best",
+            f"{', '.join(simple)}; set-10 against the next best {percent(margin, 2)}",
+            margin.low > 0,
+            where=where,
         ),
     ]
 
@@ -94,17 +84,14 @@ def _fair_finish(table: Table) -> Claim:
         for (scenario, x, metric), estimate in won.items()
         if estimate.low <= 0
     ]
-    return Claim(
-        claim="Ours: fair-finish is ahead of SET-10 in all three metrics at once, everywhere",
-        by="penstock",
-        paper="not in the paper",
-        ours="; ".join(
+    return claim(
+        "ours-fair-finish-ahead",
+        "; ".join(
             f"{NAMES[metric]} {_range([e for (_, _, m), e in won.items() if m == metric])}"
             for metric in METRICS
         ),
-        holds=not behind,
-        why="Rule: significant gains at every n_H and on PlaFRIM's shares. It interrupts phases "
-        "and is told their lengths." + (f" Not ahead: {'; '.join(behind)}." if behind else ""),
+        not behind,
+        behind=f" Not ahead: {'; '.join(behind)}." if behind else "",
     )
 
 
@@ -130,33 +117,22 @@ def _plafrim(table: Table) -> list[Claim]:
     tolerance = 3 * max((p * (100 - p) / total) ** 0.5 for p in paper)
     won = {metric: gain(table, PLAFRIM, metric) for metric in METRICS}
     return [
-        Claim(
-            claim="VIII: shares of the sets S_0 to S_5 in a year of PlaFRIM's jobs",
-            by="io-sets",
-            paper=" / ".join(f"{p:.2f}" for p in paper) + " %",
-            ours=" / ".join(f"{p:.2f}" for p in ours) + f" % ({total} synthetic jobs)",
-            holds=all(abs(a - b) < tolerance for a, b in zip(ours, paper, strict=True)),
-            why=f"Rule: each share within {tolerance:.1f} points (three standard errors). The "
-            "synthetic jobs are drawn with the paper's shares, so this checks our generator and "
-            "set-10's mapping, not the traces, which are not public. The shares of windows with "
-            "several sets need those traces.",
+        claim(
+            "viii-shares-sets-s-0",
+            " / ".join(f"{p:.2f}" for p in ours) + f" % ({total} synthetic jobs)",
+            all(abs(a - b) < tolerance for a, b in zip(ours, paper, strict=True)),
+            paper=" / ".join(f"{p:.2f}" for p in paper),
+            tolerance=tolerance,
         ),
-        Claim(
-            claim="VIII: most I/O-bound jobs are in the sets S_1 to S_3",
-            by="io-sets",
-            paper=f"{sum(paper[1:4]):.1f}%",
-            ours=f"{sum(ours[1:4]):.1f}% (synthetic)",
-            holds=sum(ours[1:4]) > 50,
-            why="Rule: more than half; by construction, as above.",
+        claim(
+            "viii-most-io-bound",
+            f"{sum(ours[1:4]):.1f}% (synthetic)",
+            sum(ours[1:4]) > 50,
+            paper=sum(paper[1:4]),
         ),
-        Claim(
-            claim="VIII: IO-SETS is relevant on such a machine: SET-10 gains over FAIR-SHARE there",
-            by="io-sets",
-            paper="relevant (no figure)",
-            ours=", ".join(f"{NAMES[metric]} {percent(won[metric])}" for metric in METRICS),
-            holds=won[UTILIZATION].low > 0,
-            why="Rule: a significant gain in Utilization. 60 jobs in PlaFRIM's shares, omega 0.8; "
-            "inside a set, log10 w_iter is uniform (our choice), so sets are as wide as can be "
-            "and Max Stretch does not gain.",
+        claim(
+            "viii-io-sets-relevant",
+            ", ".join(f"{NAMES[metric]} {percent(won[metric])}" for metric in METRICS),
+            won[UTILIZATION].low > 0,
         ),
     ]

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import (
     EXCLUSIVE,
     FAIR_SHARE,
@@ -20,6 +21,8 @@ from penstock.studies.io_sets.gains import (
     spread,
 )
 from penstock.studies.table import Estimate, Table
+
+claim = claims_of("io-sets")
 
 OURS = "not in the paper"
 UNMOVED = 0.0025
@@ -56,27 +59,20 @@ def _noise(table: Table) -> list[Claim]:
     usual = gain(table, scenario, UTILIZATION, [base])
     steps = [table.values(scenario, x, SET_10, "in_step").mean() for x in (0, 0.02)]
     return [
-        Claim(
-            claim="Fig. 8: noise in the phases has no impact on Utilization under any policy",
-            by="io-sets",
-            paper="no impact",
-            ours=f"largest change {100 * largest[worst]:+.2f}% ({worst}), b from 0.05 to 0.5",
-            holds=abs(largest[worst]) < UNMOVED,
-            why=f"Rule: every policy's mean stays within {100 * UNMOVED:g}% of that at b = 0.1.",
+        claim(
+            "fig-8-noise-phases-has",
+            f"largest change {100 * largest[worst]:+.2f}% ({worst}), b from 0.05 to 0.5",
+            abs(largest[worst]) < UNMOVED,
+            unmoved=100 * UNMOVED,
         ),
-        Claim(
-            claim="VI-B1: strictly periodic jobs (b = 0) can stand for noisy ones",
-            by="io-sets",
-            paper="without loss of generality",
-            ours=f"set-10's gain in Utilization over fair-share: {percent(periodic, 2)} at b = 0, "
+        claim(
+            "vi-b1-strictly-periodic-jobs",
+            f"set-10's gain in Utilization over fair-share: {percent(periodic, 2)} at b = 0, "
             f"{percent(usual, 2)} at b = 0.1",
-            holds=abs(_change(table, scenario, SET_10, 0, base)) < UNMOVED,
-            why=f"Rule: set-10's mean Utilization stays within {100 * UNMOVED:g}% of that at "
-            "b = 0.1. Without noise, jobs of slightly different periods form convoys inside "
-            "their set: one that reached the queue behind a slower one waits for it in every "
-            f"iteration and moves at its pace. {steps[0]:.1f} of 60 jobs run in step with another "
-            f"one of their set at b = 0, {steps[1]:.1f} at b = 0.02. Fair-share has no queue and "
-            "no convoys.",
+            abs(_change(table, scenario, SET_10, 0, base)) < UNMOVED,
+            unmoved=100 * UNMOVED,
+            steps=steps[0],
+            steps_2=steps[1],
         ),
     ]
 
@@ -98,51 +94,38 @@ def _spread(table: Table) -> list[Claim]:
         len(str(row["jobs_by_set"]).split()) for row in table.rows(scenario, 0.05, SET_10)
     }
     return [
-        Claim(
-            claim="Fig. 9: SET-10's Max Stretch relative to FAIR-SHARE's is 0.98 at sd/mean = 0.05",
-            by="io-sets",
-            paper="0.98",
-            ours=stretch[0.05].show(".3f"),
-            holds=abs(stretch[0.05].value - 0.98) < 0.01,
-            why="Rule: within 0.01. The paper prints eta = mu/sigma; it is sigma/mu.",
+        claim(
+            "fig-9-set10-max-stretch",
+            stretch[0.05].show(".3f"),
+            abs(stretch[0.05].value - 0.98) < 0.01,
         ),
-        Claim(
-            claim="Fig. 9: it remains 0.98 at sd/mean = 1",
-            by="io-sets",
-            paper="0.98",
-            ours=stretch[1.0].show(".3f"),
-            holds=abs(stretch[1.0].value - 0.98) < 0.01,
-            why=f"Rule: within 0.01. {_who_is_worst(table, scenario)}",
+        claim(
+            "fig-9-remains-098-sdmean",
+            stretch[1.0].show(".3f"),
+            abs(stretch[1.0].value - 0.98) < 0.01,
+            who_is_worst=_who_is_worst(table, scenario),
         ),
-        Claim(
-            claim="Fig. 9: SET-10 keeps a stable Utilization whatever the spread of w_iter",
-            by="io-sets",
-            paper="stable",
-            ours=f"{100 * moved[SET_10]:+.2f}% at most, from sd/mean = 0.05 to 1; gain over "
+        claim(
+            "fig-9-set10-keeps-stable",
+            f"{100 * moved[SET_10]:+.2f}% at most, from sd/mean = 0.05 to 1; gain over "
             f"fair-share {spread(gains(table, scenario, UTILIZATION), 'sd/mean')}",
-            holds=abs(moved[SET_10]) < 2 * UNMOVED,
-            why=f"Rule: its mean moves by less than {200 * UNMOVED:g}%.",
+            abs(moved[SET_10]) < 2 * UNMOVED,
+            unmoved=200 * UNMOVED,
         ),
-        Claim(
-            claim="Fig. 9: the spread of w_iter does not impact FAIR-SHARE",
-            by="io-sets",
-            paper="no impact",
-            ours=f"{100 * moved[FAIR_SHARE]:+.2f}% Utilization at most",
-            holds=abs(moved[FAIR_SHARE]) < UNMOVED,
-            why=f"Rule: its mean moves by less than {100 * UNMOVED:g}%.",
+        claim(
+            "fig-9-spread-w-iter-does",
+            f"{100 * moved[FAIR_SHARE]:+.2f}% Utilization at most",
+            abs(moved[FAIR_SHARE]) < UNMOVED,
+            unmoved=100 * UNMOVED,
         ),
-        Claim(
-            claim="VI-B2: at sd/mean = 1 SET-10 maps the jobs to five sets",
-            by="io-sets",
-            paper="5",
-            ours=", ".join(
+        claim(
+            "vi-b2-sdmean-1-set10",
+            ", ".join(
                 f"{number} sets in {100 * counts[number] / len(rows):.0f}%"
                 for number in sorted(counts)
             )
             + " of the workloads",
-            holds=counts[5] / len(rows) >= 0.1 and well_defined == {3},
-            why="Rule: five sets in a tenth of the workloads or more, and always three at "
-            "sd/mean = 0.05. The paper speaks of an instance; the number varies.",
+            counts[5] / len(rows) >= 0.1 and well_defined == {3},
         ),
     ]
 
@@ -176,25 +159,17 @@ def _fourth_profile(table: Table) -> list[Claim]:
         for policy, by_point in lost.items()
     }
     return [
-        Claim(
-            claim="Fig. 10: SET-10's sets are as good as CLAIRVOYANT's for every fourth profile",
-            by="io-sets",
-            paper="behave consistently in all cases",
-            ours=f"Utilization behind by {spread(lost[SET_10], 'mu', 2)}",
-            holds=all(abs(estimate.value) < 2 * UNMOVED for estimate in lost[SET_10].values()),
-            why=f"Rule: within {200 * UNMOVED:g}% at every mu. The worst place is where a profile "
-            "straddles the border of two sets, near 32 and 316 s.",
+        claim(
+            "fig-10-set10-sets-good",
+            f"Utilization behind by {spread(lost[SET_10], 'mu', 2)}",
+            all(abs(estimate.value) < 2 * UNMOVED for estimate in lost[SET_10].values()),
+            unmoved=200 * UNMOVED,
         ),
-        Claim(
-            claim="Fig. 10: FAIR-SHARE and EXCLUSIVE-FCFS vary with the workload, SET-10 does not",
-            by="io-sets",
-            paper="robust",
-            ours="; ".join(
-                f"{policy} {spread(by_point, 'mu', 2)}" for policy, by_point in lost.items()
-            )
+        claim(
+            "fig-10-fair-share-exclusive",
+            "; ".join(f"{policy} {spread(by_point, 'mu', 2)}" for policy, by_point in lost.items())
             + " behind",
-            holds=span[SET_10] == min(span.values()),
-            why="Rule: set-10's loss to the oracle varies the least over mu.",
+            span[SET_10] == min(span.values()),
         ),
     ]
 
@@ -211,20 +186,16 @@ def _never_worse(table: Table) -> list[Claim]:
         worse = [(scenario, x) for scenario, x, estimate in points if estimate.high < 0]
         least = min(points, key=lambda point: point[2].value)
         made.append(
-            Claim(
-                claim=f"VIII: SET-10 is equivalent to FAIR-SHARE or better, in {name}",
-                by="io-sets",
-                paper="equivalent or better",
-                ours=f"worse at {len(worse)} of {len(points)} points; at worst "
+            claim(
+                "viii-set10-equivalent-fair",
+                f"worse at {len(worse)} of {len(points)} points; at worst "
                 f"{percent(least[2])} ({least[0]} at {least[1]:g})",
-                holds=not worse,
-                why="Rule: significantly worse at no point of Figures 6, 8, 9, 10 and variants."
-                + (
-                    f" Worse: {', '.join(f'{name} at {x:g}' for name, x in worse)}."
-                    if worse
-                    else ""
-                )
-                + (_in_slowest_sets(table, worse) if worse else ""),
+                not worse,
+                metric=name,
+                name_2=f" Worse: {', '.join((f'{name} at {x:g}' for name, x in worse))}."
+                if worse
+                else "",
+                worse=_in_slowest_sets(table, worse) if worse else "",
             )
         )
     return made
@@ -255,28 +226,20 @@ def _knowledge(table: Table) -> list[Claim]:
         for metric in (UTILIZATION, SLOWDOWN)
     }
     return [
-        Claim(
-            claim="Wrong w_iter: SET-10 still gains when w_iter is off by 0.2 decades (x 1.6)",
-            by="penstock",
-            paper=f"robust to inaccuracies (Section I); {OURS}",
-            ours=f"Utilization {percent(wrong[UTILIZATION][at])}, IO-slowdown "
+        claim(
+            "wrong-w-iter-set10-still-gains",
+            f"Utilization {percent(wrong[UTILIZATION][at])}, IO-slowdown "
             f"{percent(wrong[SLOWDOWN][at], 0)}, Max Stretch {percent(wrong[STRETCH][at])}",
-            holds=wrong[UTILIZATION][at].low > 0 and wrong[SLOWDOWN][at].low > 0,
-            why="Rule: significant gains in Utilization and IO-slowdown. log10 of the estimate is "
-            "off by a normal error of that standard deviation, once a job. Errors up to which no "
-            f"gain is lost: {kept[UTILIZATION]:g} decades for Utilization, {kept[SLOWDOWN]:g} for "
-            f"IO-slowdown, {kept[STRETCH]:g} for Max Stretch; beyond, jobs land in sets of others' "
-            "periods, and a short job behind long ones suffers most.",
+            wrong[UTILIZATION][at].low > 0 and wrong[SLOWDOWN][at].low > 0,
+            kept=kept[UTILIZATION],
+            kept_2=kept[SLOWDOWN],
+            kept_3=kept[STRETCH],
         ),
-        Claim(
-            claim="Learned w_iter: the live estimator keeps SET-10's gain",
-            by="penstock",
-            paper=f"expected (Section VII-B); {OURS}",
-            ours=f"{100 * share[UTILIZATION]:.0f}% of the gain in Utilization, "
+        claim(
+            "learned-w-iter-live-estimator-keeps",
+            f"{100 * share[UTILIZATION]:.0f}% of the gain in Utilization, "
             f"{100 * share[SLOWDOWN]:.0f}% of that in IO-slowdown",
-            holds=min(share.values()) > 0.9,
-            why="Rule: more than 90% of the gain with exact knowledge. Jobs begin unknown, in the "
-            "lowest set, and are learnt from their second phase on.",
+            min(share.values()) > 0.9,
         ),
     ]
 
@@ -288,11 +251,8 @@ def _no_loss_up_to(by_point: dict[float, Estimate], limit: float) -> bool:
 def _load(table: Table) -> Claim:
     by_point = gains(table, "load", UTILIZATION)
     values = [by_point[x].value for x in sorted(by_point)]
-    return Claim(
-        claim="Load: SET-10's gain grows with the I/O stress",
-        by="penstock",
-        paper=f"less at low load (Section VI-B); {OURS}",
-        ours=", ".join(f"{100 * by_point[x].value:+.2f}% at {x:g}" for x in sorted(by_point)),
-        holds=all(a < b for a, b in pairwise(values)),
-        why="Rule: the gain in Utilization rises from each omega to the next.",
+    return claim(
+        "load-set10-gain-grows",
+        ", ".join(f"{100 * by_point[x].value:+.2f}% at {x:g}" for x in sorted(by_point)),
+        all(a < b for a, b in pairwise(values)),
     )

@@ -19,9 +19,12 @@ from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
 from penstock.studies.table import Table
+
+claim = claims_of("live-io-sets")
 
 SCENARIO = "figure-4-live"
 JOBS, TIME = 16, 100.0
@@ -155,16 +158,16 @@ def claims(table: Table) -> list[Claim]:
 def _near(table: Table, metric: str) -> Claim:
     off, paper = differences(table, metric), PAPER_NEAR[metric]
     worst = max(off, key=lambda run: abs(off[run]))
-    return Claim(
-        claim=f"Managed runs have the {NAMES[metric]} that their simulation says",
-        by="io-sets",
-        paper=f"80% of the runs within {100 * paper:g}%",
-        ours=f"{100 * within(off, NEAR):.0f}% of {len(off)} runs within {100 * NEAR:g}%, "
+    return claim(
+        "managed-runs-have",
+        f"{100 * within(off, NEAR):.0f}% of {len(off)} runs within {100 * NEAR:g}%, "
         f"{100 * within(off, paper):.0f}% within {100 * paper:g}%; at most "
         f"{100 * off[worst]:+.1f}% (n_H = {worst[0]:g})",
-        holds=within(off, NEAR) >= RUNS_NEAR,
-        why=f"Rule: at least {100 * RUNS_NEAR:g}% of the runs within {100 * NEAR:g}%. A phase is a "
-        "hundredth of the paper's, so that a millisecond lost counts as a tenth of a second.",
+        within(off, NEAR) >= RUNS_NEAR,
+        metric=NAMES[metric],
+        paper=100 * paper,
+        runs_near=100 * RUNS_NEAR,
+        near=100 * NEAR,
     )
 
 
@@ -175,27 +178,22 @@ def _mean(table: Table, policy: str, metric: str) -> float:
 def _better(table: Table, metric: str) -> Claim:
     ours, theirs = (_mean(table, p, metric) for p in (MANAGED, UNMANAGED))
     simulated, fair_share = (_mean(table, p, metric) for p in (SIMULATED, FAIR_SHARE))
-    return Claim(
-        claim=f"Managed, the mean {NAMES[metric]} over n_H is better than unmanaged",
-        by="io-sets",
-        paper="better (Figure 4)",
-        ours=f"{ours:.3f} managed, {theirs:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
+    return claim(
+        "managed-mean-over",
+        f"{ours:.3f} managed, {theirs:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
         f"fair-share {fair_share:.3f})",
-        holds=ours > theirs if metric == UTILIZATION else ours < theirs,
-        why="Rule: the mean over n_H is on the better side.",
+        ours > theirs if metric == UTILIZATION else ours < theirs,
+        metric=NAMES[metric],
     )
 
 
 def _counted(table: Table) -> Claim:
     rows = [row for x in table.points(SCENARIO) for row in table.rows(SCENARIO, x, MANAGED)]
     opened = sum(int(row["fail_opens"] or 0) for row in rows)
-    return Claim(
-        claim="No gate opened without its turn",
-        by="penstock",
-        paper="-",
-        ours=f"{opened} of {sum(int(row['turns'] or 0) for row in rows)} turns",
-        holds=opened == 0,
-        why="Rule: fail-opens that the controller counted are zero in managed runs.",
+    return claim(
+        "no-gate-opened",
+        f"{opened} of {sum(int(row['turns'] or 0) for row in rows)} turns",
+        opened == 0,
     )
 
 

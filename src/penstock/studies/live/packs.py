@@ -21,8 +21,11 @@ from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.studies.claims import load as claims_of
 from penstock.studies.live.testbed import measured
 from penstock.studies.packs.scenarios import ORDERS
+
+claim = claims_of("live-packs")
 
 SCENARIO = "table-1-live"
 TIME = 100.0
@@ -163,35 +166,25 @@ def claims(rows: list[Row]) -> list[Claim]:
     mean = math.exp(np.mean([abs(math.log1p(part)) for part in off.values()])) - 1
     opened = sum(int(row["fail_opens"] or 0) for row in rows)
     return [
-        Claim(
-            claim="The largest difference of stretch or makespan between machine and simulator",
-            by="packs",
-            paper="15%",
-            ours=f"{100 * off[_key(worst)]:+.1f}% ({worst['what']} under {worst['policy']})",
-            holds=abs(off[_key(worst)]) <= FARTHEST,
-            why=f"Rule: at most {100 * FARTHEST:g}%. There, live is {_number(worst, 'live'):.2f}, "
-            f"simulated {_number(worst, 'simulated'):.2f}, and {spread} in {DRAWS} simulations "
-            f"whose phases vary by {100 * JITTER:g}%: periods that are multiples of each other "
-            "fall into step, and a little jitter ends that. Jobs start "
-            f"{1000 * APART:g} ms apart, live and simulated; in the paper all start at once, "
-            "where agreement is a matter of luck (docs/papers/live-validation.md).",
+        claim(
+            "largest-difference-stretch",
+            f"{100 * off[_key(worst)]:+.1f}% ({worst['what']} under {worst['policy']})",
+            abs(off[_key(worst)]) <= FARTHEST,
+            farthest=100 * FARTHEST,
+            number=_number(worst, "live"),
+            number_2=_number(worst, "simulated"),
+            spread=spread,
+            draws=DRAWS,
+            jitter=100 * JITTER,
+            apart=1000 * APART,
         ),
-        Claim(
-            claim="Its geometric mean",
-            by="packs",
-            paper="less than 5%",
-            ours=f"{100 * mean:.1f}% over {len(off)} stretches and makespans",
-            holds=mean < MEAN,
-            why=f"Rule: less than {100 * MEAN:g}%, of live over simulated or its inverse.",
+        claim(
+            "geometric-mean",
+            f"{100 * mean:.1f}% over {len(off)} stretches and makespans",
+            mean < MEAN,
+            mean=100 * MEAN,
         ),
-        Claim(
-            claim="No gate opened without its turn",
-            by="penstock",
-            paper="-",
-            ours=f"{opened} times",
-            holds=opened == 0,
-            why="Rule: fail-opens that the controller counted are zero.",
-        ),
+        claim("no-gate-opened", f"{opened} times", opened == 0),
     ]
 
 

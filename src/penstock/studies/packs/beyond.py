@@ -3,6 +3,7 @@
 import numpy as np
 
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.packs.ratios import (
     MAKESPAN,
     PACK_STRETCH,
@@ -26,6 +27,8 @@ from penstock.studies.packs.scenarios import (
     of_order,
 )
 from penstock.studies.table import Estimate, Table
+
+claim = claims_of("packs")
 
 NEXT = "named as next (Section 7)"
 OURS = "not in the paper"
@@ -59,20 +62,14 @@ def _backfill(table: Table) -> Claim:
     alpha = load_of(table, scenario)
     packs, overrun = (ratios(table, scenario, of, BACKFILL, S_1) for of in ("packs", "overrun"))
     loaded, light = alpha > 2, alpha <= 2
-    return Claim(
-        claim="Ours: backfilling small jobs into the gaps of packs (S = 1) shortens the makespan",
-        by="penstock",
-        paper=NEXT,
-        ours=f"makespan {makespan.show()} of pack-partition's with one I/O node "
+    return claim(
+        "ours-backfilling-small-jobs",
+        f"makespan {makespan.show()} of pack-partition's with one I/O node "
         f"({_over_nodes(table, MAKESPAN, BACKFILL, S_1)} with 1 / 3 / 5), stretch {stretch.show()}",
-        holds=makespan.high < 1,
-        why="Rule: the interval of the ratio is below one with one I/O node. There are gaps of "
-        "nodes, but hardly any I/O time is left for the jobs that could fill them: with alpha "
-        f"above 2, {100 * (packs[loaded] == 1).mean():.0f}% of the workloads keep their number of "
-        f"packs. Below, packs become fewer ({geometric(packs[light]).value:.2f} of before), but "
-        "each takes longer over its contention-free length "
-        f"({geometric(overrun[light]).value:.2f}). As the paper says of idle nodes, it would take "
-        "jobs that do no I/O.",
+        makespan.high < 1,
+        packs=100 * (packs[loaded] == 1).mean(),
+        packs_2=geometric(packs[light]).value,
+        overrun=geometric(overrun[light]).value,
     )
 
 
@@ -81,26 +78,17 @@ def _no_barriers(table: Table) -> list[Claim]:
     stretch = relative(table, "io-nodes-1", STRETCH, NO_BARRIERS)
     own = relative(table, "io-nodes-1", STRETCH, NO_BARRIERS, S_1)
     return [
-        Claim(
-            claim="Ours: packs (S = 1) without barriers beat first-fit's makespan with one I/O "
-            "node too",
-            by="penstock",
-            paper=NEXT,
-            ours=f"makespan {makespan.show()} of first-fit's with one I/O node; with 1 / 3 / 5: "
+        claim(
+            "ours-packs-s-1",
+            f"makespan {makespan.show()} of first-fit's with one I/O node; with 1 / 3 / 5: "
             f"{_over_nodes(table, MAKESPAN, NO_BARRIERS, FIRST_FIT)}",
-            holds=makespan.high < 1,
-            why="Rule: the interval of the ratio is below one with one I/O node.",
+            makespan.high < 1,
         ),
-        Claim(
-            claim="Ours: ... but give up what S = 1 does for the stretch",
-            by="penstock",
-            paper=NEXT,
-            ours=f"largest stretch {stretch.show('.2f')} of first-fit's, {own.show('.1f')} of "
+        claim(
+            "ours-but-give",
+            f"largest stretch {stretch.show('.2f')} of first-fit's, {own.show('.1f')} of "
             "pack-partition's",
-            holds=own.low > 1,
-            why="Rule: with one I/O node the interval of the ratio to pack-partition's is above "
-            "one. Nodes are free long before I/O is, so the next packs start at once and all jobs "
-            "meet: without barriers nothing holds the bound.",
+            own.low > 1,
         ),
     ]
 
@@ -111,32 +99,21 @@ def _dominant(table: Table) -> list[Claim]:
     stretch = {r: relative(table, f"io-nodes-{r}", STRETCH, DOMINANT) for r in IO_NODES}
     own = {r: relative(table, f"io-nodes-{r}", STRETCH, DOMINANT, S_1) for r in IO_NODES}
     return [
-        Claim(
-            claim="Ours: dominant-share (S = 2) beats first-fit in makespan and stretch at once, "
-            "whatever the number of I/O nodes",
-            by="penstock",
-            paper=NEXT,
-            ours="; ".join(
+        claim(
+            "ours-dominant-share-s",
+            "; ".join(
                 f"{r}: makespan {makespan[r].show('.2f')}, largest stretch {stretch[r].show('.2f')}"
                 for r in (1, 3, 5)
             ),
-            holds=all(makespan[r].high < 1 and stretch[r].high < 1 for r in IO_NODES),
-            why="Rule: both intervals below one with 1 to 5 I/O nodes.",
+            all(makespan[r].high < 1 and stretch[r].high < 1 for r in IO_NODES),
         ),
-        Claim(
-            claim="Ours: dominant-share has a shorter makespan than pack-partition (S = 1), at "
-            "about its stretch",
-            by="penstock",
-            paper=OURS,
-            ours="; ".join(
+        claim(
+            "ours-dominant-share-has",
+            "; ".join(
                 f"{r}: makespan {against[r].show('.2f')}, largest stretch {own[r].show('.2f')}"
                 for r in (1, 3, 5)
             ),
-            holds=all(against[r].high < 1 and own[r].value <= 1.1 for r in IO_NODES),
-            why="Rule: with 1 to 5 I/O nodes the interval of the makespan's ratio is below one, "
-            "and the largest stretch's ratio at most 1.1. The bound on I/O holds at every moment, "
-            "not on average over a pack, and no nodes wait for a pack to end. All jobs count alike "
-            "here: the paper's mean of the packs' largest has no meaning without packs.",
+            all(against[r].high < 1 and own[r].value <= 1.1 for r in IO_NODES),
         ),
     ]
 
@@ -149,19 +126,14 @@ def _bound(table: Table) -> Claim:
 
     contenders = (FIRST_FIT, S_1, NO_BARRIERS, DOMINANT)
     best = max(over(r, DOMINANT) for r in IO_NODES)
-    return Claim(
-        claim="Ours: dominant-share is within 15% of what any schedule needs",
-        by="penstock",
-        paper=OURS,
-        ours="; ".join(
+    return claim(
+        "ours-dominant-share-within",
+        "; ".join(
             f"{policy} " + " / ".join(f"{over(r, policy):.2f}" for r in (1, 3, 5))
             for policy in contenders
         )
         + " of the bound with 1 / 3 / 5 I/O nodes",
-        holds=best <= 1.15,
-        why="Rule: the geometric mean of the makespan over the largest of all node time, all I/O "
-        "time and the longest job is at most 1.15 with 1 to 5 I/O nodes. No schedule can undercut "
-        "that bound; some cannot reach it.",
+        best <= 1.15,
     )
 
 
@@ -171,19 +143,14 @@ def _shared(table: Table) -> Claim:
 
     makespan = {order: over(MAKESPAN, order) for order in SHARED}
     stretch = {order: over(STRETCH, order) for order in SHARED}
-    return Claim(
-        claim="Ours: sharing the bandwidth, or interrupting transfers, lowers the stretch inside "
-        "packs (S = 1)",
-        by="penstock",
-        paper=NEXT,
-        ours="; ".join(
+    return claim(
+        "ours-sharing-bandwidth-interrupting",
+        "; ".join(
             f"{o}: largest stretch {stretch[o].show('.2f')}, makespan {makespan[o].show('.2f')} of "
             "FIFO's"
             for o in SHARED
         ),
-        holds=all(estimate.high < 1 for estimate in stretch.values()),
-        why="Rule: the intervals of the largest stretch's ratios are below one. Equal shares cost "
-        "makespan, since a transfer that is shared ends later and starts nothing sooner.",
+        all(estimate.high < 1 for estimate in stretch.values()),
     )
 
 
@@ -202,16 +169,12 @@ def _any_sensitivity(table: Table) -> Claim:
     binding = [s for s in SENSITIVITIES if s <= BINDING]
     rising = np.diff([one[s][1] for s in binding])
     falling = np.diff([one[s][0] for s in binding])
-    return Claim(
-        claim=f"Ours: with one I/O node, S trades makespan for stretch up to S = {BINDING:g}",
-        by="penstock",
-        paper="S = alpha 'a middle case that one would obtain if S varied'",
-        ours="makespan and largest stretch over first-fit's: "
+    return claim(
+        "ours-one-io-node",
+        "makespan and largest stretch over first-fit's: "
         + ", ".join(f"S = {s:g} {m:.2f} {x:.2f}" for s, (m, x) in one.items())
         + f"; with 3 I/O nodes the makespan is shortest at S = {best:g} ({three[best]:.2f})",
-        holds=bool((rising >= -0.01).all() and (falling <= 0.01).all()),
-        why=f"Rule: over the values of S up to {BINDING:g} the makespan never rises and the "
-        "largest stretch never falls by more than a hundredth of first-fit's. Beyond, few packs "
-        f"are bounded by their I/O: at S = 5 the makespan is first-fit's own on {100 * own:.0f}% "
-        "of the workloads, and where it is not the stretch may be larger.",
+        (rising >= -0.01).all() and (falling <= 0.01).all(),
+        binding=BINDING,
+        own=100 * own,
     )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.packs.mapping import OVERHEAD
 from penstock.studies.packs.ratios import (
     MAKESPAN,
@@ -21,10 +22,12 @@ from penstock.studies.packs.scenarios import (
 )
 from penstock.studies.table import Estimate, Table
 
+claim = claims_of("packs")
+
 PAPER = {1: 1.09, 3: 0.71, 5: 0.53}
 """Geometric means of the makespan over first-fit's, by I/O nodes."""
-SAME_AS_10 = "Rule: that of Figure 10, which shows the same runs: 5 to 15% above first-fit's."
-TENTH = "Rule: within a tenth of the paper's."
+SAME_AS_10 = "that of Figure 10, which shows the same runs: 5 to 15% above first-fit's."
+TENTH = "within a tenth of the paper's."
 
 
 def claims(table: Table) -> list[Claim]:
@@ -39,30 +42,29 @@ def _means(table: Table) -> list[Claim]:
     for i, (r, paper) in enumerate(PAPER.items()):
         low, high = (f(by_choice, key=lambda name: by_choice[name][i]) for f in (min, max))
         one.append(
-            Claim(
-                claim=f"Fig. 15: with S = 1 and {r} I/O node{'s' if r > 1 else ''} the makespan is "
-                f"{paper} of first-fit's",
-                by="packs",
-                paper=f"{paper}",
-                ours=ours[r].show(),
-                holds=_agrees(ours[r], paper, r),
-                why=f"{SAME_AS_10 if r == 1 else TENTH} Our interval "
-                f"{_contains(ours[r], paper)} the paper's {paper}. The generator's open choices "
-                f"move the mean from {by_choice[low][i]:.2f} ('{low}') to "
-                f"{by_choice[high][i]:.2f} ('{high}')."
-                + (" See the claim on Figure 10." if r == 1 else ""),
+            claim(
+                "fig-15-s-1-io",
+                ours[r].show(),
+                _agrees(ours[r], paper, r),
+                r=r,
+                r_2="s" if r > 1 else "",
+                paper=paper,
+                rule=SAME_AS_10 if r == 1 else TENTH,
+                contains=_contains(ours[r], paper),
+                by_choice=by_choice[low][i],
+                low=low,
+                by_choice_2=by_choice[high][i],
+                high=high,
+                r_3=" See the claim on Figure 10." if r == 1 else "",
             )
         )
     falls = [ours[r].value for r in IO_NODES]
     return [
         *one,
-        Claim(
-            claim="Fig. 15: the relative makespan falls with the number of I/O nodes",
-            by="packs",
-            paper="decreasing",
-            ours=", ".join(f"{r}: {ours[r].value:.2f}" for r in IO_NODES),
-            holds=falls == sorted(falls, reverse=True),
-            why="Rule: lower with each I/O node from 1 to 5.",
+        claim(
+            "fig-15-relative-makespan-falls",
+            ", ".join(f"{r}: {ours[r].value:.2f}" for r in IO_NODES),
+            falls == sorted(falls, reverse=True),
         ),
     ]
 
@@ -87,28 +89,19 @@ def _reason(table: Table) -> list[Claim]:
     balance = {p: mean(column(table, scenario, p, "balance")) for p in (FIRST_FIT, S_1, BALANCED)}
     few = {p: 100 * float((packs[p] <= 5).mean()) for p in packs}
     return [
-        Claim(
-            claim="6.2.4: S = 1 balances I/O nodes better because it makes more, smaller packs",
-            by="packs",
-            paper="more but smaller packs",
-            ours=f"with 5 I/O nodes first-fit has {packs[FIRST_FIT].mean():.0f} packs on average "
+        claim(
+            "6-2-4-s-1-balances",
+            f"with 5 I/O nodes first-fit has {packs[FIRST_FIT].mean():.0f} packs on average "
             f"and at most 5 on {few[FIRST_FIT]:.0f}% of the workloads, S = 1 has "
             f"{packs[S_1].mean():.0f} and {few[S_1]:.0f}%; the I/O nodes' mean end over the last "
             f"is {balance[FIRST_FIT].show('.2f')} and {balance[S_1].show('.2f')}",
-            holds=balance[S_1].low > balance[FIRST_FIT].high,
-            why="Rule: with 5 I/O nodes, the I/O nodes' mean end over the last is higher.",
+            balance[S_1].low > balance[FIRST_FIT].high,
         ),
-        Claim(
-            claim="6.2.4: ... and because its estimates of a pack's length are more precise",
-            by="packs",
-            paper="allocation decisions are more robust",
-            ours=f"first-fit spread by the I/O time of its packs: {seen.show()} of first-fit's "
+        claim(
+            "6-2-4-because-estimates",
+            f"first-fit spread by the I/O time of its packs: {seen.show()} of first-fit's "
             f"makespan, {100 * recovered:.0f}% of what S = 1 gains",
-            holds=bool(recovered >= 0.25),
-            why="Rule: with 5 I/O nodes, an estimate that sees a pack's I/O recovers at least a "
-            "quarter (of the logarithm) of what S = 1 gains. With about as many packs as I/O nodes "
-            "there is little to decide, whatever the estimate: the longest pack alone is the "
-            "makespan.",
+            recovered >= 0.25,
         ),
     ]
 
@@ -123,13 +116,8 @@ def _stretch(table: Table) -> Claim:
         for r in IO_NODES
         for policy in (FIRST_FIT, S_1)
     )
-    return Claim(
-        claim="6.2.4: the stretch does not depend on the number of I/O nodes",
-        by="packs",
-        paper="exactly the same",
-        ours=f"largest relative difference {largest:.1g}",
-        holds=bool(largest < 1e-6),
-        why="Rule: equal to a millionth on every workload, for first-fit and S = 1.",
+    return claim(
+        "6-2-4-stretch-does-depend", f"largest relative difference {largest:.1g}", largest < 1e-6
     )
 
 
@@ -159,20 +147,17 @@ def _choices(table: Table) -> Claim:
         for low, high, (r, paper) in zip(lower, higher, PAPER.items(), strict=True)
         if not low <= paper <= high
     ]
-    return Claim(
-        claim="Ours: what the generator's open choices move the three means of Figure 15 to takes "
-        "in the paper's",
-        by="penstock",
-        paper=" / ".join(f"{value}" for value in PAPER.values()),
-        ours="; ".join(
+    return claim(
+        "ours-what-generator-open",
+        "; ".join(
             f"{name}: {' / '.join(f'{v:.2f}' for v in values)}" for name, values in means.items()
         ),
-        holds=not outside,
-        why="Rule: with 1, 3 and 5 I/O nodes, the paper's figure is between the least and the most "
-        "of the choices."
-        + (f" Outside: {', '.join(outside)}." if outside else "")
-        + f" Nearest is '{near[0]}' ({100 * away[near[0]]:.0f}% off at most), farthest "
-        f"'{near[-1]}' ({100 * away[near[-1]]:.0f}%): the sizes of jobs matter most, because they "
-        "decide how many packs first-fit makes. One choice is changed at a time, and each has "
-        f"{len(table.rows('choices-1', 0, S_1))} workloads over all alpha_gen.",
+        not outside,
+        value=" / ".join(f"{value}" for value in PAPER.values()),
+        outside=f" Outside: {', '.join(outside)}." if outside else "",
+        near=near[0],
+        away=100 * away[near[0]],
+        near_2=near[-1],
+        away_2=100 * away[near[-1]],
+        s_1=len(table.rows("choices-1", 0, S_1)),
     )

@@ -11,8 +11,11 @@ from penstock.campaign.sizes import Size
 from penstock.report.findings import Claim
 from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1, table_1
+from penstock.studies.claims import load as claims_of
 from penstock.studies.packs.scenarios import FIFO, ORDERS
 from penstock.studies.table import Table
+
+claim = claims_of("packs")
 
 BATCHES_SCENARIO, NOISE_SCENARIO = "table-1", "table-1-noise"
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
@@ -75,13 +78,8 @@ def _makespan(table: Table, order: str, x: float = BATCHES[-1]) -> float:
 
 def _table_1() -> Claim:
     work = sorted(set(table_1().work.tolist()))
-    return Claim(
-        claim="Table 1: the total execution load is the same for all applications",
-        by="packs",
-        paper="the same",
-        ours=", ".join(f"{w:,.0f} s" for w in work),
-        holds=len(work) == 1,
-        why="Rule: iterations x (CPU + I/O duration) equal for all five.",
+    return claim(
+        "table-1-total-execution-load", ", ".join(f"{w:,.0f} s" for w in work), len(work) == 1
     )
 
 
@@ -90,29 +88,20 @@ def _steady(table: Table) -> Claim:
         order: abs(_stretch(table, order) / _stretch(table, order, 32) - 1) for order in ORDERS
     }
     worst = max(changes, key=lambda order: changes[order])
-    return Claim(
-        claim="Fig. 7: after some iterations the stretch converges to a steady state",
-        by="packs",
-        paper="converges",
-        ours=f"from 32 to 64 batches the largest change is {100 * changes[worst]:.3f}% ({worst})",
-        holds=changes[worst] < 0.01,
-        why="Rule: no order's largest stretch changes by 1% from 32 to 64 batches. Simulated "
-        "without noise the orders settle within the first batch.",
+    return claim(
+        "fig-7-after-some-iterations",
+        f"from 32 to 64 batches the largest change is {100 * changes[worst]:.3f}% ({worst})",
+        changes[worst] < 0.01,
     )
 
 
 def _starved(table: Table) -> Claim:
     row = table.rows(BATCHES_SCENARIO, BATCHES[-1], "shortest-remaining")[0]
     stretches = [float(row[f"stretch_{k}"] or 0) for k in APPLICATIONS]
-    return Claim(
-        claim="6.1.2: starvation leaves some applications at a stretch close to one and others "
-        "at up to 1.8",
-        by="packs",
-        paper="1 to 1.8",
-        ours=f"{min(stretches):.2f} to {max(stretches):.2f} (shortest-remaining)",
-        holds=min(stretches) < 1.1 and abs(max(stretches) - 1.8) <= 0.05,
-        why="Rule: under shortest-remaining, the smallest below 1.1 and the largest within 0.05 "
-        "of 1.8. Measured on a real machine there, simulated here.",
+    return claim(
+        "6-1-2-starvation-leaves-some",
+        f"{min(stretches):.2f} to {max(stretches):.2f} (shortest-remaining)",
+        min(stretches) < 1.1 and abs(max(stretches) - 1.8) <= 0.05,
     )
 
 
@@ -121,13 +110,10 @@ def _sensitive(table: Table) -> Claim:
     for order in ORDERS:
         row = table.rows(BATCHES_SCENARIO, BATCHES[-1], order)[0]
         worst[order] = max(APPLICATIONS, key=lambda k: float(row[f"stretch_{k}"] or 0))
-    return Claim(
-        claim="6.1.2: applications 3 and 4, with the shortest phases, have the largest stretch",
-        by="packs",
-        paper="in general",
-        ours=f"under {sum(k in (3, 4) for k in worst.values())} of {len(ORDERS)} orders",
-        holds=all(k in (3, 4) for k in worst.values()),
-        why="Rule: the largest stretch is that of application 3 or 4 under every order.",
+    return claim(
+        "6-1-2-applications-3-4",
+        f"under {sum(k in (3, 4) for k in worst.values())} of {len(ORDERS)} orders",
+        all(k in (3, 4) for k in worst.values()),
     )
 
 
@@ -141,61 +127,39 @@ def _against_fifo(table: Table) -> list[Claim]:
     balanced = {order: _makespan(table, order) for order in BALANCED}
     poor = {order: _makespan(table, order) for order in WORST}
     return [
-        Claim(
-            claim="Fig. 5: longest-io and shortest-remaining have the worst largest stretch",
-            by="packs",
-            paper="the worst",
-            ours=", ".join(f"{order} {_stretch(table, order):.3f}" for order in WORST)
+        claim(
+            "fig-5-longest-io-shortest",
+            ", ".join(f"{order} {_stretch(table, order):.3f}" for order in WORST)
             + f", FIFO {fifo:.3f}",
-            holds=worst_two,
-            why="Rule: the two largest of the eight at every number of batches.",
+            worst_two,
         ),
-        Claim(
-            claim="Fig. 5: serving the worst stretch or the lowest I/O ratio first beats FIFO",
-            by="packs",
-            paper="much better than FIFO",
-            ours=", ".join(f"{order} {value:.3f}" for order, value in fair.items())
+        claim(
+            "fig-5-serving-worst-stretch",
+            ", ".join(f"{order} {value:.3f}" for order, value in fair.items())
             + f", FIFO {fifo:.3f}",
-            holds=all(
-                _stretch(table, o, x) < _stretch(table, FIFO, x) for o in FAIR for x in BATCHES
-            ),
-            why="Rule: a lower largest stretch than FIFO's at every number of batches. How much "
-            "better the paper prints no figure for.",
+            all(_stretch(table, o, x) < _stretch(table, FIFO, x) for o in FAIR for x in BATCHES),
         ),
-        Claim(
-            claim="Figs. 6 and 8: worst-stretch, shortest-io and longest-remaining have a shorter "
-            "makespan than FIFO",
-            by="packs",
-            paper="very good results compared to FIFO",
-            ours=", ".join(f"{order} {value:.3f}" for order, value in balanced.items())
-            + " of FIFO",
-            holds=all(_makespan(table, o, x) < 1 for o in BALANCED for x in BATCHES),
-            why="Rule: below FIFO's at every number of batches. All applications have as much "
-            "work, so the makespan is that of the worst stretch.",
+        claim(
+            "figs-6-and-8-worst-stretch-shortest",
+            ", ".join(f"{order} {value:.3f}" for order, value in balanced.items()) + " of FIFO",
+            all(_makespan(table, o, x) < 1 for o in BALANCED for x in BATCHES),
         ),
-        Claim(
-            claim="Figs. 6 and 8: longest-io and shortest-remaining behave poorly in makespan",
-            by="packs",
-            paper="poorly",
-            ours=", ".join(f"{order} {value:.3f}" for order, value in poor.items()) + " of FIFO",
-            holds=all(_makespan(table, o, x) > 1 for o in WORST for x in BATCHES),
-            why="Rule: above FIFO's at every number of batches.",
+        claim(
+            "figs-6-and-8-longest-io-shortest",
+            ", ".join(f"{order} {value:.3f}" for order, value in poor.items()) + " of FIFO",
+            all(_makespan(table, o, x) > 1 for o in WORST for x in BATCHES),
         ),
     ]
 
 
 def _fifo_most_effective(table: Table) -> Claim:
     better = [o for o in ORDERS if o != FIFO and _stretch(table, o) < _stretch(table, FIFO)]
-    return Claim(
-        claim="6.2.3: FIFO was 'shown to be the most effective policy in Section 6.1'",
-        by="packs",
-        paper="most effective",
-        ours=f"{len(better)} of the 7 others have a lower largest stretch and makespan: "
+    return claim(
+        "6-2-3-fifo-was-hown",
+        f"{len(better)} of the 7 others have a lower largest stretch and makespan: "
         + ", ".join(f"{o} {_stretch(table, o):.3f}" for o in better)
         + f"; FIFO {_stretch(table, FIFO):.3f}",
-        holds=not better,
-        why="Rule: no other order has a lower largest stretch at 64 batches. The sentence "
-        "contradicts the paper's own Section 6.1.2, which names several orders as better.",
+        not better,
     )
 
 
@@ -211,15 +175,9 @@ def _noise(table: Table) -> Claim:
     worst_two = all(set(rank[-2:]) == set(WORST) for rank in ranks.values())
     fair = all(rank.index(order) < rank.index(FIFO) for rank in ranks.values() for order in FAIR)
     best = ", ".join(f"{rank[0]} at {100 * x:g}%" for x, rank in ranks.items())
-    return Claim(
-        claim="Ours: noise in the phases leaves the worst orders worst and the fair ones ahead of "
-        "FIFO",
-        by="penstock",
-        paper="not in the paper",
-        ours=f"worst two the same: {'yes' if worst_two else 'no'}; fair ones ahead: "
+    return claim(
+        "ours-noise-phases-leaves",
+        f"worst two the same: {'yes' if worst_two else 'no'}; fair ones ahead: "
         f"{'yes' if fair else 'no'}; the best is {best}",
-        holds=worst_two and fair,
-        why="Rule: by mean largest stretch, with each phase off by up to 1, 5, 10 and 20%. Without "
-        "noise the five applications, released together with phases that divide each other, stay "
-        "in step for ever.",
+        worst_two and fair,
     )

@@ -8,6 +8,7 @@ import numpy as np
 from penstock.data.windows import Scenario
 from penstock.report.findings import Claim
 from penstock.sim.evaluate.bandits import Learning
+from penstock.studies.claims import load as claims_of
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.offline import (
     AGAIN_WITHIN,
@@ -20,6 +21,8 @@ from penstock.studies.tuning.offline import (
     Offline,
     last,
 )
+
+claim = claims_of("tuning")
 
 LEARNT, AT_THE_END, SCENARIOS, AGAIN = 0.97, 0.98, 0.9, 0.95
 REQUESTS = {"write": 32 * KIB, "read": 256 * KIB}
@@ -84,27 +87,18 @@ def _windows(offline: Offline) -> list[Claim]:
     gain = max(told["read"].values()) / fifo["read"] - 1
     loss = 1 - min(told["write"].values()) / fifo["write"]
     return [
-        Claim(
-            claim="Fig. 3.8: the right window makes TWINS better than FIFO, a wrong one worse",
-            by="forwarding",
-            paper="+10% to +48% in one scenario, -35% with 8 ms in another",
-            ours=f"reads: best +{gain:.0%}; writes: worst -{loss:.0%}",
-            holds=gain >= 0.10 and loss >= 0.10,
-            why="Rule: 10% or more, both. 16 processes, 4 I/O nodes, strided; writes of 32 KiB, "
-            "reads of 256 KiB. Measured on an emulated file system.",
+        claim(
+            "fig-3-8-right-window-makes",
+            f"reads: best +{gain:.0%}; writes: worst -{loss:.0%}",
+            gain >= 0.10 and loss >= 0.10,
         ),
-        Claim(
-            claim="4.2.3: the best window for writes is bad for reads, and the other way round",
-            by="forwarding",
-            paper="125 us and 8 ms: the best for one is the worst for the other",
-            ours=f"best {show(best['write'])} and {show(best['read'])}; with windows good for the "
+        claim(
+            "4-2-3-best-window-writes",
+            f"best {show(best['write'])} and {show(best['read'])}; with windows good for the "
             f"other writes lose {lost['write']:.0%} and reads {lost['read']:.0%}, with the other's "
             f"single best {single['write']:.0%} and {single['read']:.0%}; reads of 32 KiB: best "
             f"{show(_best(small))}, {_lost(small, told['write']):.0%} lost",
-            holds=min(lost.values()) >= 0.15,
-            why="Rule: 15% or more are lost, both, on the mean over the other's windows that are "
-            "within 5% of its best; writes of 32 KiB and reads of 256 KiB, the thesis has 32 KiB "
-            "for both. Measured on an emulated file system.",
+            min(lost.values()) >= 0.15,
         ),
     ]
 
@@ -117,21 +111,17 @@ def _detected(choices: Choices) -> list[Claim]:
         "nodes, windows measured on an emulated file system. What is not told keeps 1 ms."
     )
     return [
-        Claim(
-            claim="Table 3.6: windows by detected pattern improve nearly as much as the oracle's",
-            by="forwarding",
-            paper="99.8% to 100% of the oracle's; static 125 us 82% to 94%",
-            ours=_counts(up),
-            holds=min(up[kind] for kind in KINDS) >= max(0.9 * up["oracle"], up["static"]),
-            why=f"Rule: 90% of the oracle's, and no fewer than the static ones. {why}",
+        claim(
+            "table-3-6-windows-detected-pattern",
+            _counts(up),
+            min(up[kind] for kind in KINDS) >= max(0.9 * up["oracle"], up["static"]),
+            why=why,
         ),
-        Claim(
-            claim="Table 3.7: and worsen nearly nothing, where a static window does",
-            by="forwarding",
-            paper="at most 1% of what static 125 us worsens",
-            ours=_counts(down),
-            holds=max(down[kind] for kind in KINDS) <= 0.1 * down["static"],
-            why=f"Rule: a tenth of the static ones' at most. {why}",
+        claim(
+            "table-3-7-worsen-nearly-nothing",
+            _counts(down),
+            max(down[kind] for kind in KINDS) <= 0.1 * down["static"],
+            why=why,
         ),
     ]
 
@@ -146,13 +136,10 @@ def _early(learning: Learning) -> float:
 
 def _faster(offline: Offline) -> Claim:
     early = {epsilon: _early(learning) for epsilon, learning in offline.epsilons.items()}
-    return Claim(
-        claim="Fig. 4.3: the smaller epsilon, the slower it learns",
-        by="forwarding",
-        paper="precision over time, six scenarios",
-        ours=", ".join(f"epsilon {e:g}: {p:.2f}" for e, p in early.items()),
-        holds=early[EPSILONS[0]] < early[EPSILONS[-1]],
-        why=f"Rule: 0.07 has less precision than 0.20 in the first 100 observations. {DRAWN}",
+    return claim(
+        "fig-4-3-smaller-epsilon-slower",
+        ", ".join(f"epsilon {e:g}: {p:.2f}" for e, p in early.items()),
+        early[EPSILONS[0]] < early[EPSILONS[-1]],
     )
 
 
@@ -165,39 +152,28 @@ def best_epsilon(offline: Offline, letter: str) -> tuple[float, Last]:
 
 def _epsilon(offline: Offline) -> Claim:
     found = {letter: best_epsilon(offline, letter)[1] for letter in offline.six}
-    return Claim(
-        claim="Table 4.2: epsilon-greedy ends near the best window's performance",
-        by="forwarding",
-        paper="precision 0.60 to 0.91, performance 0.96 to 0.99",
-        ours=_lasts(found),
-        holds=min(one.performance for one in found.values()) >= 0.95,
-        why=f"Rule: performance 0.95 or more in the last ten, all six, best epsilon each. {DRAWN}",
+    return claim(
+        "table-4-2-epsilon-greedy-ends",
+        _lasts(found),
+        min(one.performance for one in found.values()) >= 0.95,
     )
 
 
 def _interleaved(offline: Offline) -> Claim:
     found = {letter: last(offline.interleaved, letter) for letter in offline.six}
-    return Claim(
-        claim="Table 4.3: and so it does when the six come in random order",
-        by="forwarding",
-        paper="precision 0.49 to 0.88, performance 0.92 to 0.99",
-        ours=_lasts(found),
-        holds=min(one.performance for one in found.values()) >= 0.92,
-        why=f"Rule: performance 0.92 or more in the last bin, epsilon 0.15. {DRAWN}",
+    return claim(
+        "table-4-3-so-does-when",
+        _lasts(found),
+        min(one.performance for one in found.values()) >= 0.92,
     )
 
 
 def _ucb1(offline: Offline) -> Claim:
     found = {letter: last(offline.policies["ucb1"], letter) for letter in offline.six}
-    return Claim(
-        claim="Table 4.4: UCB1 ends nearer than epsilon-greedy",
-        by="forwarding",
-        paper="precision 0.68 to 0.97, performance 0.98 to 1.00",
-        ours=_lasts(found),
-        holds=min(one.performance for one in found.values()) >= 0.98,
-        why="Rule: performance 0.98 or more in the last ten, all six. Its bound is of rewards "
-        "from 0 to 1; ours are put on that scale, and differ by less than it expects, so that "
-        f"it goes on trying. {DRAWN}",
+    return claim(
+        "table-4-4-ucb1-ends-nearer",
+        _lasts(found),
+        min(one.performance for one in found.values()) >= 0.98,
     )
 
 
@@ -215,37 +191,29 @@ def _ours(offline: Offline) -> list[Claim]:
     after, end = learning.after(200), learning.performance[:, -1]
     beside = ", ".join(f"{name} {share:.0%} ({mean:.3f})" for name, (share, mean) in others.items())
     return [
-        Claim(
-            claim=f"Ours: {OURS} has 0.97 of the best fixed window after 200 observations",
-            by="penstock",
-            paper="not asked",
-            ours=f"on {np.mean(after >= LEARNT):.0%} of {len(after)} scenarios, mean "
+        claim(
+            "ours-discounted-ucb-has",
+            f"on {np.mean(after >= LEARNT):.0%} of {len(after)} scenarios, mean "
             f"{after.mean():.3f}; {beside}",
-            holds=bool(np.mean(after >= LEARNT) >= SCENARIOS),
-            why=f"Rule: on 90% of the scenarios or more. {DRAWN}",
+            np.mean(after >= LEARNT) >= SCENARIOS,
         ),
-        Claim(
-            claim=f"Ours: {OURS} has 0.98 of it at the end",
-            by="penstock",
-            paper="not asked",
-            ours=f"mean {fmean(end):.3f}, on {np.mean(end >= AT_THE_END):.0%} of the scenarios, "
+        claim(
+            "ours-discounted-ucb-has-2",
+            f"mean {fmean(end):.3f}, on {np.mean(end >= AT_THE_END):.0%} of the scenarios, "
             f"after {offline.observations} observations",
-            holds=fmean(end) >= AT_THE_END and bool(np.mean(end >= AT_THE_END) >= SCENARIOS),
-            why=f"Rule: on the mean, and on 90% of the scenarios. {DRAWN}",
+            fmean(end) >= AT_THE_END and bool(np.mean(end >= AT_THE_END) >= SCENARIOS),
         ),
     ]
 
 
 def _changed(offline: Offline) -> Claim:
     again = {name: offline.again(name) for name in offline.changed}
-    return Claim(
-        claim="Ours: when the best window becomes the worst, ours is soon back, UCB1 is not",
-        by="penstock",
-        paper="4.2.6: exploring goes on, to follow changes",
-        ours=f"{AGAIN_WITHIN} observations later: "
+    return claim(
+        "ours-when-best-window",
+        f"{AGAIN_WITHIN} observations later: "
         + ", ".join(f"{name} {value:.3f}" for name, value in again.items()),
-        holds=again[OURS] > AGAIN >= again["ucb1"],
-        why=f"Rule: ours above 0.95 on the mean, UCB1 not. Ranks are reversed at observation "
-        f"{CHANGES_AT}, in the {len(offline.mattering)} scenarios where the worst window loses "
-        f"{MATTERS:.0%} or more. {DRAWN}",
+        again[OURS] > AGAIN >= again["ucb1"],
+        changes_at=CHANGES_AT,
+        offline=len(offline.mattering),
+        matters=MATTERS,
     )

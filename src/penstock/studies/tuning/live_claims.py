@@ -6,6 +6,7 @@ from statistics import median
 import numpy as np
 
 from penstock.report.findings import Claim
+from penstock.studies.claims import load as claims_of
 from penstock.studies.tuning import jobs
 from penstock.studies.tuning.claims import show
 from penstock.studies.tuning.measured import (
@@ -19,6 +20,8 @@ from penstock.studies.tuning.measured import (
     learnt,
     mean_seconds,
 )
+
+claim = claims_of("tuning")
 
 EMULATED = "Measured: real processes and I/O nodes, emulated disks."
 AS_GOOD, BETTER = 1.0, 0.15
@@ -58,28 +61,21 @@ def _against(seen: Measured, policy: str) -> tuple[str, float, float]:
 
 def _online(seen: Measured) -> Claim:
     told, as_best, as_worst = _against(seen, POLICIES[0])
-    return Claim(
-        claim=f"Ours: {POLICIES[0]} is as good as the best fixed window, and 15% better than the "
-        "worst",
-        by="penstock",
-        paper="4.2.3: best windows are found for writes and for reads",
-        ours=f"{told}: {as_best - 1:+.0%} and {as_worst - 1:+.0%}",
-        holds=as_best >= AS_GOOD and as_worst >= 1 + BETTER,
-        why="Rule: at least as fast as the best and 15% faster than the worst, in the second half "
-        f"of a job that writes and reads in turn. {EMULATED}",
+    return claim(
+        "ours-good-best-fixed",
+        f"{told}: {as_best - 1:+.0%} and {as_worst - 1:+.0%}",
+        as_best >= AS_GOOD and as_worst >= 1 + BETTER,
+        policies=POLICIES[0],
     )
 
 
 def _policy(seen: Measured, policy: str) -> Claim:
     told, _, as_worst = _against(seen, policy)
-    return Claim(
-        claim=f"Figs. 4.6 to 4.9: {policy} learns while the job runs",
-        by="forwarding",
-        paper="writes in the first execution, reads later",
-        ours=f"{told}: {as_worst - 1:+.0%} over the worst",
-        holds=as_worst >= 1 + BETTER,
-        why=f"Rule: 15% faster than the worst in the second half. {EMULATED} In small it has three "
-        "repetitions; epsilon-greedy begins with whatever it tries first, and may still be there.",
+    return claim(
+        "figs-4-6-to-4-9-learns-while-job",
+        f"{told}: {as_worst - 1:+.0%} over the worst",
+        as_worst >= 1 + BETTER,
+        policy=policy,
     )
 
 
@@ -104,16 +100,11 @@ def _estimates(seen: Measured) -> Claim:
     best = {does: max(each, key=lambda w: each[w]) for does, each in found.items()}
     writes = found["write"]
     lost = 1 - min(writes.values()) / max(writes.values())
-    return Claim(
-        claim="Fig. 4.7: the estimates tell good windows for writes from bad ones",
-        by="forwarding",
-        paper="125 us highest for writes, 8 ms for reads",
-        ours=", ".join(f"{does} {show(window)}" for does, window in sorted(best.items()))
+    return claim(
+        "fig-4-7-estimates-tell-good",
+        ", ".join(f"{does} {show(window)}" for does, window in sorted(best.items()))
         + f" highest; writes' lowest {lost:.0%} behind",
-        holds=best["write"] <= 1e-3 and lost >= BETTER,
-        why="Rule: the highest estimate of writes is of 1 ms or less, the lowest is 15% behind. "
-        f"{EMULATED} An interval begins with what the last window left in the queues, so that "
-        "those of reads are nearer to each other than windows that stay.",
+        best["write"] <= 1e-3 and lost >= BETTER,
     )
 
 
@@ -126,16 +117,7 @@ def _madbench(seen: Measured) -> Claim:
         found = mean_seconds(repetitions, places)
         good &= found <= fixed[worst]
         told.append(f"{name} {found:.2f} s ({fixed[best]:.2f} to {fixed[worst]:.2f})")
-    return Claim(
-        claim="Fig. 4.11: S, W and C of a job like MADbench2 come near their best windows",
-        by="forwarding",
-        paper="W near the best, S below it, C needs longer",
-        ours=", ".join(told) + " (best to worst fixed)",
-        holds=good,
-        why="Rule: all three at most what the worst window takes, in the second half. Writes and "
-        "reads of its phases, not its computation. In small the parts of W last 0.3 to 0.5 s, one "
-        f"or two choices each: what W needs is learnt when it is over. {EMULATED}",
-    )
+    return claim("fig-4-11-s-w-c", ", ".join(told) + " (best to worst fixed)", good)
 
 
 def overheads(seen: Measured) -> list[float]:
@@ -159,21 +141,19 @@ def _overhead(seen: Measured) -> list[Claim]:
         "benchmarks/tuning.py has I/O nodes that are."
     )
     return [
-        Claim(
-            claim="Table 4.6: choices that are announced and ignored cost next to nothing",
-            by="forwarding",
+        claim(
+            "table-4-6-choices-announced-ignored",
+            ours,
+            median(found) <= THESIS_OVERHEAD,
             paper=paper,
-            ours=ours,
-            holds=median(found) <= THESIS_OVERHEAD,
-            why=f"Rule: the median is 1.8% or less, of all pairs. {how}",
+            how=how,
         ),
-        Claim(
-            claim="Ours: choices that are announced and ignored cost 1% at most",
-            by="penstock",
+        claim(
+            "ours-choices-announced-ignored",
+            ours,
+            median(found) <= OUR_OVERHEAD,
             paper=paper,
-            ours=ours,
-            holds=median(found) <= OUR_OVERHEAD,
-            why=f"Rule: the median is 1% or less, of all pairs. {how}",
+            how=how,
         ),
     ]
 
@@ -196,20 +176,12 @@ def _decisions(seen: Measured) -> list[Claim]:
         "benchmarks/tuning.py has the network too."
     )
     return [
-        Claim(
-            claim="Fig. 4.12: a choice for many I/O nodes takes milliseconds",
-            by="forwarding",
+        claim(
+            "fig-4-12-choice-many-io",
+            ours,
+            found[THESIS_NODES] < THESIS_DECISION,
             paper=paper,
-            ours=ours,
-            holds=found[THESIS_NODES] < THESIS_DECISION,
-            why=f"Rule: 99% in less than 250 ms at 240 I/O nodes. {how}",
+            how=how,
         ),
-        Claim(
-            claim="Ours: a choice for 768 I/O nodes takes 50 ms at most",
-            by="penstock",
-            paper=paper,
-            ours=ours,
-            holds=found[OUR_NODES] <= OUR_DECISION,
-            why=f"Rule: 99% within 50 ms at 768 I/O nodes. {how}",
-        ),
+        claim("ours-choice-768-io", ours, found[OUR_NODES] <= OUR_DECISION, paper=paper, how=how),
     ]
