@@ -11,8 +11,8 @@ from penstock.policies.base import ByArrival
 
 class ShortFirst(ByArrival):
     needs = frozenset({"w_iter"})  # the time from one I/O phase of a job to the next
-    preemptive = True  # whose turn it is, is asked anew whenever a phase begins or ends
-    order = None  # the engine shall call turn()
+    preemptive = True  # choose again whenever a phase begins or ends
+    order = None  # the engine calls turn()
 
     def group(self, job):
         return "all"

@@ -13,10 +13,11 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import made  # noqa: E402 - a room beside this file
-from made import decisions, metrics, policies  # noqa: E402
+from made import choose, decisions, metrics, policies  # noqa: E402
 from outside import DOCS, Outside, outside_code  # noqa: E402
 
 _LIST_AFTER_TEXT = re.compile(r"^((?![-*#|>\s]|\d+\. ).+\n)(?=(?:- |\d+\. )\S)", re.M)
+_TABLE = re.compile(r"^<!-- made: (\w+) -->$", re.M)
 _EMPTY = "made"
 """A place of the nav that is filled with made pages."""
 site: dict[str, Any] = {}
@@ -63,6 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links where they should, and read lists as everybody else does."""
+    markdown = _TABLE.sub(lambda place: choose.tables()[place[1]], markdown)
     led: str = site["outside"].led(page.file.src_uri, markdown)
     # A list right below a line of text is one; Python-Markdown wants an empty line between.
     return outside_code(led, lambda part: _LIST_AFTER_TEXT.sub(r"\1\n", part))

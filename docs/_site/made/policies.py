@@ -62,7 +62,7 @@ def _index() -> str:
         for name in sorted(registry.POLICIES[kind]):
             cls = registry.load(kind, name)
             needs = ", ".join(f"`{need}`" for need in sorted(getattr(cls, "needs", ())))
-            rows.append((f"[`{name}`]({kind}/{name}.md)", _summary(cls, name), needs or "nothing"))
+            rows.append((f"[`{name}`]({kind}/{name}.md)", summary(cls, name), needs or "nothing"))
         head = f"## {kind.capitalize()}\n\nDecides {question}."
         lines += [head, table(("policy", "what it does", "must be told"), rows)]
     return "\n\n".join(lines) + "\n"
@@ -100,7 +100,8 @@ def _text(cls: type[Any]) -> str:
     return inspect.cleandoc(module.__doc__ or cls.__doc__ or "")
 
 
-def _summary(cls: type[Any], name: str) -> str:
+def summary(cls: type[Any], name: str) -> str:
+    """Return the first sentence of a policy's text."""
     first = " ".join(_text(cls).split("\n\n")[0].split()).removeprefix(f"{name}: ")
     return escaped(first)
 
