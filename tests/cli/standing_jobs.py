@@ -3,13 +3,14 @@
 from typing import Any
 
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 MIB = 1 << 20
 
 
-def job(id: str, **changes: Any) -> dict[str, Any]:
+def job(id: str, **changes: Any) -> JobRecord:
     """A job that runs under enforced turns, and computes."""
-    told = {
+    fields: dict[str, Any] = {
         "id": id,
         "name": id.rpartition(".")[0],
         "user": "me",
@@ -41,7 +42,7 @@ def job(id: str, **changes: Any) -> dict[str, Any]:
         "turn_waited_seconds": 0.0,
         "bandwidth": None,
     }
-    return told | changes
+    return JobRecord(**fields | changes)
 
 
 def node(number: int, **changes: Any) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def node(number: int, **changes: Any) -> dict[str, Any]:
     return told | {"queued": 0, "read_bytes": 0, "write_bytes": 0} | changes
 
 
-def status(*jobs: dict[str, Any], **changes: Any) -> messages.Status:
+def status(*jobs: JobRecord, **changes: Any) -> messages.Status:
     return messages.Status(
         **{
             "site": "here",

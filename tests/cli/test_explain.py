@@ -26,19 +26,34 @@ def page(found: messages.Status, name: str = "x.9") -> str:
 @pytest.mark.parametrize(
     ("record", "there"),
     [
-        (WAITS, ["It waits for its turn, since 2 s, for a.1, behind b.2.", "28 s at the latest"]),
-        (WAITS | {"mode": "observe"}, ["It transfers; if turns were enforced, it would wait"]),
+        (
+            WAITS,
+            [
+                "It has been waiting for its turn for 2 s, for a.1, behind b.2.",
+                "28 s at the latest",
+            ],
+        ),
+        (
+            WAITS | {"mode": "observe"},
+            ["It transfers; if turns were enforced, it would have been waiting for 2 s"],
+        ),
         (
             {"doing": "transferring", "since_seconds": 1.0, "share": 0.25},
-            ["25% of the file"],
+            ["for 1 s; its share of the file system is 25%"],
         ),
         ({}, ["It computes"]),
-        ({"state": "ended", "status": 0, "doing": "ended"}, ["It ended well after 1.67 min"]),
-        ({"state": "ended", "status": 3, "doing": "ended"}, ["with exit status 3"]),
+        (
+            {"state": "ended", "status": 0, "doing": "ended"},
+            ["(exit status 0) after 1.67 min"],
+        ),
+        ({"state": "ended", "status": 3, "doing": "ended"}, ["(exit status 3)"]),
         ({"state": "lost", "doing": "ended"}, ["It is lost", "within the lease"]),
-        ({"group": None}, ["it takes turns with nobody"]),
+        ({"group": None}, ["it takes turns with no other job"]),
         ({}, ["it is in set 1", "its weight is 0.1", "(w_iter) is not known"]),
-        ({"group": "5", "weight": 1e-05}, ["1e-05. How long", "this is the set of strangers"]),
+        (
+            {"group": "5", "weight": 1e-05},
+            ["1e-05. The", "set of jobs with no history"],
+        ),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
         ({"w_iter": 12.0}, ["from earlier runs of its family"]),
         ({"io_nodes": []}, ["It has no I/O nodes"]),
@@ -52,7 +67,7 @@ def page(found: messages.Status, name: str = "x.9") -> str:
         ({"turn_waited_seconds": 5.0, "mode": "advise"}, ["Enforced, it would have waited"]),
         (
             {"phases": 1, "mode": "observe", "state": "ended", "status": 0, "doing": "ended"},
-            ["It was not made to wait, as nobody is (mode observe); enforced, it would not have"],
+            ["It was not made to wait, as no job is (mode observe); enforced, it would not have"],
         ),
         ({"phases": 1, "mode": "advise"}, ["(mode advise); enforced, it would not have waited"]),
         ({"waits": 7, "waited_seconds": 3.0}, ["at the gate 7 times, 3 s"]),
@@ -71,16 +86,16 @@ def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) 
         ({"phases": 0, "mode": "observe"}, "not have waited"),
         ({"phases": 1, "mode": "off"}, "not have waited"),  # nobody looks then
         ({"phases": 1}, "not have waited"),
-        ({"w_iter": 12.0}, "strangers"),
+        ({"w_iter": 12.0}, "no history"),
     ],
 )
 def test_what_is_not_so_is_not_said(record: dict[str, Any], unsaid: str) -> None:
     assert unsaid not in page(status(job("x.9", **record)))
 
 
-def test_strangers_have_a_set_only_where_there_are_sets() -> None:
-    assert "strangers" in page(status(job("x.9")))
-    assert "strangers" not in page(status(job("x.9"), policy="fair-share"))
+def test_jobs_with_no_history_have_a_set_only_where_there_are_sets() -> None:
+    assert "no history" in page(status(job("x.9")))
+    assert "no history" not in page(status(job("x.9"), policy="fair-share"))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +132,7 @@ def test_every_fail_open_is_explained() -> None:
 )
 def test_direct_bytes_say_why(record: dict[str, Any], why: str) -> None:
     told = page(status(job("x.9", direct_bytes=MIB, forwarded_bytes=4 * MIB, **record)))
-    assert f"1 MiB went past them: {why}" in told
+    assert f"1 MiB went direct: {why}" in told
 
 
 def test_an_io_node_that_does_not_serve_is_named() -> None:

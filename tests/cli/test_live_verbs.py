@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli import standing_jobs
 
 from penstock import cli
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 UP = ("up", "--io-nodes", "1")
 
@@ -75,10 +77,9 @@ def test_help_teaches_with_examples(penstock: Any, verb: str) -> None:
     assert f"penstock {verb}" in out
 
 
-def job(**changes: Any) -> dict[str, Any]:
-    numbers = ("forwarded_bytes", "direct_bytes", "fail_opens", "waits", "waited_seconds")
-    own = {"id": "job.1", "user": "me", "state": "running", "status": None, "seconds": 4.0}
-    return dict.fromkeys(numbers, 0) | own | {"io_nodes": [0], "command": ["job"]} | changes
+def job(**changes: Any) -> JobRecord:
+    fields: dict[str, Any] = {"seconds": 4.0, "io_nodes": [0], "command": ["job"], "doing": None}
+    return standing_jobs.job("job.1", **fields | changes)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def job(**changes: Any) -> dict[str, Any]:
 def test_status_says_what_differs_and_fits(
     penstock: Any,
     monkeypatch: pytest.MonkeyPatch,
-    jobs: list[dict[str, Any]],
+    jobs: list[JobRecord],
     there: list[str],
     not_there: list[str],
 ) -> None:

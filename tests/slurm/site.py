@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import one_host
 from limits import HANG
@@ -16,6 +15,7 @@ from penstock.live.batch.slurm import kept
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.hook_messages import AgentDirectory
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 
 __all__ = ["HOOKS", "PENSTOCK", "WAIT", "Site", "install_hooks"]
@@ -92,21 +92,21 @@ class Site:
 
     def doing(self, number: str) -> list[object]:
         """Return what a Slurm job does at the moment: computing, waiting or transferring."""
-        return [job.get("doing") for job in self.jobs(number)]
+        return [job.doing for job in self.jobs(number)]
 
     def forwards(self, number: str) -> bool:
         """Say whether anything of a Slurm job has been forwarded."""
-        return any(job["forwarded_bytes"] for job in self.jobs(number))
+        return any(job.forwarded_bytes for job in self.jobs(number))
 
-    def job(self, number: str) -> dict[str, Any]:
+    def job(self, number: str) -> JobRecord:
         """Return what the controller knows of a Slurm job that it took in once."""
         (found,) = self.jobs(number)
         return found
 
-    def jobs(self, number: str) -> list[dict[str, Any]]:
+    def jobs(self, number: str) -> list[JobRecord]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
-        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        return [job for job in status.jobs if job["name"] == f"slurm-{number}"]
+        status = launcher.ask(self.state, messages.Ask(), messages.Status)
+        return [job for job in status.jobs if job.name == f"slurm-{number}"]
 
     def await_end(self, slurm: Cluster, job: str) -> str:
         """Wait until Slurm and the agent are done with a job; return its state.

@@ -190,8 +190,8 @@ def test_a_job_outlives_its_agent(slurm: Cluster, site: Site) -> None:
     assert site.await_end(slurm, job) == "COMPLETED"
     assert second.stat().st_size == 4 * MIB
     lost, again = site.jobs(job)
-    assert (lost["state"], again["state"]) == ("lost", "ended")
-    assert again["forwarded_bytes"] == 4 * MIB
+    assert (lost.state, again.state) == ("lost", "ended")
+    assert again.forwarded_bytes == 4 * MIB
     assert site.left() == []
 
 
@@ -203,7 +203,7 @@ def test_a_job_outlives_its_controller(slurm: Cluster, site: Site) -> None:
     slurm.wait(lambda: len(site.jobs(job)) == 1, "job that came back")
     go.touch()
     assert site.await_end(slurm, job) == "COMPLETED"
-    assert site.job(job)["forwarded_bytes"] == 8 * MIB
+    assert site.job(job).forwarded_bytes == 8 * MIB
     assert site.left() == []
 
 

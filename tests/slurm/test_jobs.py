@@ -24,8 +24,8 @@ def test_a_job_is_forwarded_and_counted_under_its_number(slurm: Cluster, site: S
     job = slurm.sbatch(dd(site.root / "one"))
     assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
-    assert (found["state"], found["status"], found["user"]) == ("ended", 0, "root")
-    assert (found["forwarded_bytes"], found["direct_bytes"]) == (4 * MIB, 0)
+    assert (found.state, found.status, found.user) == ("ended", 0, "root")
+    assert (found.forwarded_bytes, found.direct_bytes) == (4 * MIB, 0)
     assert (site.root / "one").stat().st_size == 4 * MIB
     assert site.left() == []
 
@@ -35,7 +35,7 @@ def test_all_nodes_of_a_job_are_one_job(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch(script, "-N4", "--ntasks-per-node=1")
     assert site.await_end(slurm, job) == "COMPLETED"
     assert [(site.root / str(k)).stat().st_size for k in range(4)] == [4 * MIB] * 4
-    assert site.job(job)["forwarded_bytes"] == 16 * MIB
+    assert site.job(job).forwarded_bytes == 16 * MIB
     assert site.left() == []
 
 
@@ -66,25 +66,25 @@ def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:
     slurm.command("scancel", job)
     assert site.await_end(slurm, job) == "CANCELLED"
     assert site.left() == []
-    assert site.job(job)["state"] == "ended"
+    assert site.job(job).state == "ended"
 
 
 @pytest.mark.parametrize(("does", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_a_failed_job_has_its_status(slurm: Cluster, site: Site, does: str, status: int) -> None:
     job = slurm.sbatch(does)
     assert site.await_end(slurm, job) == "FAILED"
-    assert site.job(job)["status"] == status
+    assert site.job(job).status == status
 
 
 def test_a_jobs_name_is_known_through_the_submit_plugin(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch("true", "--job-name=climate model")
     site.await_end(slurm, job)
-    assert site.job(job)["command"] == ["climate_model"]
+    assert site.job(job).command == ["climate_model"]
 
 
 def test_many_jobs_one_after_the_other_leave_nothing(slurm: Cluster, site: Site) -> None:
     jobs = [slurm.sbatch(dd(site.root / f"many-{k}", 1)) for k in range(8)]
     for job in jobs:
         assert site.await_end(slurm, job) == "COMPLETED"
-        assert site.job(job)["forwarded_bytes"] == MIB
+        assert site.job(job).forwarded_bytes == MIB
     assert site.left() == []

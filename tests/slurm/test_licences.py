@@ -14,6 +14,7 @@ from slurm.site import PENSTOCK, WAIT, Site
 from penstock.errors import InputError
 from penstock.live.batch.slurm import Licence, licences_to_keep
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +93,28 @@ def test_the_controller_keeps_the_count_in_step(clean: Cluster, site: Site) -> N
     clean.wait(lambda: held(clean, heavy), "held job")
     clean.command("scancel", *jobs)
     for job in jobs:
-        clean.wait(lambda job=job: site.job(job)["state"] == "ended", "end of the writers")
+        clean.wait(lambda job=job: site.job(job).state == "ended", "end of the writers")
     assert penstock(clean, *once) == {"kept_back": 0}
     assert clean.await_end(heavy) == "COMPLETED"
 
 
 def status(*doing: str, state: str = "running") -> messages.Status:
-    jobs: list[dict[str, object]] = [{"state": state, "doing": does} for does in doing]
+    jobs = [
+        JobRecord(
+            id=f"job.{k}",
+            state=state,
+            began=0.0,
+            seconds=1.0,
+            io_nodes=[],
+            forwarded_bytes=0,
+            direct_bytes=0,
+            fail_opens=0,
+            waits=0,
+            waited_seconds=0.0,
+            doing=does,
+        )
+        for k, does in enumerate(doing)
+    ]
     return messages.Status(
         site="", jobs=jobs, io_nodes=[], forwarded_bytes=0, direct_bytes=0, fail_open_total=0
     )

@@ -65,7 +65,7 @@ def test_a_job_that_is_adopted_twice_is_one(site: Site) -> None:
     for _ in range(2):
         slurm.tell(site.run, ReleaseJob(job="7", node="n1"))
     assert site.left() == []
-    assert site.jobs("7")[-1]["state"] == "ended"
+    assert site.jobs("7")[-1].state == "ended"
 
 
 def test_a_number_that_comes_again_is_another_users_job(site: Site) -> None:

@@ -20,7 +20,7 @@ def test_another_users_job_is_forwarded_as_that_user(slurm: Cluster, site: Site)
     job = slurm.sbatch(script, "-N4", "--ntasks-per-node=1", user="nobody")
     assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
-    assert (found["user"], found["forwarded_bytes"]) == ("nobody", 16 * MIB)
+    assert (found.user, found.forwarded_bytes) == ("nobody", 16 * MIB)
     assert {(site.root / f"user-{k}").owner() for k in range(4)} == {"nobody"}
     assert site.left() == []
 
@@ -29,7 +29,7 @@ def test_roots_jobs_go_direct_and_are_counted(slurm: Cluster, site: Site) -> Non
     job = slurm.sbatch(dd(site.root / "roots"))
     assert site.await_end(slurm, job) == "COMPLETED"
     found = site.job(job)
-    assert (found["forwarded_bytes"], found["direct_bytes"]) == (0, 4 * MIB)
+    assert (found.forwarded_bytes, found.direct_bytes) == (0, 4 * MIB)
 
 
 def test_a_job_cannot_be_part_of_another_users(slurm: Cluster, site: Site) -> None:
@@ -37,12 +37,12 @@ def test_a_job_cannot_be_part_of_another_users(slurm: Cluster, site: Site) -> No
     begun, go = site.root / "theirs", site.root / "go"
     theirs = slurm.sbatch(f"echo >{begun}; until [ -e {go} ]; do sleep 0.1; done", user="nobody")
     slurm.wait(begun.exists, "sign of the job")
-    written = site.job(theirs)["forwarded_bytes"]
+    written = site.job(theirs).forwarded_bytes
     socket = site.run.job(theirs) / "agent.sock"
     command = f"PENSTOCK_AGENT={socket} {dd(site.root / 'intruder', 1)}"
     slurm.srun("sh", "-c", command, user="daemon")
     go.touch()
     site.await_end(slurm, theirs)
     assert (site.root / "intruder").stat().st_size == MIB
-    assert site.job(theirs)["forwarded_bytes"] < written + MIB
-    assert site.job(theirs)["direct_bytes"] < MIB
+    assert site.job(theirs).forwarded_bytes < written + MIB
+    assert site.job(theirs).direct_bytes < MIB

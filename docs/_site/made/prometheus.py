@@ -10,6 +10,7 @@ from made.text import escaped, fenced, table
 from penstock.live.http.metrics import Scrape, Telemetry
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "penstock.rules.yml"
 ENDINGS = {"counter": "_total"}
@@ -21,7 +22,19 @@ NODE = {
     "read_bytes": 0,
     "write_bytes": 0,
 }
-JOB = {"id": "a.1", "state": "running", "user": "ann", "counters": {}}
+JOB = JobRecord(
+    id="a.1",
+    state="running",
+    user="ann",
+    began=0.0,
+    seconds=0.0,
+    io_nodes=[],
+    forwarded_bytes=0,
+    direct_bytes=0,
+    fail_opens=0,
+    waits=0,
+    waited_seconds=0.0,
+)
 TUNING = dict.fromkeys(("rounds", "explored", "guarded", "missed"), 0)
 
 

@@ -107,7 +107,7 @@ def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value
 
 
 def _tell(label: str, until: float, seconds: float, status: messages.Status) -> None:
-    doing = [job.get("doing") for job in status.jobs]
+    doing = [job.doing for job in status.jobs]
     sys.stderr.write(
         f"{label}, {seconds:4.0f} s of {until:g}: {doing.count('transferring')} jobs transfer, "
         f"{doing.count('waiting')} wait, {doing.count('computing')} compute\n"

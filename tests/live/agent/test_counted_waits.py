@@ -5,7 +5,6 @@ import signal
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from limits import HANG
@@ -14,6 +13,7 @@ from live.controller.turn_deployment import LEASE, Deployed, deployed
 
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import wait_for_exit
 from penstock.records import Logbook, replay
 
@@ -35,8 +35,8 @@ def site(tmp_path: Path) -> Iterator[Deployed]:
         yield site
 
 
-def causes(told: dict[str, Any]) -> dict[str, int]:
-    return {cause: n for cause in CAUSES if (n := told["counters"].get(cause, 0))}
+def causes(job: JobRecord) -> dict[str, int]:
+    return {cause: n for cause in CAUSES if (n := job.counters.get(cause, 0))}
 
 
 def throttled(site: Deployed) -> float:
@@ -58,9 +58,9 @@ def test_a_wait_that_ends_with_its_turn_is_no_fail_open(site: Deployed) -> None:
     second.finish()
     told = site.job("second")
     assert causes(told) == {}
-    assert told["turn_waited_seconds"] == pytest.approx(told["counters"]["turn_waited"] / 1e9)
-    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
-    assert told["turn_waited_seconds"] > 0
+    assert told.turn_waited_seconds == pytest.approx(told.counters["turn_waited"] / 1e9)
+    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
+    assert told.turn_waited_seconds > 0
 
 
 def test_a_wait_that_ends_at_max_wait_is_counted_by_the_agent_alone(site: Deployed) -> None:
@@ -72,8 +72,8 @@ def test_a_wait_that_ends_at_max_wait_is_counted_by_the_agent_alone(site: Deploy
     second.finish()
     told = site.job("second")
     assert causes(told) == {"overdue": 1}
-    assert told["turn_waited_seconds"] == pytest.approx(1.0, abs=0.6)
-    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
+    assert told.turn_waited_seconds == pytest.approx(1.0, abs=0.6)
+    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
 
 
 def test_a_wait_for_a_controller_that_is_stopped_is_counted_when_it_goes_on(site: Deployed) -> None:
@@ -87,10 +87,10 @@ def test_a_wait_for_a_controller_that_is_stopped_is_counted_when_it_goes_on(site
     finally:
         os.kill(controller, signal.SIGCONT)
     second.finish()
-    told = site.until("second", lambda job: job["state"] == "ended")
+    told = site.until("second", lambda job: job.state == "ended")
     assert causes(told) == {"lapses": 1}
-    assert told["turn_waited_seconds"] > LEASE / 2
-    assert throttled(site) == pytest.approx(told["turn_waited_seconds"], abs=0.05)
+    assert told.turn_waited_seconds > LEASE / 2
+    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
 
 
 def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deployed) -> None:
@@ -107,15 +107,15 @@ def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deploy
     third.do("write 4")
     site.up(*HTTP)
     for job in (second, third):
-        site.until(job.name, lambda job: job.get("state") == "running")
+        site.until(job.name, lambda job: job.state == "running")
     third.do("end")
     second.finish()
     third.finish()
     told = site.job("second")
     assert causes(told) == {"lapses": 1}
-    assert told["counters"]["turn_waited"] > 0
+    assert told.counters["turn_waited"] > 0
     assert causes(site.job("third")) == {"lapses": 1}
-    assert site.job("third")["counters"]["turn_waited"] == 0
+    assert site.job("third").counters["turn_waited"] == 0
 
 
 def test_a_wait_that_the_kill_switch_ends_is_counted_and_no_fail_open(site: Deployed) -> None:
@@ -127,7 +127,7 @@ def test_a_wait_that_the_kill_switch_ends_is_counted_and_no_fail_open(site: Depl
     second.finish()
     told = site.job("second")
     assert causes(told) == {}
-    assert told["counters"]["turn_waited"] > 0
+    assert told.counters["turn_waited"] > 0
 
 
 def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
@@ -144,7 +144,7 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
         job.finish()
         told = site.job(job.name)
         assert causes(told) == {"policy_failed": 1}
-        page = site.penstock("explain", str(told["id"]))
+        page = site.penstock("explain", str(told.id))
         assert "because the policy failed" in page
         assert "max-wait" not in page
     failures = site.status().policy_failures

@@ -118,10 +118,10 @@ def test_the_turn_of_a_process_that_nobody_waited_for_passes_on(tmp_path: Path) 
         site.up()
         first = site.run("first", sys.executable, "-c", LEFT_BEHIND)
         child = int(cast(IO[str], first.stdout).readline())
-        site.until("first", lambda job: job["doing"] == "transferring")
+        site.until("first", lambda job: job.doing == "transferring")
         second = site.obedient("second")
         second.tell("write 4")
-        site.until("second", lambda job: job["doing"] == "waiting")
+        site.until("second", lambda job: job.doing == "waiting")
         os.kill(child, signal.SIGKILL)
         assert second.answer(WAIT) == "write"
         assert second.finish()["fail_opens"] == 0

@@ -71,7 +71,7 @@ class Site:
 
     def counts(self) -> dict[str, int]:
         status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        found: dict[str, Any] = {str(job["name"]): job for job in status.jobs}
+        found: dict[str, Any] = {job.name: job for job in status.jobs}
         return {name: len(j["io_nodes"]) for name, j in found.items() if j["state"] == "running"}
 
     def await_counts(self, **wanted: int) -> None:
@@ -111,7 +111,7 @@ def test_a_running_job_gives_up_an_io_node_and_gets_it_back(site: Site) -> None:
     time.sleep(0.3)
     site.end("a", first)
     status = launcher.ask(site.state, messages.GetStatus(), messages.Status)
-    forwarded = {str(job["name"]): job["forwarded_bytes"] for job in status.jobs}
+    forwarded = {job.name: job.forwarded_bytes for job in status.jobs}
     sizes = {name: (site.folder / "data" / name).stat().st_size for name in "ab"}
     assert forwarded == sizes
 

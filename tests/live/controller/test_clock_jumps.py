@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from live.controller.turn_deployment import Deployed, deployed
+from live.store.sample_jobs import ended
 
 from penstock.live.store import Keeper, Store, write_behind
-from penstock.live.store.rows import EndedJob
 from penstock.records import Logbook, replay
 
 HOUR, YEAR = 3600.0, 365 * 86400.0
@@ -53,24 +53,24 @@ def test_turns_leases_and_times_do_not_follow_the_wall_clock(
     """Nobody is let go or lost, nothing took longer than it did, and the record is in order."""
     site.up()
     first, second = site.obedient("first"), site.obedient("second")
-    began = site.job("first")["began"]
+    began = site.job("first").began
     site.held(first, second)
     clock.jump(jump)
-    site.until("second", lambda job: job["since_seconds"] > 1.2)  # longer than the lease
+    site.until("second", lambda job: job.since_seconds > 1.2)  # longer than the lease
     assert second.is_silent()
-    assert site.job("first")["doing"] == "transferring"
+    assert site.job("first").doing == "transferring"
     first.do("end")
     assert second.answer() == "write"
     for line in ("begin", "write 2", "end", "begin", "write 2", "end"):
         first.do(line)
     third = site.obedient("third")
-    assert site.job("third")["began"] - began == pytest.approx(jump, abs=60.0)
+    assert site.job("third").began - began == pytest.approx(jump, abs=60.0)
     assert [job.finish()["fail_opens"] for job in (first, second, third)] == [0, 0, 0]
     for name in ("first", "second", "third"):
         told = site.job(name)
-        assert told["state"] == "ended"
-        assert 0 < told["seconds"] < 60
-        assert (told["w_iter"] or 0.0) < 60
+        assert told.state == "ended"
+        assert 0 < told.seconds < 60
+        assert (told.w_iter or 0.0) < 60
     site.penstock("down")
     [record] = site.state.records.iterdir()
     replayed = replay(Logbook(record))
@@ -85,17 +85,7 @@ def test_a_clock_that_jumped_ahead_deletes_no_history(
     now = [1.7e9]
     monkeypatch.setattr(write_behind.time, "time", lambda: now[0])
     with Keeper(Store(f"sqlite:///{tmp_path}/store.db"), history=30 * 86400.0) as kept:
-        ended = EndedJob(
-            id="a.1",
-            serial=1,
-            user="ann",
-            uid=1,
-            name="a",
-            began=now[0],
-            ended=now[0],
-            state="ended",
-        )
-        kept.ended(ended)
+        kept.ended(ended(1, id="a.1", began=now[0], ended=now[0]))
         kept.flush()
         now[0] += YEAR
         kept._pruned = -HOUR * 24

@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from live.controller.test_multi_host_jobs import Heard
@@ -36,11 +35,9 @@ def test_an_idle_holder_lends_its_turn_and_asks_again_when_it_calls(site: Deploy
     first.do("mark")
     first.do("write 4")
     second.do("begin", 10.0)
-    assert site.job("second")["doing"] == "transferring"
+    assert site.job("second").doing == "transferring"
     first.tell("write 4")
-    assert site.until("first", lambda job: job["doing"] == "waiting")["behind"] == [
-        site.job("second")["id"]
-    ]
+    assert site.until("first", lambda job: job.doing == "waiting").behind == [site.job("second").id]
     assert first.is_silent()
     second.do("end")
     assert first.answer() == "write"
@@ -48,8 +45,8 @@ def test_an_idle_holder_lends_its_turn_and_asks_again_when_it_calls(site: Deploy
     for job in (first, second):
         assert job.finish()["fail_opens"] == 0
     told = site.job("first")
-    assert (told["phases"], told["phase_bytes"], told["counters"]["phases"]) == (1, 8 * MIB, 1)
-    assert told["turn_waited_seconds"] > 0
+    assert (told.phases, told.phase_bytes, told.counters["phases"]) == (1, 8 * MIB, 1)
+    assert told.turn_waited_seconds > 0
 
 
 def test_a_lent_phase_that_ends_without_a_further_call_is_told_whole(site: Deployed) -> None:
@@ -59,8 +56,8 @@ def test_a_lent_phase_that_ends_without_a_further_call_is_told_whole(site: Deplo
     first.do("write 4")
     second.do("begin", 10.0)
     first.do("end")
-    assert site.until("first", lambda job: job["phases"] == 1)["phase_bytes"] == 4 * MIB
-    assert site.job("second")["doing"] == "transferring"
+    assert site.until("first", lambda job: job.phases == 1).phase_bytes == 4 * MIB
+    assert site.job("second").doing == "transferring"
     second.do("end")
     for job in (first, second):
         assert job.finish()["fail_opens"] == 0
@@ -72,10 +69,10 @@ def test_the_mark_of_a_process_that_died_ends_with_it(site: Deployed) -> None:
     command = f"{sys.executable} {OBEDIENT} first.out; {sys.executable} {OBEDIENT} first.out"
     first = Told(site.run("first", "sh", "-c", command), "first")
     first.do("begin")
-    assert site.job("first")["doing"] == "transferring"
+    assert site.job("first").doing == "transferring"
     os.kill(first.pid, signal.SIGKILL)
     first.pid = int(first.answer())
-    site.until("first", lambda job: job["doing"] == "computing")
+    site.until("first", lambda job: job.doing == "computing")
     first.finish()
 
 
@@ -117,8 +114,8 @@ def test_a_turn_that_was_lent_counts_as_one_phase_and_no_wait() -> None:
     assert heard.begin(a, 1) == [("a", "Hold", 1)]
     assert heard.end(b, 1) == [("a", "Turn", 1)]
     heard.end(a, 1, moved=30)
-    told: dict[str, Any] = heard.governor.told("a")
-    assert (told["phases"], told["phase_bytes"]) == (1, 30)
+    record = heard.record("a")
+    assert (record.phases, record.phase_bytes) == (1, 30)
     assert sum(heard.governor.waits.counts) == 2
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from penstock.config import Setting, load
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.turn_service import Governor
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 
 class Heard:
@@ -17,6 +18,7 @@ class Heard:
     def __init__(self, policy: str = "exclusive-fcfs", *, lease: float = 2.0) -> None:
         settings = [f"sharing.policy={policy}", "live.mode=enforce", f"live.lease={lease} s"]
         config = load(None, [Setting.parse(text) for text in settings]).config
+        self.jobs: dict[str, JobEntry] = {}
         self.told: list[tuple[str, messages.Message]] = []
         self.weights: dict[str, float] = {}
         self.governor = Governor(
@@ -28,17 +30,20 @@ class Heard:
             assign=lambda _: None,
         )
 
-    def start(self, id: str, team: str | None = None, user: str = "ann") -> Job:
+    def start(self, id: str, team: str | None = None, user: str = "ann") -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
-        job = Job(id=id, serial=1, begin=begin, began=time.time())
+        job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=time.time())
         self.governor.started(job)
         return job
 
-    def begin(self, job: Job, phase: int) -> list[tuple[str, str, int]]:
+    def record(self, id: str) -> JobRecord:
+        return self.governor.describe(self.jobs[id].record(0.0))
+
+    def begin(self, job: JobEntry, phase: int) -> list[tuple[str, str, int]]:
         self.governor.phase_began(job, messages.PhaseBegan(phase=phase))
         return self.take()
 
-    def end(self, job: Job, phase: int, moved: int = 10) -> list[tuple[str, str, int]]:
+    def end(self, job: JobEntry, phase: int, moved: int = 10) -> list[tuple[str, str, int]]:
         ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=1.0, waited=0.0)
         self.governor.phase_ended(job, ended)
         return self.take()
@@ -58,7 +63,7 @@ def test_members_have_their_turn_together() -> None:
     assert heard.begin(b, 7) == [("b", "Turn", 7)]  # each counts its own phases
     assert heard.end(a, 1) == []
     assert heard.end(b, 7) == [("other", "Turn", 1)]
-    assert heard.governor.told("a")["phase_bytes"] == 20
+    assert heard.record("a").phase_bytes == 20
 
 
 def test_all_members_that_wait_are_let_go() -> None:
@@ -120,7 +125,7 @@ def test_a_policy_that_raises_or_answers_nonsense_lets_phases_go(tmp_path: Any, 
     heard = Heard(f"{tmp_path}/bad.py:Bad")
     job = heard.start("a")
     assert heard.begin(job, 1) == [("a", "Turn", 1)]
-    assert heard.governor.told("a")["doing"] == "transferring"
+    assert heard.record("a").doing == "transferring"
     heard.governor.turns.silent(time.monotonic() + 60, 3.0)
     assert heard.begin(job, 2)[-1] == ("a", "Turn", 2)
     assert heard.end(job, 2) == []

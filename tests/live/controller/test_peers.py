@@ -16,6 +16,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.site_key import RemoteController, SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
@@ -49,12 +50,12 @@ class Site:
     def status(self) -> messages.Status:
         return launcher.ask(self.state, messages.GetStatus(), messages.Status)
 
-    def jobs(self, id: str) -> list[dict[str, Any]]:
-        return [job for job in self.status().jobs if job["id"] == id]
+    def jobs(self, id: str) -> list[JobRecord]:
+        return [job for job in self.status().jobs if job.id == id]
 
     def until_lost(self, id: str) -> None:
         for _ in range(1000):
-            if [job["state"] for job in self.jobs(id)] == ["lost"]:
+            if [job.state for job in self.jobs(id)] == ["lost"]:
                 return
         raise AssertionError(self.jobs(id))
 
@@ -108,7 +109,7 @@ def test_only_its_own_user_resumes_a_job(site: Site) -> None:
         controller.send(messages.JobCounters(counters={"write_bytes": 100}))
         with site.remote() as other, pytest.raises(InputError, match="another user's"):
             begin(other, "bob", resumes=job)
-        assert [known["user"] for known in site.jobs(job)] == ["ada"]
+        assert [known.user for known in site.jobs(job)] == ["ada"]
     site.until_lost(job)
     with site.remote() as other, pytest.raises(InputError, match="another user's"):
         begin(other, "bob", resumes=job)
@@ -116,8 +117,8 @@ def test_only_its_own_user_resumes_a_job(site: Site) -> None:
     before = site.status().direct_bytes
     with site.remote() as controller:
         assert begin(controller, "ada", resumes=job).job == job
-        controller.ask(messages.JobExit(counters={"write_bytes": 150}, status=0), messages.Done)
-    assert [known["state"] for known in site.jobs(job)] == ["ended"]
+        controller.ask(messages.Ended(counters={"write_bytes": 150}, status=0), messages.Done)
+    assert [known.state for known in site.jobs(job)] == ["ended"]
     assert site.status().direct_bytes == before + 50  # what it did before counts once
     with site.remote() as controller:
         assert begin(controller, "ada", resumes=job).job != job  # it has ended
@@ -129,9 +130,9 @@ def test_a_job_comes_back_by_a_new_way_before_the_old_one_is_missed(site: Site) 
         job = begin(old, "ada").job
         assert begin(new, "ada", resumes=job).job == job
         with pytest.raises(ConnectionError):
-            old.receive(messages.NodeMap, WAIT)
-        assert [known["state"] for known in site.jobs(job)] == ["running"]
-        new.ask(messages.JobExit(counters={}, status=0), messages.Done)
+            old.receive(messages.Mapped, WAIT)
+        assert [known.state for known in site.jobs(job)] == ["running"]
+        new.ask(messages.Ended(counters={}, status=0), messages.Done)
 
 
 def test_another_host_cannot_rule(site: Site) -> None:
@@ -254,4 +255,4 @@ def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> No
         assert begin(second, me, team="mpi").nodes == []
         assert [node.number for node in begin(other, me, team="another").nodes] == [0]
         [told] = site.jobs(began.job)
-        assert told["io_nodes"] == []
+        assert told.io_nodes == []

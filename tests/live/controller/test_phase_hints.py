@@ -180,7 +180,7 @@ def test_hints_of_penstock_run_order_its_phases(site: Deployed) -> None:
     short = site.obedient("short", "--hint", "period=1s,phases=10")
     site.held(first, long)
     short.tell("write 4")
-    site.until("short", lambda job: job["doing"] == "waiting")
+    site.until("short", lambda job: job.doing == "waiting")
     first.do("end")
     assert short.answer() == "write"
     assert long.is_silent()

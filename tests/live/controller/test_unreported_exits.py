@@ -80,23 +80,23 @@ def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deplo
     assert first.run.wait(WAIT) == 3
     assert len(words(site)) == 2
     site.up()
-    told = site.until("second", lambda job: job.get("state") == "ended")
-    assert told["fail_opens"] == ended["fail_opens"]
-    assert told["counters"]["lapses"] == 1
-    assert 0 < told["seconds"] < WAIT
+    told = site.until("second", lambda job: job.state == "ended")
+    assert told.fail_opens == ended["fail_opens"]
+    assert told.counters["lapses"] == 1
+    assert 0 < told.seconds < WAIT
     page = site.penstock("explain", "second.2")
-    assert "It ended well" in page
+    assert "It ended (exit status 0)" in page
     assert "(lapses)" in page
     assert "It waited for turns" in page
-    assert site.job("second")["seconds"] == told["seconds"]
-    assert site.until("first", lambda job: job.get("state") == "ended")["status"] == 3
+    assert site.job("second").seconds == told.seconds
+    assert site.until("first", lambda job: job.state == "ended").status == 3
     until(lambda: not words(site))
     total = site.status().fail_open_total
     assert total == 1
     site.penstock("down")
     with Store(f"sqlite:///{site.state.store}") as store:
         kept = {job.name: job.phases for job in store.load().ended}
-    assert kept["second"] == told["counters"]["phases"] > 0
+    assert kept["second"] == told.counters["phases"] > 0
     record = Logbook(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
     ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
     assert sorted(ends) == ["first.1", "second.2"]
@@ -112,11 +112,11 @@ def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost
     job = site.obedient("late")
     site.until("late", bool)
     job.run.kill()
-    site.until("late", lambda job: job["state"] == "lost")
+    site.until("late", lambda job: job.state == "lost")
     ExitSpool(site.state.exit_spool).write(word(site, "late.1", counters={"gave_up": 2}, status=4))
-    told = site.until("late", lambda job: job["state"] == "ended")
-    assert (told["status"], told["fail_opens"]) == (4, 2)
-    assert [each["id"] for each in site.status().jobs] == ["late.1"]
+    told = site.until("late", lambda job: job.state == "ended")
+    assert (told.status, told.fail_opens) == (4, 2)
+    assert [each.id for each in site.status().jobs] == ["late.1"]
     assert site.status().fail_open_total == 2
 
 
@@ -217,7 +217,7 @@ def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> No
         in log
     )
     assert "unreported exit own.json: user nobody cannot tell the end of mine.1" in log
-    assert site.job("mine")["state"] == "running"
+    assert site.job("mine").state == "running"
     job.finish()
 
 
@@ -235,7 +235,7 @@ def test_words_for_another_hosts_controller_are_told_once_it_is_back(
     kill_controller(site)
     site.up()
     assert kept.deliver(lambda: ControlConnection(site.state.controller)) == 1
-    assert site.job("far")["status"] == 0
+    assert site.job("far").status == 0
     assert site.status().fail_open_total == 1
     assert not list(kept.files())
 
@@ -278,4 +278,4 @@ def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
     assert len(list(ExitSpool(there.remote_exit_spool(where)).files())) == 1
     site.penstock("up", *up, where)
     assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
-    assert [(told["id"], told["status"]) for told in site.status().jobs][:1] == [("far.1", 5)]
+    assert [(told.id, told.status) for told in site.status().jobs][:1] == [("far.1", 5)]

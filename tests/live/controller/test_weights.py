@@ -7,7 +7,7 @@ import pytest
 
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode
-from penstock.live.controller.job_table import Jobs
+from penstock.live.controller.job_table import JobTable
 from penstock.live.controller.turn_service import Governor
 from penstock.live.protocol import messages
 
@@ -29,7 +29,7 @@ class Site:
             is_direct=lambda _: False,
             assign=lambda _: None,
         )
-        self._jobs = Jobs(count(1).__next__)
+        self._jobs = JobTable(count(1).__next__)
         self._phases = 0
 
     def job(self, name: str) -> str:

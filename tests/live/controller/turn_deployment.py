@@ -15,6 +15,7 @@ from limits import HANG
 
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -105,25 +106,26 @@ class Deployed:
     def status(self) -> messages.Status:
         return launcher.ask(self.state, messages.GetStatus(), messages.Status)
 
-    def job(self, name: str) -> dict[str, Any]:
-        """Return the latest job of this name; an empty record while there is none."""
-        listed = reversed(self.status().jobs)
-        return next((job for job in listed if job["name"] == name), {})
+    def job(self, name: str) -> JobRecord:
+        """Return the latest job of this name."""
+        return next(job for job in reversed(self.status().jobs) if job.name == name)
 
-    def until(self, name: str, says: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Return a job as soon as this can be said of it."""
+    def until(self, name: str, condition: Callable[[JobRecord], bool]) -> JobRecord:
+        """Return the latest job of this name as soon as there is one that meets a condition."""
         deadline = time.monotonic() + WAIT
-        while not says(told := self.job(name)):
-            assert time.monotonic() < deadline, told
+        while True:
+            jobs = [job for job in self.status().jobs if job.name == name]
+            if jobs and condition(jobs[-1]):
+                return jobs[-1]
+            assert time.monotonic() < deadline, jobs
             time.sleep(0.02)
-        return told
 
     def held(self, holder: Told, waiter: Told) -> None:
         """Let one have the turn, and another wait for it."""
         holder.do("begin")
         waiter.tell("write 4")
-        told = self.until(waiter.name, lambda job: job["doing"] == "waiting")
-        assert told["behind"] == [self.job(holder.name)["id"]]
+        told = self.until(waiter.name, lambda job: job.doing == "waiting")
+        assert told.behind == [self.job(holder.name).id]
         assert waiter.is_silent()
 
 

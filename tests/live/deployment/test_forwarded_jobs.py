@@ -117,8 +117,8 @@ def test_a_remap_moves_a_running_job(
     assert written(state) == [MIB, 0]
     assert penstock("remap", "--state", state.folder, "writer", "--io-nodes", "1").returncode == 0
     (running,) = status(state).jobs
-    assert (running["state"], running["io_nodes"]) == ("running", [1])
-    assert running["forwarded_bytes"] == MIB
+    assert (running.state, running.io_nodes) == ("running", [1])
+    assert running.forwarded_bytes == MIB
     write(job, "b")
     assert written(state) == [MIB, MIB]
     assert penstock("remap", "--state", state.folder, "writer", "--direct").returncode == 0
@@ -142,7 +142,7 @@ def test_a_job_whose_io_node_is_killed_is_none_the_worse(
     assert (root / "out").read_bytes() == b"a" * MIB + b"b" * MIB + b"c" * MIB
     found = status(state)
     assert found.forwarded_bytes + found.direct_bytes == 3 * MIB
-    assert found.jobs[0]["status"] == 0
+    assert found.jobs[0].status == 0
 
 
 def test_a_killed_controller_leaves_the_data_path_standing(
@@ -179,7 +179,7 @@ def test_the_verbs_work_together(root: Path, tmp_path: Path) -> None:
     try:
         told: Any = json.loads(up.stdout)
         assert told["roots"] == [str(root)]
-        assert [node["state"] for node in told["io_nodes"]] == ["serving"]
+        assert [node["state"] for node in told.io_nodes] == ["serving"]
         again = penstock("up", "--root", root, "--io-nodes", "1", *state)
         assert (again.returncode, "already up" in again.stderr) == (2, True)
         people = penstock("status", *state).stdout

@@ -35,6 +35,7 @@ from penstock.live.http.what_if_runs import AskWhatIf, WhatIf
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 
 ADMIN, READER = "an-admins-token-0123456789", "a-readers-token-0123456789"
@@ -52,8 +53,8 @@ def bearing(token: str | None) -> dict[str, str]:
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
-def job(number: int, user: str = "ada", state: str = "running", written: int = 0) -> dict[str, Any]:
-    return {
+def job(number: int, user: str = "ada", state: str = "running", written: int = 0) -> JobRecord:
+    fields: dict[str, Any] = {
         "id": f"job.{number}",
         "name": "job",
         "user": user,
@@ -71,6 +72,7 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
         "waited_seconds": 2.5,
         "counters": {"write_bytes": written, "read_bytes": 7},
     }
+    return JobRecord(**fields)
 
 
 class FakeDashboard:
@@ -214,20 +216,21 @@ class FakeService:
             policy_failures=9,
         )
 
-    async def job(self, job: str) -> dict[str, Any]:
-        for told in self.listed:
-            if told["id"] == job:
-                return told
+    async def job(self, job: str) -> JobRecord:
+        for record in self.listed:
+            if record.id == job:
+                return record
         raise NotFoundError(f"there is no job {job!r}")
 
     async def explain(self, job: str) -> dict[str, Any]:
-        return {"job": (await self.job(job))["id"], "because": "it waits for job.1"}
+        return {"job": (await self.job(job)).id, "because": "it waits for job.1"}
 
     async def remap(self, remap: messages.Remap) -> None:
         if remap.stripe == 13:
             raise InputError("the job does not answer")
         self.remaps.append(remap)
-        (await self.job(remap.job))["io_nodes"] = remap.nodes
+        number = self.listed.index(await self.job(remap.job))
+        self.listed[number] = msgspec.structs.replace(self.listed[number], io_nodes=remap.nodes)
 
     async def modes(self) -> Modes:
         return Modes(site=self.mode, kill_switch=self.killed, users=dict(self.users))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import msgspec
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies
@@ -35,7 +36,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with ExitStack() as stack:
         if request.param == "made up":
             service = FakeService()
-            service.listed[0]["id"] = JOB
+            service.listed[0] = msgspec.structs.replace(service.listed[0], id=JOB)
             yield stack.enter_context(served(Api(service, tokens=Tokens.read(path))))
         else:
             state, where = stack.enter_context(controlled(folder, token_file=str(path)))

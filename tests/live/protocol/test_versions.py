@@ -85,7 +85,7 @@ def test_a_job_of_the_next_version_is_understood(state: StateDirectory) -> None:
         assert told["type"] == "Failed"
         new.say(type="PhaseEnded", phase=1, bytes=1, seconds=0.1, waited=0.0)
         status = launcher.ask(state, messages.GetStatus(), messages.Status)
-        assert [job["state"] for job in status.jobs] == ["running"]
+        assert [job.state for job in status.jobs] == ["running"]
 
 
 @pytest.mark.parametrize(

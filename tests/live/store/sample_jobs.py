@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from penstock.live.store import EndedJob, Family, Knowledge, RunningJob
+from penstock.live.protocol.job_record import JobRecord
+from penstock.live.store import Family, Knowledge
 
 KNOWN = Knowledge(
     w_iter=12.5,
@@ -19,7 +20,7 @@ def family(nodes: int = 4, *, user: str = "ann", executable: str = "/apps/ior") 
     return Family(user=user, executable=executable, nodes=nodes)
 
 
-def running(serial: int, **more: Any) -> RunningJob:
+def running(serial: int, **more: Any) -> JobRecord:
     known: dict[str, Any] = {
         "id": f"ior.{serial}",
         "serial": serial,
@@ -28,19 +29,27 @@ def running(serial: int, **more: Any) -> RunningJob:
         "name": "ior",
         "began": 100.25,
         "pid": 77,
-        "command": ("ior", "-t", "1m"),
+        "command": ["ior", "-t", "1m"],
         "executable": "/apps/ior",
         "nodes": 4,
         "processes": 64,
-        "io_nodes": 2,
+        "requested_io_nodes": 2,
+        "state": "running",
+        "seconds": 0.0,
+        "io_nodes": [],
+        "forwarded_bytes": 0,
+        "direct_bytes": 5 << 40,
+        "fail_opens": 0,
+        "waits": 0,
+        "waited_seconds": 0.0,
         "counters": {"writes": 5, "write_bytes": 5 << 40},
         "phases": 3,
-        "phase_seconds": 7.5,
+        "phase_seconds": 2.5,
     }
-    return RunningJob(**known | more)
+    return JobRecord(**known | more)
 
 
-def ended(serial: int, **more: Any) -> EndedJob:
+def ended(serial: int, **more: Any) -> JobRecord:
     known: dict[str, Any] = {
         "id": f"ior.{serial}",
         "serial": serial,
@@ -49,9 +58,12 @@ def ended(serial: int, **more: Any) -> EndedJob:
         "name": "ior",
         "began": 100.25,
         "ended": 2e9 + serial,
+        "seconds": 2e9 + serial - 100.25,
+        "io_nodes": [],
+        "waits": 0,
         "state": "ended",
         "status": 0,
-        "command": ("ior", "-t", "1m"),
+        "command": ["ior", "-t", "1m"],
         "executable": "/apps/ior",
         "nodes": 4,
         "forwarded_bytes": 10,
@@ -61,4 +73,4 @@ def ended(serial: int, **more: Any) -> EndedJob:
         "phases": 3,
         "phase_seconds": 2.5,
     }
-    return EndedJob(**known | more)
+    return JobRecord(**known | more)

@@ -11,6 +11,7 @@ from live.store.sample_jobs import KNOWN, ended, family, running
 from sqlalchemy import Connection, text
 
 from penstock.errors import InputError
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import Changes, Families, Keeper, Knowledge, Store, Totals, rows, schema
 
 
@@ -23,7 +24,7 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
                 families={family(8): little, family(): KNOWN},
                 jobs={
                     "ior.2": running(2),
-                    "ior.1": running(1, processes=None, io_nodes=None, command=()),
+                    "ior.1": running(1, processes=None, requested_io_nodes=None, command=[]),
                     "ior.3": ended(3),
                     "ior.4": ended(4, state="lost", status=None),
                 },
@@ -36,7 +37,10 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
         assert store.ended("ior.4") == ended(4, state="lost", status=None)
         assert store.ended("ior.1") is None
         found = store.recall(family())
-    assert memory.running == (running(1, processes=None, io_nodes=None, command=()), running(2))
+    assert memory.running == (
+        running(1, processes=None, requested_io_nodes=None, command=[]),
+        running(2),
+    )
     assert memory.ended == (ended(3), ended(4, state="lost", status=None))
     assert (memory.totals, memory.serial) == (totals, 9)
     assert found is not None
@@ -157,7 +161,9 @@ def test_a_row_that_no_database_takes_is_left_out_and_counted(
 
 def test_history_is_bounded_by_age_and_number_and_knowledge_stays(url: str) -> None:
     with Store(url) as store:
-        jobs = {f"ior.{k}": ended(k, ended=float(k)) for k in range(1, 11)}
+        jobs: dict[str, JobRecord | None] = {
+            f"ior.{k}": ended(k, ended=float(k)) for k in range(1, 11)
+        }
         store.write(Changes(jobs=jobs, families={family(): KNOWN}))
         assert store.prune(ended_before=4.0) == 3
         assert store.prune(ended_before=0.0, most=2) == 5

@@ -36,7 +36,7 @@ def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
         emit_json(asdict(said) | {"record": explained.find(found.jobs, said.job)})
         return
     record = explained.find(found.jobs, said.job)
-    click.echo(f"{said.job} ({record['user']}): {' '.join(' '.join(record['command']).split())}")
+    click.echo(f"{said.job} ({record.user}): {' '.join(' '.join(record.command).split())}")
     for head, sentences in (("Now", said.now), ("So far", said.did), ("Through", said.through)):
         click.echo(f"\n{head}")
         for sentence in sentences:

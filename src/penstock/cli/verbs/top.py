@@ -19,6 +19,7 @@ from penstock.errors import InputError
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_seconds, show_volume
@@ -40,7 +41,7 @@ class Look:
 
     def moved(self) -> dict[object, int]:
         """Return the bytes so far, of jobs by id and of I/O nodes by the id of their run."""
-        jobs = {job["id"]: _bytes(job, "forwarded", "direct") for job in self.found.jobs}
+        jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.found.jobs}
         nodes = {node["id"]: _bytes(node, "read", "write") for node in self.found.io_nodes}
         return jobs | nodes
 
@@ -98,7 +99,6 @@ def _look(state: StateDirectory) -> Look:
 def seen(before: Look, after: Look) -> dict[str, Any]:
     """Return how things are now, with what was moved since the look before."""
     found, had = after.found, before.moved()
-    listed: list[dict[str, Any]] = found.jobs
     served: list[dict[str, Any]] = found.io_nodes
     elapsed = max(after.time - before.time, 1e-9)
 
@@ -110,11 +110,11 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
     jobs = [
         {
             **_standing(job),
-            "bytes": (moved := _bytes(job, "forwarded", "direct")),
-            "rate": rate(job["id"], moved, job["seconds"]),
+            "bytes": job.moved_bytes,
+            "rate": rate(job.id, job.moved_bytes, job.seconds),
         }
-        for job in listed
-        if job["state"] == "running"
+        for job in found.jobs
+        if job.state == "running"
     ]
     io_nodes = [
         {
@@ -142,20 +142,20 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
     }
 
 
-def _standing(job: Mapping[str, Any]) -> dict[str, Any]:
-    doing = job.get("doing") or "no turns"
-    if doing == "waiting" and job.get("mode") != "enforce":
+def _standing(job: JobRecord) -> dict[str, Any]:
+    doing = job.doing or "no turns"
+    if doing == "waiting" and job.mode != "enforce":
         doing = "would wait"
     waits = doing == "waiting"
     return {
-        "id": job["id"],
-        "user": job["user"],
-        "mode": job.get("mode", "-"),
+        "id": job.id,
+        "user": job.user,
+        "mode": job.mode or "-",
         "doing": doing,
-        "since_seconds": job.get("since_seconds"),
-        "at_most_seconds": job.get("at_most_seconds") if waits else None,
-        "behind": job.get("behind", []),
-        "share": job.get("share", 0.0),
+        "since_seconds": job.since_seconds,
+        "at_most_seconds": job.at_most_seconds if waits else None,
+        "behind": job.behind,
+        "share": job.share,
     }
 
 
@@ -261,7 +261,7 @@ def _row(job: Mapping[str, Any]) -> dict[str, str]:
         "share": f"{job['share']:.0%}" if job["doing"] == "transferring" else "-",
         "MiB/s": _rate(job["rate"]),
         "moved": show_volume(job["bytes"]),
-        "for whom": behind(job) if waits else "",
+        "for whom": behind(job["behind"]) if waits else "",
         "at most": "" if most is None else f"{show_seconds(most)} more",
     }
 

@@ -177,9 +177,7 @@ def licences_to_keep(status: messages.Status, licence: Licence) -> int:
 
     A job that waits shows that the file system has more I/O-heavy jobs than it serves at once.
     """
-    waiting = sum(
-        job["state"] == "running" and job.get("doing") == "waiting" for job in status.jobs
-    )
+    waiting = sum(job.state == "running" and job.doing == "waiting" for job in status.jobs)
     return min(waiting, licence.total)
 
 
@@ -190,18 +188,14 @@ def conflicts(
 
     `partitions` has the partition of each Slurm job by number.
     """
-    moved_before = {str(job["id"]): _moved(job) for job in before.jobs}
+    moved_before = {job.id: job.moved_bytes for job in before.jobs}
     scores = dict.fromkeys(partitions.values(), 0.0)
     for job in after.jobs:
-        number = str(job["name"]).removeprefix("slurm-")
-        if job["state"] == "running" and number in partitions:
-            moved = _moved(job) - moved_before.get(str(job["id"]), 0)
+        number = job.name.removeprefix("slurm-")
+        if job.state == "running" and number in partitions:
+            moved = job.moved_bytes - moved_before.get(job.id, 0)
             scores[partitions[number]] += max(moved, 0) / seconds
     return scores
-
-
-def _moved(job: Mapping[str, object]) -> int:
-    return sum(n for k in ("forwarded_bytes", "direct_bytes") if isinstance(n := job[k], int))
 
 
 def running_jobs(run: Callable[..., str] = commands) -> dict[str, str]:

@@ -15,8 +15,8 @@ from penstock.live.controller.explain import advised
 from penstock.live.controller.io_node_link import Link
 from penstock.live.controller.io_node_map import Assignments
 from penstock.live.controller.io_nodes import Fleet
-from penstock.live.controller.job_archive import Archive
-from penstock.live.controller.job_table import Job, Jobs
+from penstock.live.controller.job_archive import JobArchive
+from penstock.live.controller.job_table import JobEntry, JobTable
 from penstock.live.controller.listeners import LocalPort
 from penstock.live.controller.peer import Peer, Refusals, RefusedError
 from penstock.live.controller.quotas import Places
@@ -29,9 +29,10 @@ from penstock.live.controller.unreported_exits import LateEnds
 from penstock.live.deployment.spec import ANSWERS_WITHIN, Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.exit_spool import ExitSpool
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
-from penstock.live.store import EndedJob, Keeper, RunningJob, Store
+from penstock.live.store import Keeper, Store
 from penstock.model import Assign
 from penstock.records import LogbookWriter, Retention
 
@@ -45,16 +46,16 @@ log = logging.getLogger("penstock.controller")
 class JobObserver(Protocol):
     """Hears what becomes of jobs, for the dashboard; no fault of its own may reach its caller."""
 
-    def began(self, job: Job) -> None:
+    def began(self, job: JobEntry) -> None:
         """Take in a job that began, or came back."""
 
     def changed(self, id: str, /) -> None:
         """Take note that a job's I/O nodes or settings changed."""
 
-    def counted(self, job: Job) -> None:
+    def counted(self, job: JobEntry) -> None:
         """Take in new counters of a job."""
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: JobEntry) -> None:
         """Take note that a job ended."""
 
 
@@ -69,12 +70,10 @@ class Controller:
         self.key = deployment.checked_key()
         self.refusals = Refusals()
         self.places = Places(deployment.config.live.user_jobs)
-        self.archive = Archive(Keeper(Store(deployment.store or f"sqlite:///{self.state.store}")))
-        totals = self.archive.keeper.totals
-        self.jobs = Jobs(
-            self.archive.keeper.serial,
-            (totals.forwarded_bytes, totals.direct_bytes, totals.fail_opens),
+        self.archive = JobArchive(
+            Keeper(Store(deployment.store or f"sqlite:///{self.state.store}"))
         )
+        self.jobs = JobTable(self.archive.keeper.serial, self.archive.keeper.totals)
         self.fleet = Fleet(
             deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
         )
@@ -156,8 +155,8 @@ class Controller:
     def _give_up(self) -> None:
         if lost := self.archive.give_up():
             log.warning("%d jobs of an earlier controller did not come back", len(lost))
-        for job in lost:
-            self.jobs.remember(job)
+        for record in lost:
+            self.jobs.remember(record)
 
     def _close(self) -> None:
         self.logbook.close()
@@ -256,37 +255,36 @@ class Controller:
         self._do_soon(self.fleet.welcome(link))
         return link
 
-    async def earlier(self, begin: messages.BeginJob, peer: Peer) -> RunningJob | EndedJob | None:
-        """Return the job that one that comes back was; None: nobody knows of it."""
+    async def earlier(self, begin: messages.BeginJob, peer: Peer) -> JobRecord | None:
+        """Look up the earlier incarnation of a reconnecting job, or None."""
         assert begin.resumes is not None
         running = self.jobs.running.get(begin.resumes)
         if running is not None and running.begin.user == begin.user:
             if running.begin.pid != begin.pid:
                 return None
-            # It comes by a new way, and that the old one is broken was not noticed yet.
+            # It reconnects before the end of its old connection was noticed.
             if (writer := self._writers.get(running.id)) is not None:
                 writer.transport.abort()
             self.end(running, None)
             running = None
-        earlier = (
-            running.begin if running is not None else await self.archive.earlier(begin.resumes)
-        )
-        if earlier is not None and earlier.user != begin.user:
+        earlier = None if running is not None else await self.archive.earlier(begin.resumes)
+        owner = running.begin.user if running is not None else earlier and earlier.user
+        if owner is not None and owner != begin.user:
             raise RefusedError(f"{peer} cannot resume {begin.resumes}: it is another user's")
-        return earlier if isinstance(earlier, RunningJob | EndedJob) else None
+        return earlier
 
     def begin(
         self,
         begin: messages.BeginJob,
         writer: asyncio.StreamWriter,
         peer: Peer,
-        earlier: RunningJob | EndedJob | None = None,
-    ) -> tuple[Job, messages.JobAccepted]:
+        earlier: JobRecord | None = None,
+    ) -> tuple[JobEntry, messages.JobAccepted]:
         """Take a job in and give it its I/O nodes."""
         if self._stop.is_set():
             # No refusal: who asks runs its command plainly, as it would a moment later.
             raise ConnectionError("the deployment is being taken down")
-        if isinstance(earlier, EndedJob):
+        if earlier is not None and earlier.state != "running":
             self.jobs.take_back(earlier)
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
@@ -304,7 +302,7 @@ class Controller:
         if (mate := self.governor.mate(job)) is not None:
             self.assignments.follow(job.id, mate)
             job.pinned = self.jobs.running[mate].pinned
-        self.archive.began(job)
+        self.archive.began(job.record(time.monotonic()))
         mapped = self.assignments.map(job.id)
         job.io_nodes = self.assignments.numbers(job.id)
         self._writers[job.id] = writer
@@ -326,27 +324,31 @@ class Controller:
             dirty_window=self.deployment.config.live.window(),
         )
 
-    def end(self, job: Job, status: int | None) -> None:
-        """Let a job go; without a status its connection broke off."""
+    def end(self, job: JobEntry, status: int | None) -> str:
+        """Let a job go; without a status its connection broke. Return advice for its user."""
         if self.jobs.running.get(job.id) is not job:
-            return  # it came back by another way
+            return ""  # it reconnected
         self.jobs.end(job, status, time.time())
         self.assignments.end(job.id)
         self._writers.pop(job.id, None)
-        standing, known = self.governor.standing(job), self.governor.known(job)
+        record = self.record(job)
         self.governor.ended(job)
-        self.archive.ended(job, standing, None if known is None else known.w_iter)
+        self.jobs.remember(record)
+        self.archive.ended(record, remapped=job.maps > 0)
         if self.history is not None:
             self.history.ended(job)
         if job.agent:
             self.state.agent_socket(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
+        return advised(record, self.governor.policy) if record.mode == "advise" else ""
 
-    def advice(self, job: Job) -> str:
-        """Return what a job that ended is told in advise mode: what turns would have meant."""
-        if self.governor.modes.of(job.begin.user) != "advise":
-            return ""
-        return advised(job.told(time.monotonic()), self.governor.policy)
+    def record(self, job: JobEntry) -> JobRecord:
+        """Return the record of a job, with its turn."""
+        return self.governor.describe(job.record(time.monotonic()))
+
+    def job_records(self) -> list[JobRecord]:
+        """Return all jobs that are listed, the oldest first."""
+        return [*self.jobs.ended(), *map(self.record, self.jobs.running.values())]
 
     async def remap(self, remap: messages.Remap) -> None:
         """Give a running job other I/O nodes; return when it has them."""
@@ -368,14 +370,14 @@ class Controller:
                 f"job {job.id} does not answer; its new map waits for it in its connection"
             ) from None
 
-    async def counted(self, job: Job, counters: dict[str, int]) -> None:
+    async def counted(self, job: JobEntry, counters: dict[str, int]) -> None:
         """Take note of what a job did."""
         self.governor.heard(job)
-        if job.id in self.jobs.running:
-            self.archive.progressed(job, self.governor.standing(job))
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
+        if self.jobs.running.get(job.id) is job:
+            self.archive.progressed(self.governor.progress(job.record(time.monotonic())))
         if self.history is not None:
             self.history.counted(job)
 

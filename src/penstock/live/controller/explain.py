@@ -1,57 +1,52 @@
-"""One job in plain sentences: what it does now and why, what it did, what it goes through.
+"""One job in plain sentences: what it does now and why, what it did so far, where its data goes.
 
-Everything is read from a Status, so that a page that is saved can be explained later.
+Everything is read from a Status, so that a saved status can be explained later.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 from penstock.units import show_bandwidth, show_seconds, show_volume
 
-Record = Mapping[str, Any]
-
 FAIL_OPENS = {
-    "failed_open": (
-        "calls were done directly because their I/O node could not: it was gone or did not answer"
-    ),
-    "gave_up": "calls had waited at the gate for a second more than any may (live.max-wait)",
-    "interrupted": "calls were done out of turn because somebody interrupted their process",
+    "failed_open": ("calls were made directly because their I/O node was gone or did not answer"),
+    "gave_up": "calls waited at the gate for a second longer than live.max-wait allows",
+    "interrupted": "calls were made out of turn because a signal interrupted their process",
     "lapses": (
         "phases went on without their turn because the controller was gone, or silent for a lease"
     ),
-    "overdue": "phases had waited for their turn for as long as any may (live.max-wait)",
+    "overdue": "phases had waited for their turn for as long as live.max-wait allows",
     "policy_failed": (
-        "phases went on without their turn because the policy failed: it raised something, or "
-        "answered nonsense"
+        "phases went on without their turn because the policy failed: it raised an exception, or "
+        "returned an invalid value"
     ),
 }
 """Counters of what was let through, and why."""
-_LONGER = (
-    "Who has the turn keeps it for longer than phases may wait: take a policy that shares, or, "
-    "where turns matter more than waits, a longer live.max-wait."
-)
 AFTER_FAIL_OPENS = {
-    "failed_open": "Look at the I/O nodes ('penstock status'): they died, or did not answer.",
-    "lapses": "Look at the controller's log: jobs went on without its word.",
-    "policy_failed": "Look at the controller's log: it says how the policy failed. Repair it.",
-    "overdue": _LONGER,
-    "interrupted": "Nothing is wrong: a process that somebody interrupts does not wait on.",
-    "gave_up": "Look at 'penstock run': its calls waited for longer than it should have let them.",
+    "failed_open": "Check the I/O nodes ('penstock status'): they died, or did not answer.",
+    "lapses": "See the controller's log: jobs went on without hearing from it.",
+    "policy_failed": "Repair the policy: the controller's log says how it failed.",
+    "overdue": (
+        "The job with the turn keeps it for longer than phases may wait: choose a policy that "
+        "shares, or, where turns matter more than waits, a longer live.max-wait."
+    ),
+    "interrupted": "Nothing is wrong: an interrupted process stops waiting.",
+    "gave_up": "See the log of 'penstock run': it should have ended these waits earlier.",
 }
-LETTING = ("observe", "advise")
-"""Modes in which nobody waits, and the controller says who would."""
+UNENFORCED = ("observe", "advise")
+"""Modes in which no job waits, and the controller says which would."""
 MUCH = 0.2
-"""Part of a job's time that is worth advice."""
-WORTH_TELLING = 0.05
-"""Seconds below which nobody notices a wait."""
+"""Part of a job's time beyond which a wait is worth advice."""
+NOTICEABLE = 0.05
+"""Seconds below which a wait is not worth mentioning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What there is to say of a job."""
+    """A job, explained."""
 
     job: str
     now: Sequence[str]
@@ -60,71 +55,75 @@ class Explanation:
     advice: str | None
 
 
-def find(jobs: Sequence[Record], name: str) -> Record:
-    """Return the job of this id; or of this name, the one that runs before one that ended."""
+def find(jobs: Sequence[JobRecord], name: str) -> JobRecord:
+    """Return the job with this id, or name; of one name, a running job before one that ended."""
     for job in jobs:
-        if job["id"] == name:
+        if job.id == name:
             return job
-    named = [job for job in jobs if job.get("name") == name]
-    running = [job for job in named if job["state"] == "running"]
+    matches = [job for job in jobs if job.name == name]
+    running = [job for job in matches if job.state == "running"]
     if len(running) > 1:
-        ids = ", ".join(job["id"] for job in running)
+        ids = ", ".join(job.id for job in running)
         raise InputError(f"several running jobs are called {name!r}; name one of {ids}")
-    if running or named:
-        return (running or named)[-1]
+    if running or matches:
+        return (running or matches)[-1]
     if not jobs:
         raise InputError(f"there is no job {name!r}: none has run since the controller began")
-    raise unknown("job", name, [job["id"] for job in jobs])
+    raise unknown("job", name, [job.id for job in jobs])
 
 
-def explain(found: messages.Status, name: str) -> Explanation:
-    """Return what there is to say of the job of this id, or name."""
-    job = find(found.jobs, name)
+def explain(status: messages.Status, name: str) -> Explanation:
+    """Explain the job with this id or name."""
+    job = find(status.jobs, name)
     return Explanation(
-        job=job["id"],
-        now=list(_now(job, found)),
+        job=job.id,
+        now=list(_now(job, status)),
         did=list(_did(job)),
-        through=list(_through(job, found)),
-        advice=_advice(job, found),
+        through=list(_through(job, status)),
+        advice=_advice(job, status),
     )
 
 
-def _now(job: Record, found: messages.Status) -> Iterator[str]:
-    if job["state"] == "ended":
-        how = "well" if job["status"] == 0 else f"with exit status {job['status']}"
-        yield f"It ended {how} after {show_seconds(job['seconds'])}."
-    elif job["state"] != "running":
+def _now(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    if job.state == "ended":
+        yield f"It ended (exit status {job.status}) after {show_seconds(job.seconds)}."
+    elif job.state != "running":
         yield (
-            f"It is lost: its 'penstock run' went away after {show_seconds(job['seconds'])}. "
+            f"It is lost: its 'penstock run' went away after {show_seconds(job.seconds)}. "
             "The command may still run; its gate opens within the lease."
         )
-    elif job.get("doing") is None:
+    elif job.doing is None:
         yield "It runs, and takes no part in turns: its 'penstock run' is of an older version."
     else:
         yield from _doing(job)
-        yield from _mode(job, found)
-    if job.get("weight") is not None:
-        yield from _place(job, found)
+        yield from _mode(job, status)
+    if job.weight is not None:
+        yield from _place(job, job.weight, status)
 
 
-def _doing(job: Record) -> Iterator[str]:
-    since = "" if job["since_seconds"] is None else show_seconds(job["since_seconds"])
-    if job["doing"] == "computing":
-        yield "It computes: no phase of I/O is under way."
-    elif job["doing"] == "transferring":
-        yield f"It transfers, since {since}, with {job['share']:.0%} of the file system by right."
-    elif job["mode"] == "enforce":
-        yield f"It waits for its turn, since {since}, {behind(job)}."
-        if job.get("at_most_seconds") is not None:
-            most = show_seconds(job["at_most_seconds"])
-            yield f"It goes on in {most} at the latest (live.max-wait), turn or none."
+def _doing(job: JobRecord) -> Iterator[str]:
+    since = "" if job.since_seconds is None else show_seconds(job.since_seconds)
+    if job.doing == "computing":
+        yield "It computes: no I/O phase is in progress."
+    elif job.doing == "transferring":
+        yield (
+            f"It has been transferring for {since}; its share of the file system is "
+            f"{job.share:.0%}."
+        )
+    elif job.mode == "enforce":
+        yield f"It has been waiting for its turn for {since}, {behind(job.behind)}."
+        if job.at_most_seconds is not None:
+            most = show_seconds(job.at_most_seconds)
+            yield f"It goes on in {most} at the latest (live.max-wait), with or without its turn."
     else:
-        yield f"It transfers; if turns were enforced, it would wait since {since}, {behind(job)}."
+        yield (
+            f"It transfers; if turns were enforced, it would have been waiting for {since}, "
+            f"{behind(job.behind)}."
+        )
 
 
-def behind(job: Record) -> str:
-    """Return whom a job waits for, in words."""
-    ahead = job.get("behind") or []
+def behind(ahead: Sequence[str]) -> str:
+    """Return the jobs that a job waits for, in words."""
     if not ahead:
         return "and is the next"
     first = f"for {ahead[0]}"
@@ -132,138 +131,125 @@ def behind(job: Record) -> str:
     return first + others + (f" and {len(ahead) - 4} more" if len(ahead) > 4 else "")
 
 
-def _mode(job: Record, found: messages.Status) -> Iterator[str]:
+def _mode(job: JobRecord, status: messages.Status) -> Iterator[str]:
     whose = "the site's"
-    if found.mode != "off" and job.get("user") in found.modes:
-        whose = f"{job['user']}'s own"
-    means = {
-        "enforce": "it waits for its turns",
-        "off": "the kill switch is thrown, and nobody waits",
-    }
-    yield f"Its mode is {job['mode']} ({whose}): {means.get(job['mode'], 'it never waits')}."
+    if status.mode != "off" and job.user in status.modes:
+        whose = f"{job.user}'s own"
+    meaning = {"enforce": "it waits for its turns", "off": "the kill switch is on, no job waits"}
+    yield f"Its mode is {job.mode} ({whose}): {meaning.get(job.mode or '', 'it never waits')}."
 
 
-def _place(job: Record, found: messages.Status) -> Iterator[str]:
-    if job["group"] is None:
-        turns = "it takes turns with nobody"
-    elif found.policy.startswith("set-"):
-        turns = f"it is in set {job['group']}, and takes turns with the jobs of that set"
+def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[str]:
+    if job.group is None:
+        turns = "it takes turns with no other job"
+    elif status.policy.startswith("set-"):
+        turns = f"it is in set {job.group}, and takes turns with the jobs of that set"
     else:
-        turns = f"it is in group {job['group']!r}, and takes turns with the jobs in it"
-    yield f"Under {found.policy} {turns}; its weight is {job['weight']:.3g}."
-    if job["w_iter"] is None:
-        yield "How long its iterations are (w_iter) is not known: that takes two phases."
-        if found.policy.startswith("set-"):
-            yield "Until then this is the set of strangers, with their weight."
-    elif job.get("iterations"):
-        count = job["iterations"]
-        seen = f"{count} iteration{'s' if count > 1 else ''} of this run"
-        yield f"Its w_iter is {show_seconds(job['w_iter'])}, learnt from {seen}."
+        turns = f"it is in group {job.group!r}, and takes turns with the jobs of that group"
+    yield f"Under {status.policy} {turns}; its weight is {weight:.3g}."
+    if job.w_iter is None:
+        yield "The length of its iterations (w_iter) is not known yet: that takes two phases."
+        if status.policy.startswith("set-"):
+            yield "Until then it is in the set of jobs with no history, with that set's weight."
+    elif job.iterations:
+        plural = "s" if job.iterations > 1 else ""
+        source = f"{job.iterations} iteration{plural} of this run"
+        yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
     else:
-        yield f"Its w_iter is {show_seconds(job['w_iter'])}, from earlier runs of its family."
+        yield f"Its w_iter is {show_seconds(job.w_iter)}, from earlier runs of its family."
 
 
-def _did(job: Record) -> Iterator[str]:
-    moved, counters = _moved(job), job.get("counters", {})
-    phases = job.get("phases", counters.get("phases", 0))
+def _did(job: JobRecord) -> Iterator[str]:
+    counters = job.counters
     yield (
-        f"In {show_seconds(job['seconds'])} it moved {show_volume(moved)}: "
+        f"In {show_seconds(job.seconds)} it moved {show_volume(job.moved_bytes)}: "
         f"{show_volume(counters.get('read_bytes', 0))} read, "
         f"{show_volume(counters.get('write_bytes', 0))} written."
     )
-    if phases:
-        mean = job.get("phase_bytes")
-        each = f", {show_volume(mean)} each on the mean" if mean else ""
-        yield f"It had {phases} phase{'s' if phases > 1 else ''}{each}."
-    if job.get("bandwidth"):
-        yield f"Its best phase reached {show_bandwidth(job['bandwidth'])}."
-    said, counted = job.get("turn_waited_seconds"), counters.get("turn_waited", 0) / 1e9
-    if waited := said or counted:
-        # A job counts no wait but a real one; the controller also those that it would have had.
-        really = job.get("mode") == "enforce" or not said
-        would = "It waited" if really else "Enforced, it would have waited"
-        yield f"{would} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."
-    elif phases and job.get("mode") in LETTING and job.get("doing") != "waiting":
+    if job.phases:
+        mean = f", {show_volume(job.phase_bytes)} each on average" if job.phase_bytes else ""
+        yield f"It had {job.phases} phase{'s' if job.phases > 1 else ''}{mean}."
+    if job.bandwidth:
+        yield f"Its best phase reached {show_bandwidth(job.bandwidth)}."
+    by_controller, by_job = job.turn_waited_seconds, counters.get("turn_waited", 0) / 1e9
+    if waited := by_controller or by_job:
+        # A job counts only real waits; the controller also those that it would have had.
+        real = job.mode == "enforce" or not by_controller
+        verb = "It waited" if real else "Enforced, it would have waited"
+        yield f"{verb} for turns for {show_seconds(waited)}, {_part(waited, job):.0%} of its time."
+    elif job.phases and job.mode in UNENFORCED and job.doing != "waiting":
         yield (
-            f"It was not made to wait, as nobody is (mode {job['mode']}); enforced, it would not "
+            f"It was not made to wait, as no job is (mode {job.mode}); enforced, it would not "
             "have waited either."
         )
-    if job["waits"]:
-        at_gate = show_seconds(job["waited_seconds"])
-        yield f"Its calls waited at the gate {job['waits']:,} times, {at_gate} in all threads."
+    if job.waits:
+        at_gate = show_seconds(job.waited_seconds)
+        yield f"Its calls waited at the gate {job.waits:,} times, {at_gate} over all threads."
     for counter, why in FAIL_OPENS.items():
         if counters.get(counter):
             yield f"Fail-open: {counters[counter]:,} {why} ({counter})."
-    if not job["fail_opens"]:
+    if not job.fail_opens:
         yield "No fail-opens."
 
 
-def _through(job: Record, found: messages.Status) -> Iterator[str]:
-    numbers = job["io_nodes"]
+def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
+    numbers = job.io_nodes
     if numbers:
-        listed = f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-        yield f"Its data calls go to {listed}; {show_volume(job['forwarded_bytes'])} went so."
+        names = f"I/O node{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+        yield f"Its data calls go to {names}; {show_volume(job.forwarded_bytes)} were forwarded."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
-    states = {node["number"]: node for node in found.io_nodes}
+    states = {node["number"]: node for node in status.io_nodes}
     for node in (states[number] for number in numbers if number in states):
         if node["state"] != "serving":
             yield f"I/O node {node['number']} is {node['state']}."
-    if job["direct_bytes"] and numbers:
-        yield f"{show_volume(job['direct_bytes'])} went past them: {', '.join(_past(job))}."
+    if job.direct_bytes and numbers:
+        yield f"{show_volume(job.direct_bytes)} went direct: {', '.join(_direct(job))}."
 
 
-def _past(job: Record) -> Iterator[str]:
-    counters = job.get("counters", {})
-    left, failed = counters.get("left_bytes", 0), counters.get("failed_open", 0)
+def _direct(job: JobRecord) -> Iterator[str]:
+    left, failed = job.counters.get("left_bytes", 0), job.counters.get("failed_open", 0)
     if left:
-        calls = counters.get("left_to_kernel", 0)
+        calls = job.counters.get("left_to_kernel", 0)
         yield (
             f"{show_volume(left)} in {calls:,} calls that are left to the kernel "
             "(copy_file_range, sendfile)"
         )
     if failed:
         yield f"what {failed:,} calls did themselves when an I/O node could not"
-    if job["direct_bytes"] > left and not failed:
+    if job.direct_bytes > left and not failed:
         yield (
-            f"{show_volume(job['direct_bytes'] - left)} in files that no I/O node can serve "
-            "(opened to append, or not to be reopened), or while it had none"
+            f"{show_volume(job.direct_bytes - left)} in files that no I/O node can serve "
+            "(opened to append, or not to be reopened), or while the job had no I/O node"
         )
 
 
-def _advice(job: Record, found: messages.Status) -> str | None:
-    """Return the one thing that is most worth doing, if there is any."""
-    counters = job.get("counters", {})
+def _advice(job: JobRecord, status: messages.Status) -> str | None:
+    """Return the most useful thing to do next, if there is any."""
     for counter, advice in AFTER_FAIL_OPENS.items():
-        if counters.get(counter):
+        if job.counters.get(counter):
             return advice
-    if _part(job.get("turn_waited_seconds") or 0.0, job) >= MUCH:
-        if job.get("mode") == "enforce" and job["w_iter"] is None and job.get("phases", 0) < 2:
-            return "Give it time: its set is that of strangers until its second phase."
-        return f"It waits much under {found.policy}: 'penstock compare' shows what others would do."
-    if job["direct_bytes"] > _moved(job) / 2 and job["io_nodes"]:
-        return (
-            "Most of it goes past the I/O nodes: docs/live/client-library.md says which calls do."
-        )
+    if _part(job.turn_waited_seconds or 0.0, job) >= MUCH:
+        if job.mode == "enforce" and job.w_iter is None and job.phases < 2:
+            return "Give it time: it is in the set of jobs with no history until its second phase."
+        return f"It waits much under {status.policy}: 'penstock compare' shows the alternatives."
+    if job.direct_bytes > job.moved_bytes / 2 and job.io_nodes:
+        return "Most of its data goes direct: docs/live/client-library.md lists the calls that do."
     return None
 
 
-def advised(job: Record, policy: str) -> str:
-    """Return what a job that was not made to wait is told of the turns that it would have had."""
-    waited, phases = float(job.get("turn_waited_seconds") or 0.0), job.get("phases") or 0
-    if not phases:
+def advised(job: JobRecord, policy: str) -> str:
+    """Return what turns would have meant for a job that ended in mode advise."""
+    waited = job.turn_waited_seconds or 0.0
+    if not job.phases:
         return ""
-    if waited < WORTH_TELLING:
-        return f"under {policy} its {phases} I/O phases would not have waited"
+    if waited < NOTICEABLE:
+        return f"under {policy} its {job.phases} I/O phases would not have waited"
     return (
-        f"under {policy} its {phases} I/O phases would have waited {show_seconds(waited)} for "
+        f"under {policy} its {job.phases} I/O phases would have waited {show_seconds(waited)} for "
         f"their turns, and then had the file system to themselves"
     )
 
 
-def _moved(job: Record) -> int:
-    return int(job["forwarded_bytes"]) + int(job["direct_bytes"])
-
-
-def _part(seconds: float, job: Record) -> float:
-    return min(seconds / max(float(job["seconds"]), 1e-9), 1.0)
+def _part(seconds: float, job: JobRecord) -> float:
+    return min(seconds / max(job.seconds, 1e-9), 1.0)

@@ -1,96 +1,104 @@
-"""The jobs that a controller has seen: who they are, and what they say they did."""
+"""The table of the jobs that a controller manages, and totals over all jobs ever."""
 
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from penstock.errors import InputError, unknown
 from penstock.live.protocol.counters import FAIL_OPENS, direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.messages import BeginJob
 from penstock.live.protocol.shared_page import JOB_BYTES
+from penstock.live.protocol.users import uid_of
+from penstock.live.store import Totals
 
-if TYPE_CHECKING:
-    from penstock.live.store import EndedJob
-
-REMEMBERED = 100
-"""Jobs that ended and are still listed; totals are of all."""
-MAY_COME_BACK = 10_000
-"""Lost jobs that are not listed and whose fail-opens are still known by cause."""
-
-_COUNTED = (forwarded_bytes, direct_bytes, fail_opens)
+LISTED = 100
+"""Ended jobs that are still listed; totals are of all."""
+LOST_JOBS = 10_000
+"""Lost jobs that are no longer listed and whose fail-opens are still known by cause."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
-    """A job that runs, or ran."""
+class JobEntry:
+    """A job of the table: what its agent said when it began, and what the controller did since."""
 
     id: str
     serial: int
     begin: BeginJob
-    began: float  # seconds since the epoch, as all dates: how long something took they do not tell
+    began: float  # seconds since the epoch; a date, not for measuring how long anything took
     since: float = field(default_factory=time.monotonic)  # the same, monotonic
     lasted: float | None = None  # seconds, once it ended
-    agent: int = 0  # its `penstock run`, as the kernel says; 0: another's word
-    host: str = ""  # the address of another host; "": the controller's own
+    agent: int = 0  # process id of its `penstock run`, if the kernel confirms it; else 0
+    host: str = ""  # address of another host; "": the controller's own
     ended: float | None = None
-    io_nodes: tuple[int, ...] = ()  # those it had last
+    io_nodes: tuple[int, ...] = ()  # its current ones, or its last
     counters: Mapping[str, int] = field(default_factory=dict)
-    pinned: bool = False  # to I/O nodes that it, or a person, asked for
-    maps: int = 0  # sent to it since it began; its counter of this name says how many it has taken
-    state: str = "running"  # or ended, or lost: its connection broke off
+    pinned: bool = False  # it, or a person, asked for its I/O nodes
+    maps: int = 0  # maps sent since it began; its counter `maps` says how many it has taken
+    state: str = "running"  # or ended, or lost: its connection broke
     status: int | None = None
-    standing: Mapping[str, object] = field(default_factory=dict)  # how it stood at its end
 
-    def told(self, now: float) -> dict[str, object]:
-        """Return the job as `penstock status` lists it; `now` is monotonic."""
-        counters = self.counters
-        return {
-            "id": self.id,
-            "name": self.begin.name,
-            "user": self.begin.user,
-            "pid": self.begin.pid,
-            "host": self.host,
-            "command": self.begin.command,
-            "state": self.state,
-            "status": self.status,
-            "began": self.began,
-            "seconds": now - self.since if self.lasted is None else self.lasted,
-            "io_nodes": list(self.io_nodes),
-            "forwarded_bytes": forwarded_bytes(counters),
-            "direct_bytes": direct_bytes(counters),
-            "fail_opens": fail_opens(counters),
-            "waits": counters.get("waits", 0),
-            "waited_seconds": counters.get("waited", 0) / 1e9,
-            "counters": dict(counters),
-            **self.standing,
-        }
+    def record(self, now: float) -> JobRecord:
+        """Return the record of this job, without its turns; `now` is monotonic."""
+        counters, begin = dict(self.counters), self.begin
+        return JobRecord(
+            id=self.id,
+            serial=self.serial,
+            name=begin.name,
+            user=begin.user,
+            uid=uid_of(begin.user),
+            pid=begin.pid,
+            host=self.host,
+            command=begin.command,
+            executable=begin.executable,
+            nodes=begin.nodes,
+            processes=begin.processes,
+            requested_io_nodes=begin.io_nodes,
+            state=self.state,
+            status=self.status,
+            began=self.began,
+            ended=self.ended,
+            seconds=now - self.since if self.lasted is None else self.lasted,
+            io_nodes=list(self.io_nodes),
+            forwarded_bytes=forwarded_bytes(counters),
+            direct_bytes=direct_bytes(counters),
+            fail_opens=fail_opens(counters),
+            waits=counters.get("waits", 0),
+            waited_seconds=counters.get("waited", 0) / 1e9,
+            counters=counters,
+            phases=counters.get("phases", 0),  # the turn service knows better, if it knows the job
+        )
 
 
-class Jobs:
-    """Running jobs by id, those that ended of late, and totals over all."""
+class JobTable:
+    """Running jobs by id, the records of those that ended recently, and totals over all."""
 
     def __init__(
-        self, next_serial: Callable[[], int], forgotten: tuple[int, int, int] = (0, 0, 0)
+        self,
+        next_serial: Callable[[], int],
+        totals: Totals = Totals(),  # noqa: B008 - frozen
+        *,
+        listed: int = LISTED,
+        lost_jobs: int = LOST_JOBS,
     ) -> None:
-        """`forgotten` are the totals of jobs that are not listed."""
-        self.running: dict[str, Job] = {}
-        self._ended: deque[Job] = deque(maxlen=REMEMBERED)
-        self._forgotten = list(forgotten)
-        self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=forgotten[2])
+        """`totals` are those of jobs that are not listed; the limits bound what is kept."""
+        self.running: dict[str, JobEntry] = {}
+        self._ended: deque[JobRecord] = deque()
+        self._unlisted = totals
+        self._causes = Counter(dict.fromkeys(FAIL_OPENS, 0)) | Counter(earlier=totals.fail_opens)
         self._lost: dict[str, Counter[str]] = {}  # causes of lost jobs that are not listed
-        self._next = next_serial
+        self._next, self._listed, self._lost_jobs = next_serial, listed, lost_jobs
 
-    def begin(self, begin: BeginJob, now: float, host: str = "") -> Job:
-        """Take a job in; its id is its name and a serial number, or the one that it had."""
-        name, _, had = (begin.resumes or "").rpartition(".")
-        numbered = had.isascii() and had.isdigit()
+    def begin(self, begin: BeginJob, now: float, host: str = "") -> JobEntry:
+        """Add a job; its id is its name and a serial number, or the id that it had before."""
+        name, _, number = (begin.resumes or "").rpartition(".")
+        numbered = number.isascii() and number.isdigit()
         resumes = numbered and name == begin.name and begin.resumes not in self.running
-        serial = int(had) if resumes else self._next()
-        while f"{begin.name}.{serial}" in self.running:  # one that resumed what nobody knew
+        serial = int(number) if resumes else self._next()
+        while f"{begin.name}.{serial}" in self.running:  # one resumed an id that was not on record
             serial = self._next()
-        job = Job(
+        job = JobEntry(
             id=f"{begin.name}.{serial}",
             serial=serial,
             begin=begin,
@@ -103,75 +111,76 @@ class Jobs:
         self.running[job.id] = job
         return job
 
-    def end(self, job: Job, status: int | None, now: float) -> None:
-        """Take note that a job ended; with no status it was lost."""
+    def end(self, job: JobEntry, status: int | None, now: float) -> None:
+        """Mark a running job as ended; with no status it is lost. `remember` then lists it."""
         job.state, job.status = ("lost" if status is None else "ended"), status
         job.ended, job.lasted = max(now, job.began), time.monotonic() - job.since
         del self.running[job.id]
-        self.remember(job)
 
-    def take_back(self, lost: "EndedJob") -> None:
-        """Take a job that was lost out of the totals: it goes on, or its last word has come."""
-        listed = [job for job in self._ended if job.id != lost.id]
+    def remember(self, record: JobRecord) -> None:
+        """List a job that ended."""
+        if len(self._ended) == self._listed:
+            self._unlist(self._ended.popleft())
+        self._ended.append(record)
+
+    def take_back(self, lost: JobRecord) -> None:
+        """Remove a lost job from the totals: it came back, or its real end was reported."""
+        listed = [record for record in self._ended if record.id != lost.id]
         if len(listed) < len(self._ended):
-            self._ended = deque(listed, maxlen=REMEMBERED)
+            self._ended = deque(listed)
             return
-        counted = (lost.forwarded_bytes, lost.direct_bytes, lost.fail_opens)
-        for k, count in enumerate(counted):
-            self._forgotten[k] = max(self._forgotten[k] - count, 0)
+        self._unlisted = self._unlisted.minus(lost)
         self._causes -= self._lost.pop(lost.id, Counter(earlier=lost.fail_opens))
-        self._causes.update(dict.fromkeys(FAIL_OPENS, 0))  # a difference keeps no zeros
+        self._causes.update(dict.fromkeys(FAIL_OPENS, 0))  # a difference drops zeros
 
-    def remember(self, job: Job) -> None:
-        """List a job that is over."""
-        if len(self._ended) == REMEMBERED:
-            self._forget(self._ended.popleft())
-        self._ended.append(job)
-
-    def _forget(self, job: Job) -> None:
+    def _unlist(self, record: JobRecord) -> None:
         """Keep no more of a job than what it adds to the totals."""
-        for k, count in enumerate(_COUNTED):
-            self._forgotten[k] += count(job.counters)
-        causes = Counter({cause: job.counters.get(cause, 0) for cause in FAIL_OPENS})
+        self._unlisted = self._unlisted.plus(record)
+        causes = Counter({cause: record.counters.get(cause, 0) for cause in FAIL_OPENS})
         self._causes.update(causes)
-        if job.state == "lost" and causes.total():
-            self._lost[job.id] = causes
-            if len(self._lost) > MAY_COME_BACK:
-                unknown_now = self._lost.pop(next(iter(self._lost)))
-                self._causes.subtract(unknown_now)
-                self._causes["earlier"] += unknown_now.total()
+        if record.state == "lost" and causes.total():
+            self._lost[record.id] = causes
+            if len(self._lost) > self._lost_jobs:
+                oldest = self._lost.pop(next(iter(self._lost)))
+                self._causes.subtract(oldest)
+                self._causes["earlier"] += oldest.total()
 
-    def find(self, name: str) -> Job:
-        """Return the running job of this id, or the only one of this name."""
+    def find(self, name: str) -> JobEntry:
+        """Return the running job with this id, or the only one with this name."""
         if name in self.running:
             return self.running[name]
-        named = [job for job in self.running.values() if job.begin.name == name]
-        if len(named) > 1:
-            ids = ", ".join(job.id for job in named)
+        matches = [job for job in self.running.values() if job.begin.name == name]
+        if len(matches) > 1:
+            ids = ", ".join(job.id for job in matches)
             raise InputError(f"several running jobs are called {name!r}; name one of {ids}")
-        if not named:
-            if any(name in (job.id, job.begin.name) for job in self._ended):
-                raise InputError(f"job {name!r} has ended; 'penstock status' lists those that run")
+        if not matches:
+            if any(name in (record.id, record.name) for record in self._ended):
+                raise InputError(f"job {name!r} has ended; 'penstock status' lists running jobs")
             if not self.running:
                 raise InputError(f"there is no job {name!r}: no job is running")
             raise unknown("running job", name, self.running)
-        return named[0]
+        return matches[0]
 
-    def all(self) -> list[Job]:
-        """Return the jobs that are listed, the oldest first."""
-        return [*self._ended, *self.running.values()]
+    def ended(self) -> list[JobRecord]:
+        """Return the jobs that ended and are still listed, the oldest first."""
+        return list(self._ended)
 
-    def totals(self) -> tuple[int, int, int]:
-        """Return the bytes forwarded and direct, and the fail-opens, of all jobs ever."""
-        counters = [job.counters for job in self.all()]
-        forwarded, direct, opened = (
-            self._forgotten[k] + sum(map(count, counters)) for k, count in enumerate(_COUNTED)
+    def totals(self) -> Totals:
+        """Return the totals of all jobs ever."""
+        totals = self._unlisted
+        for record in self._ended:
+            totals = totals.plus(record)
+        counters = [job.counters for job in self.running.values()]
+        return Totals(
+            forwarded_bytes=totals.forwarded_bytes + sum(map(forwarded_bytes, counters)),
+            direct_bytes=totals.direct_bytes + sum(map(direct_bytes, counters)),
+            fail_opens=totals.fail_opens + sum(map(fail_opens, counters)),
         )
-        return forwarded, direct, opened
 
     def fail_opens(self) -> dict[str, int]:
         """Return the fail-opens of all jobs ever, by cause."""
-        found = Counter(self._causes)
-        for job in self.all():
-            found.update({cause: job.counters.get(cause, 0) for cause in FAIL_OPENS})
-        return dict(found)
+        causes = Counter(self._causes)
+        running = (job.counters for job in self.running.values())
+        for counters in (*running, *(record.counters for record in self._ended)):
+            causes.update({cause: counters.get(cause, 0) for cause in FAIL_OPENS})
+        return dict(causes)

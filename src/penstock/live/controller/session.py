@@ -10,11 +10,10 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.controller.io_node_link import Link
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.errors import FullError
-from penstock.live.store import EndedJob
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -69,7 +68,7 @@ class Talk:
         self._controller = controller
         self._writer = writer
         self._peer = peer
-        self._job: Job | None = None
+        self._job: JobEntry | None = None
         self._link: Link | None = None
         self._inside = False
         self._user: str | None = None  # whose place its job has
@@ -127,9 +126,9 @@ class Talk:
                 if self._job is not None:
                     job, self._job = self._job, None
                     job.counters = message.counters
-                    self._controller.end(job, message.status)
+                    advice = self._controller.end(job, message.status)
                     await self._controller.counted(job, message.counters)
-                    return messages.Done(advice=self._controller.advice(job))
+                    return messages.Done(advice=advice)
             case messages.UnreportedExit():
                 await self._controller.late_ends.hear(message, self._peer)
             case messages.RegisterNode(node=node):
@@ -148,7 +147,7 @@ class Talk:
                 await self._controller.stop()
         return messages.Done()
 
-    async def _begin(self, begin: messages.BeginJob) -> tuple[Job, messages.JobAccepted]:
+    async def _begin(self, begin: messages.BeginJob) -> tuple[JobEntry, messages.JobAccepted]:
         if self._job is not None:
             raise InputError("this connection has its job; one a connection")
         self._peer.check_user(begin.user)
@@ -158,14 +157,14 @@ class Talk:
         earlier = None
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
-            ended = isinstance(earlier, EndedJob) and earlier.state != "lost"
+            ended = earlier is not None and earlier.state == "ended"
             # One that began just before the controller was killed may not have been kept.
-            unheard = earlier is None and not self._controller.archive.may_be(begin.resumes)
+            unheard = earlier is None and not self._controller.archive.may_exist(begin.resumes)
             if ended or unheard:  # an id that it cannot have had is not given to it
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 
-    async def _told(self, job: Job, message: messages.Message) -> None:
+    async def _told(self, job: JobEntry, message: messages.Message) -> None:
         """Hear what a job tells and no answer is expected to."""
         match message:
             case messages.PhaseBegan():

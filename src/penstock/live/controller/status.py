@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,19 +17,19 @@ if TYPE_CHECKING:
 
 async def overview(controller: "Controller") -> messages.Status:
     """Return what a controller knows; its I/O nodes are asked for the rest."""
-    governor, jobs = controller.governor, controller.jobs
+    governor = controller.governor
     asked = (_io_node(controller, io_node) for io_node in controller.fleet.io_nodes)
     io_nodes = await asyncio.gather(*asked)
-    forwarded, direct, fail_opens = jobs.totals()
+    totals = controller.jobs.totals()
     return messages.Status(
         site=socket.gethostname(),
         roots=controller.deployment.roots,
         emulated=controller.deployment.emulate,
-        jobs=[job.told(time.monotonic()) | governor.told(job.id) for job in jobs.all()],
+        jobs=controller.job_records(),
         io_nodes=list(io_nodes),
-        forwarded_bytes=forwarded,
-        direct_bytes=direct,
-        fail_open_total=fail_opens,
+        forwarded_bytes=totals.forwarded_bytes,
+        direct_bytes=totals.direct_bytes,
+        fail_open_total=totals.fail_opens,
         policy=governor.policy,
         mode=governor.modes.site,
         modes=governor.modes.users,

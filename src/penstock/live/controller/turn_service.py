@@ -20,17 +20,17 @@ from penstock.config.sections import MODES
 from penstock.core.ledger import knows
 from penstock.learn.periods import HYSTERESIS
 from penstock.live.controller.gate_slices import Slicer
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import Team, Teams
 from penstock.live.controller.turns import Order, Standing, Turns
 from penstock.live.controller.wait_histogram import TurnWaits
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
-from penstock.model import Assign, Curve, JobId, WakeAt
-from penstock.model import Job as Known
+from penstock.model import Assign, Curve, Job, JobId, WakeAt
 from penstock.policies.base import Own
 from penstock.records import Chosen, Header, LogbookWriter
 
@@ -107,7 +107,7 @@ class Governor:
         self._is_direct = is_direct
         self._slicer = Slicer(self._sliced, self._slice)
         self._teams = Teams()
-        self._jobs: dict[JobId, Job] = {}
+        self._jobs: dict[JobId, JobEntry] = {}
         self.weighed: dict[JobId, float] = {}
         """The weights that I/O nodes were told."""
         self._serial = 0
@@ -132,14 +132,14 @@ class Governor:
         """Write down what happens from now on."""
         self.turns.record = logbook.write
 
-    def started(self, job: Job, known: Knowledge | None = None) -> None:
+    def started(self, job: JobEntry, known: Knowledge | None = None) -> None:
         """A job begins, or another member of it; `known` is of its family."""
         known = known or Knowledge()
         self._jobs[job.id] = job
         if not self._teams.join(job.id, job.begin):
             return
         self._serial += 1
-        model = Known(
+        model = Job(
             id=job.id,
             serial=self._serial,
             nodes=job.begin.nodes,
@@ -154,9 +154,8 @@ class Governor:
         now = time.monotonic()
         self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0, volume))
 
-    def ended(self, job: Job) -> None:
-        """A job, or a member of it, is gone; it keeps how it stood."""
-        job.standing = self.told(job.id) | {"doing": job.state, "behind": [], "share": 0.0}
+    def ended(self, job: JobEntry) -> None:
+        """A job, or a member of it, is gone."""
         if self._jobs.pop(job.id, None) is None:
             return
         self.weighed.pop(job.id, None)
@@ -181,16 +180,15 @@ class Governor:
         phase = standing.phase or standing.untold
         return None if phase is None else phase.waited_until(time.monotonic())
 
-    def ended_unheard(self, job: Job) -> None:
+    def ended_unheard(self, job: JobId) -> None:
         """A job of an earlier controller has ended: the record has it, though no turn was its."""
-        self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job.id))
+        self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job))
 
-    def standing(self, job: Job) -> Standing | None:
-        """Return how a job stands in its turns."""
-        team = self._teams.of(job.id)
+    def _standing(self, member: JobId) -> Standing | None:
+        team = self._teams.of(member)
         return None if team is None else self.turns.standings.get(team.id)
 
-    def mate(self, job: Job) -> JobId | None:
+    def mate(self, job: JobEntry) -> JobId | None:
         """Return another member of the job, which has its I/O nodes; None: there is none."""
         team = self._teams.of(job.id)
         return None if team is None else min(team.members - {job.id}, default=None)
@@ -205,12 +203,7 @@ class Governor:
         team = self._teams.of(member)
         return None if team is None else team.id
 
-    def known(self, job: Job) -> Known | None:
-        """Return a job as policies know it."""
-        team = self._teams.of(job.id)
-        return None if team is None else self.turns.manager.jobs.get(team.id)
-
-    def phase_began(self, job: Job, told: messages.PhaseBegan) -> None:
+    def phase_began(self, job: JobEntry, told: messages.PhaseBegan) -> None:
         """A job asks for its turn, or joins the one that it has on other hosts."""
         team = self._teams.of(job.id)
         if team is None:
@@ -235,7 +228,7 @@ class Governor:
             behind = self.turns.manager.ahead_of(team.id)
             self._tell(member, messages.Hold(phase=number, behind=behind))
 
-    def phase_ended(self, job: Job, told: messages.PhaseEnded) -> None:
+    def phase_ended(self, job: JobEntry, told: messages.PhaseEnded) -> None:
         """A job's phase is over, on this host at least."""
         team = self._teams.of(job.id)
         ended = None if team is None else team.ends(job.id, told)
@@ -244,12 +237,12 @@ class Governor:
             self._waited(id, over.waited)
             self._heed(lambda: self.turns.phase_ended(time.monotonic(), id, over))
 
-    def heard(self, job: Job) -> None:
+    def heard(self, job: JobEntry) -> None:
         """A job's agent lives."""
-        if standing := self.standing(job):
+        if standing := self._standing(job.id):
             standing.heard = time.monotonic()
 
-    def idle(self, job: Job, told: messages.Idle) -> None:
+    def idle(self, job: JobEntry, told: messages.Idle) -> None:
         """A job does not want its slice, or lends its turn to those who wait for it."""
         team = self._teams.of(job.id)
         if team is None or len(team.asked) != 1:
@@ -305,44 +298,61 @@ class Governor:
     def _is_enforced(self, id: JobId) -> bool:
         return self.modes.of(self.turns.manager.jobs[id].user) == "enforce"
 
-    def told(self, member: JobId) -> dict[str, object]:
-        """Return how a job stands, as `penstock status` lists it."""
-        team = self._teams.of(member)
-        standing = None if team is None else self.turns.standings.get(team.id)
+    def progress(self, record: JobRecord) -> JobRecord:
+        """Return a job's record with what its phases did so far."""
+        standing = self._standing(record.id)
+        if standing is None:
+            return record
+        phases = standing.phases
+        return msgspec.structs.replace(
+            record,
+            phases=phases,
+            phase_bytes=standing.bytes / phases if phases else None,
+            phase_seconds=standing.transferred / phases if phases else 0.0,
+            turn_waited_seconds=standing.waited,
+            bandwidth=standing.bandwidth or None,
+        )
+
+    def describe(self, record: JobRecord) -> JobRecord:
+        """Return a job's record with its phases and its turn."""
+        team, standing = self._teams.of(record.id), self._standing(record.id)
         if team is None or standing is None:
-            return {}
-        id, now, phase = team.id, time.monotonic(), standing.phase
-        manager = self.turns.manager
-        known, group, weight = manager.jobs[id], None, None
+            return record
+        record, manager, phase = self.progress(record), self.turns.manager, standing.phase
+        known, group, weight = manager.jobs[team.id], None, None
         with suppress(Exception):  # a policy may be anybody's
             group, weight = manager.sharing.group(known), manager.sharing.weight(known)
-        told: dict[str, object] = {
-            "mode": self.modes.of(known.user),
-            "doing": "computing",
-            "since_seconds": None,
-            "at_most_seconds": None,
-            "behind": [],
-            "share": 0.0,
-            "group": None if group is Own.GROUP else str(group),
-            "weight": weight,
-            "w_iter": known.w_iter,
-            "iterations": period.iterations if (period := manager.period(id)) else 0,
-            "phases": standing.phases,
-            "phase_bytes": standing.bytes / standing.phases if standing.phases else None,
-            "turn_waited_seconds": standing.waited,
-            "bandwidth": standing.bandwidth or None,
-        }
-        if phase is not None and phase.admitted is None and not phase.overdue:
-            behind = self.turns.manager.ahead_of(id)
-            told |= {"doing": "waiting", "since_seconds": now - phase.began, "behind": behind}
-            told["at_most_seconds"] = max(self.longest_wait - (now - phase.began), 0.0)
-        elif phase is not None:
-            began = phase.began if phase.admitted is None else phase.admitted
-            told |= {"doing": "transferring", "since_seconds": now - began}
-            told["share"] = self.turns.share(id)
-        return told
+        period = manager.period(team.id)
+        record = msgspec.structs.replace(
+            record,
+            mode=self.modes.of(known.user),
+            doing="computing" if record.state == "running" else record.state,
+            group=None if group is Own.GROUP else str(group),
+            weight=weight,
+            w_iter=known.w_iter,
+            iterations=period.iterations if period else 0,
+        )
+        if phase is None or record.state != "running":
+            return record
+        now = time.monotonic()
+        if phase.admitted is None and not phase.overdue:
+            waited = now - phase.began
+            return msgspec.structs.replace(
+                record,
+                doing="waiting",
+                since_seconds=waited,
+                at_most_seconds=max(self.longest_wait - waited, 0.0),
+                behind=manager.ahead_of(team.id),
+            )
+        began = phase.began if phase.admitted is None else phase.admitted
+        return msgspec.structs.replace(
+            record,
+            doing="transferring",
+            since_seconds=now - began,
+            share=self.turns.share(team.id),
+        )
 
-    def _beat(self, jobs: Iterable[Job]) -> None:
+    def _beat(self, jobs: Iterable[JobEntry]) -> None:
         for job in jobs:
             if job.begin.protocol >= 2:
                 self._tell(job.id, _BEAT[self.modes.of(job.begin.user)])

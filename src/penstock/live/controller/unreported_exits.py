@@ -9,11 +9,12 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.protocol import messages
 from penstock.live.protocol.exit_spool import ExitSpool, SpoolFile
-from penstock.live.store import EndedJob, RunningJob, StoreError
+from penstock.live.protocol.job_record import JobRecord
+from penstock.live.store import StoreError
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -85,31 +86,29 @@ class LateEnds:
             else:
                 self._hear(word, peer, earlier)
 
-    def _hear(
-        self, word: messages.UnreportedExit, peer: Peer, earlier: RunningJob | EndedJob | None
-    ) -> None:
+    def _hear(self, word: messages.UnreportedExit, peer: Peer, earlier: JobRecord | None) -> None:
         controller = self._controller
         if earlier is not None:
             _check_owner(earlier.user, word, peer)
         name = word.job.rpartition(".")[0]
-        if name != word.begin.name or not (earlier or controller.archive.may_be(word.job)):
+        if name != word.begin.name or not (earlier or controller.archive.may_exist(word.job)):
             raise RefusedError(f"{peer} tells the end of {word.job!r}, which nobody began")
-        lost = earlier if isinstance(earlier, EndedJob) else None
-        if lost is not None and lost.state == "ended":
-            return  # it was heard, and the answer was not
+        if earlier is not None and earlier.state == "ended":
+            return  # it was taken in before, and the answer did not arrive
+        lost = earlier if earlier is not None and earlier.state == "lost" else None
         job = _ended(word, peer, word.began if earlier is None else earlier.began)
         if lost is not None:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
-        controller.archive.ended_unheard(job, lost)
-        controller.governor.ended_unheard(job)
+        controller.archive.reported_late(job, lost)
+        controller.governor.ended_unheard(job.id)
         log.info("job %s had ended with %s while nobody heard", job.id, job.status)
 
 
-def _ended(word: messages.UnreportedExit, peer: Peer, began: float) -> Job:
+def _ended(word: messages.UnreportedExit, peer: Peer, began: float) -> JobRecord:
     ended = min(word.ended, time.time())
     began = min(began, ended)
-    return Job(
+    job = JobEntry(
         id=word.job,
         serial=int(word.job.rpartition(".")[2]),
         begin=word.begin,
@@ -121,6 +120,7 @@ def _ended(word: messages.UnreportedExit, peer: Peer, began: float) -> Job:
         state="ended",
         status=word.status,
     )
+    return job.record(0.0)
 
 
 def _check_owner(user: str, word: messages.UnreportedExit, peer: Peer) -> None:

@@ -31,7 +31,6 @@ from penstock.live.http.openapi import Operation, document
 from penstock.live.http.schema import (
     Health,
     IoNodeAnswer,
-    JobAnswer,
     Modes,
     Service,
     SetIoNodes,
@@ -43,12 +42,12 @@ from penstock.live.http.schema import (
 from penstock.live.http.static_files import PageFiles
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
+from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.tokens import Bearer, Tokens
 
 STATUS_SECONDS = 4.0
 """Within which the Service tells its status."""
-_JOB = frozenset(f.name for f in msgspec.structs.fields(JobAnswer) if f.required)
 _IO_NODE = frozenset(IoNodeAnswer.__struct_fields__) - {"pid", "groups", "why"}
 log = logging.getLogger("penstock.controller")
 
@@ -109,7 +108,7 @@ class Api:
         found = await self._now.get()
         plain: dict[str, Any] = {
             "site": found.site,
-            "jobs": [_shown(job, _JOB, bearer) for job in found.jobs],
+            "jobs": [_visible(job, bearer) for job in found.jobs],
             "io_nodes": [_shown(node, _IO_NODE, bearer) for node in found.io_nodes],
             "forwarded_bytes": found.forwarded_bytes,
             "direct_bytes": found.direct_bytes,
@@ -123,13 +122,13 @@ class Api:
             plain |= {"roots": found.roots, "emulated": found.emulated, "modes": found.modes}
         return plain
 
-    async def jobs(self, bearer: Bearer | None) -> list[dict[str, Any]]:
+    async def jobs(self, bearer: Bearer | None) -> list[JobSummary]:
         """Return the jobs of the status."""
-        return [_shown(job, _JOB, bearer) for job in (await self._now.get()).jobs]
+        return [_visible(job, bearer) for job in (await self._now.get()).jobs]
 
-    async def job(self, bearer: Bearer | None, job: str) -> dict[str, Any]:
+    async def job(self, bearer: Bearer | None, job: str) -> JobSummary:
         """Return one job."""
-        return _shown(await self.service.job(job), _JOB, bearer)
+        return _visible(await self.service.job(job), bearer)
 
     async def explain(self, _: Bearer, job: str) -> dict[str, Any]:
         """Return why a job has what it has."""
@@ -172,10 +171,10 @@ class Api:
         self._now.changed()
         return await self.service.modes()
 
-    async def set_io_nodes(self, bearer: Bearer, job: str, wanted: SetIoNodes) -> dict[str, Any]:
+    async def set_io_nodes(self, bearer: Bearer, job: str, wanted: SetIoNodes) -> JobRecord:
         """Give a running job other I/O nodes."""
         found = await self.service.job(job)
-        if found["state"] != "running":
+        if found.state != "running":
             raise Refusal(409, f"job {job} has ended", "GET /v1/jobs lists those that run")
         known = {node["number"] for node in (await self._now.get()).io_nodes}
         if len(set(wanted.nodes)) < len(wanted.nodes):
@@ -223,6 +222,10 @@ class Api:
         return Response(self._document, media_type="application/json")
 
 
+def _visible(job: JobRecord, bearer: Bearer | None) -> JobSummary:
+    return job if bearer else job.summary()
+
+
 def _shown(
     told: dict[str, Any], anonymous: frozenset[str], bearer: Bearer | None
 ) -> dict[str, Any]:
@@ -236,8 +239,8 @@ def _get(path: str, summary: str, does: Any, answer: Any, **more: Any) -> Operat
 
 OPERATIONS = (
     _get("/v1/status", "How things are", Api.status, SiteAnswer),
-    _get("/v1/jobs", "Jobs that run, and those that ended of late", Api.jobs, list[JobAnswer]),
-    _get("/v1/jobs/{id}", "One job", Api.job, JobAnswer, fails=(404,)),
+    _get("/v1/jobs", "Jobs that run, and those that ended of late", Api.jobs, list[JobRecord]),
+    _get("/v1/jobs/{id}", "One job", Api.job, JobRecord, fails=(404,)),
     _get(
         "/v1/jobs/{id}/explain",
         "Why a job has the I/O nodes, turn and share that it has",
@@ -252,7 +255,7 @@ OPERATIONS = (
         summary="Give a running job other I/O nodes; answered when it has them",
         does=Api.set_io_nodes,
         access="admin",
-        answer=JobAnswer,
+        answer=JobRecord,
         body=SetIoNodes,
         fails=(404, 409),
     ),

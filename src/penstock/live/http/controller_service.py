@@ -16,34 +16,56 @@ from penstock.live.http.schema import (
     Waiting,
 )
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.users import UnknownUserError
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
+
+_EXPLAINED = (
+    "io_nodes",
+    "mode",
+    "doing",
+    "since_seconds",
+    "at_most_seconds",
+    "behind",
+    "share",
+    "group",
+    "weight",
+    "w_iter",
+    "iterations",
+    "phases",
+    "phase_bytes",
+    "turn_waited_seconds",
+    "bandwidth",
+)
 
 
 class Governed:
     """What the HTTP API asks, answered by the controller in its own loop."""
 
     def __init__(self, controller: "Controller") -> None:
+        self._controller = controller
         self._jobs, self._governor = controller.jobs, controller.governor
         self._keeper, self._logbook = controller.archive.keeper, controller.logbook
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's behind the kill switch
         self.dashboard: Dashboard = Watched(controller)
 
-    async def job(self, job: str) -> dict[str, Any]:
+    async def job(self, job: str) -> JobRecord:
         """Return one job of the status, by its id."""
-        for known in self._jobs.all():
-            if known.id == job:
-                return known.told(time.monotonic()) | self._governor.told(job)
+        if (entry := self._jobs.running.get(job)) is not None:
+            return self._controller.record(entry)
+        for record in self._jobs.ended():
+            if record.id == job:
+                return record
         raise NotFoundError(f"there is no job {job[:80]!r}; /v1/jobs lists those that are known")
 
     async def explain(self, job: str) -> dict[str, Any]:
         """Return what decides over a job: policy, mode, and how it stands."""
-        found = await self.job(job)
-        standing = {"policy": self._governor.policy, **self._governor.told(job)}
-        return {"job": job, "io_nodes": found["io_nodes"], **standing}
+        record = await self.job(job)
+        turn = {name: getattr(record, name) for name in _EXPLAINED}
+        return {"job": job, "policy": self._governor.policy, **turn}
 
     async def modes(self) -> Modes:
         """Return the modes in force, and those that will be once the kill switch is off."""
@@ -76,14 +98,16 @@ class Governed:
         """Return who transfers and who waits."""
         now, found = time.time(), Turns()
         for job in self._jobs.running.values():
-            told: dict[str, Any] = self._governor.told(job.id)
-            who: dict[str, Any] = {"job": job.id, "user": job.begin.user}
-            if told and told["doing"] == "waiting":
-                who |= {"since": now - told["since_seconds"], "behind": told["behind"]}
-                found.waiting.append(Waiting(**who))
-            elif told and told["doing"] == "transferring":
-                who |= {"since": now - told["since_seconds"], "share": told["share"]}
-                found.transferring.append(Transferring(**who))
+            record = self._controller.record(job)
+            since = now - (record.since_seconds or 0.0)
+            if record.doing == "waiting":
+                found.waiting.append(
+                    Waiting(job=job.id, user=record.user, since=since, behind=record.behind)
+                )
+            elif record.doing == "transferring":
+                found.transferring.append(
+                    Transferring(job=job.id, user=record.user, since=since, share=record.share)
+                )
         return found
 
     async def measures(self) -> Measures:

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from penstock.live.controller.wait_histogram import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -91,7 +92,7 @@ class Telemetry(Collector):
             throttled = {"": sum(throttled.values())}
         help_text = "Seconds that jobs waited for their turns, by user where a token guards this."
         yield _counted("throttled_seconds", help_text, "user", throttled)
-        states = Counter({"running": 0}) + Counter(str(job["state"]) for job in status.jobs)
+        states = Counter({"running": 0}) + Counter(job.state for job in status.jobs)
         yield _gauge(
             "jobs",
             "Jobs that run, and those that ended and are still listed.",
@@ -107,8 +108,8 @@ class Telemetry(Collector):
             status.policy_failures,
         )
 
-    def _top_jobs(self, jobs: list[dict[str, Any]]) -> Iterator[Metric]:
-        running = [job for job in jobs if job["state"] == "running"]
+    def _top_jobs(self, jobs: list[JobRecord]) -> Iterator[Metric]:
+        running = [job for job in jobs if job.state == "running"]
         top = nlargest(self._jobs, running, key=lambda job: _moved(job, "write_bytes"))
         for kind in ("read", "write") if top else ():
             family = CounterMetricFamily(
@@ -117,8 +118,8 @@ class Telemetry(Collector):
                 labels=["job", "user"],
             )
             for job in top:
-                user = str(job["user"]) if self._names else ""
-                family.add_metric([str(job["id"]), user], _moved(job, f"{kind}_bytes"))
+                user = job.user if self._names else ""
+                family.add_metric([job.id, user], _moved(job, f"{kind}_bytes"))
             yield family
 
 
@@ -171,8 +172,8 @@ def _tuning(tuning: dict[str, Any]) -> Iterator[Metric]:
         yield _total(f"tuning_{name}", texts[name], tuning[name])
 
 
-def _moved(job: dict[str, Any], counter: str) -> int:
-    return int(job["counters"].get(counter, 0))
+def _moved(job: JobRecord, counter: str) -> int:
+    return job.counters.get(counter, 0)
 
 
 def _total(name: str, text: str, value: float) -> Metric:

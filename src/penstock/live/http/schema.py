@@ -15,6 +15,7 @@ from penstock.live.http.dashboard.schema import JobPhases, TuningNow
 from penstock.live.http.policy_list import PolicyChoice
 from penstock.live.http.record_list import RecordedRun
 from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.shared_page import MAP_NODES
 
 if TYPE_CHECKING:
@@ -28,27 +29,6 @@ Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A part of an answer."""
-
-
-class JobAnswer(Answer, frozen=True, kw_only=True):
-    """A job that runs, or ran of late. What is its user's own is told to who has a token."""
-
-    id: str
-    state: str
-    began: float
-    seconds: float
-    io_nodes: list[int]
-    forwarded_bytes: Count
-    direct_bytes: Count
-    fail_opens: Count
-    waits: Count
-    waited_seconds: float
-    name: str | UnsetType = UNSET
-    user: str | UnsetType = UNSET
-    pid: int | UnsetType = UNSET
-    command: list[str] | UnsetType = UNSET
-    status: int | UnsetType | None = UNSET
-    counters: dict[str, int] | UnsetType = UNSET
 
 
 class IoNodeAnswer(Answer, frozen=True, kw_only=True):
@@ -77,7 +57,7 @@ class SiteAnswer(Answer, frozen=True, kw_only=True):
     """How things are, as `penstock status --json` prints it."""
 
     site: str
-    jobs: list[JobAnswer]
+    jobs: list[JobRecord]
     io_nodes: list[IoNodeAnswer]
     forwarded_bytes: Count
     direct_bytes: Count
@@ -222,7 +202,7 @@ class Service(Protocol):
         """Return how things are."""
         ...
 
-    async def job(self, job: str) -> dict[str, Any]:
+    async def job(self, job: str) -> JobRecord:
         """Return one job of the status, by its id."""
         ...
 

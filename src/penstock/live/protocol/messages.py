@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
+from penstock.live.protocol.job_record import JobRecord
 
 if TYPE_CHECKING:
     from penstock.model import Observation
@@ -326,8 +327,8 @@ class Status(Message, frozen=True, kw_only=True):
 
     site: str
     roots: list[str] = []
-    emulated: str | None = None  # the argument of 'penstock up --emulate'
-    jobs: list[dict[str, object]]
+    emulated: str | None = None  # what is emulated below, as 'penstock up --emulate' was told
+    jobs: list[JobRecord]
     io_nodes: list[dict[str, object]]
     forwarded_bytes: int
     direct_bytes: int

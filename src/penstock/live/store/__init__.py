@@ -2,12 +2,10 @@
 
 from penstock.live.store.database import StoreError
 from penstock.live.store.rows import (
-    EndedJob,
     Families,
     Family,
     Knowledge,
     Recalled,
-    RunningJob,
     Totals,
 )
 from penstock.live.store.store import Changes, Memory, Store
@@ -15,14 +13,12 @@ from penstock.live.store.write_behind import Keeper
 
 __all__ = [
     "Changes",
-    "EndedJob",
     "Families",
     "Family",
     "Keeper",
     "Knowledge",
     "Memory",
     "Recalled",
-    "RunningJob",
     "Store",
     "StoreError",
     "Totals",

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+
+from penstock.live.protocol.job_record import JobRecord
 
 FAMILIES_A_USER = 5000
 """Families kept of one user: who runs ever new names forgets his own, and no one else's."""
@@ -64,51 +66,6 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningJob:
-    """What a restarted controller needs to take a job in again."""
-
-    id: str
-    serial: int
-    user: str
-    uid: int
-    name: str
-    began: float  # seconds since the epoch
-    pid: int = 0
-    command: tuple[str, ...] = ()
-    executable: str = ""
-    nodes: int = 1
-    processes: int | None = None
-    io_nodes: int | None = None  # as many as it asked for
-    counters: Mapping[str, int] = field(default_factory=dict)
-    phases: int = 0
-    phase_seconds: float = 0.0  # of all its phases
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedJob:
-    """What is told of a job after its end."""
-
-    id: str
-    serial: int
-    user: str
-    uid: int
-    name: str
-    began: float
-    ended: float
-    state: str  # ended, or lost
-    status: int | None = None
-    command: tuple[str, ...] = ()
-    executable: str = ""
-    nodes: int = 1
-    forwarded_bytes: int = 0
-    direct_bytes: int = 0
-    waited_seconds: float = 0.0
-    fail_opens: int = 0
-    phases: int = 0
-    phase_seconds: float = 0.0  # the mean
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """What all jobs that ended ever did."""
 
@@ -116,7 +73,7 @@ class Totals:
     direct_bytes: int = 0
     fail_opens: int = 0
 
-    def plus(self, job: EndedJob) -> "Totals":
+    def plus(self, job: JobRecord) -> "Totals":
         """Return the totals with one more job."""
         return Totals(
             forwarded_bytes=self.forwarded_bytes + job.forwarded_bytes,
@@ -124,7 +81,7 @@ class Totals:
             fail_opens=self.fail_opens + job.fail_opens,
         )
 
-    def minus(self, job: EndedJob) -> "Totals":
+    def minus(self, job: JobRecord) -> "Totals":
         """Return the totals without a job that had not ended after all."""
         return Totals(
             forwarded_bytes=max(self.forwarded_bytes - job.forwarded_bytes, 0),

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from sqlalchemy import (
@@ -25,7 +25,9 @@ from sqlalchemy import (
 )
 
 from penstock.errors import InputError
-from penstock.live.store.rows import EndedJob, Family, Knowledge, RunningJob, storable
+from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
+from penstock.live.protocol.job_record import JobRecord
+from penstock.live.store.rows import Family, Knowledge, storable
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
@@ -33,7 +35,6 @@ MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
 LONGEST_COMMAND = 4096
 """Bytes of a command line that are kept."""
 _WHOLE = 2**63 - 1
-Record = TypeVar("Record")
 metadata = MetaData()
 
 
@@ -50,7 +51,7 @@ def _who() -> list[Column[Any]]:
         Column("uid", BigInteger, nullable=False),
         Column("name", Text, nullable=False),
         Column("began", Double, nullable=False),
-        _json("command", tuple[str, ...], nullable=False),
+        _json("command", list[str], nullable=False),
         Column("executable", Text, nullable=False),
         Column("nodes", BigInteger, nullable=False),
         Column("phases", BigInteger, nullable=False),
@@ -79,7 +80,7 @@ running = Table(
     *_who(),
     Column("pid", BigInteger, nullable=False),
     Column("processes", BigInteger),
-    Column("io_nodes", BigInteger),
+    Column("io_nodes", BigInteger, info={"field": "requested_io_nodes"}),
     _json("counters", dict[str, int], nullable=False),
 )
 ended = Table(
@@ -180,52 +181,92 @@ def _encoder(column: Column[Any]) -> Callable[[Any], Any]:
     return _real if isinstance(column.type, Double) else storable
 
 
-def _writer(table: Table, *kinds: Any) -> list[tuple[int, str, Callable[[Any], Any]]]:
-    """Return, a column, the record that it is of, its name, and what makes its value storable."""
-    of = {each.name: part for part, kind in enumerate(kinds) for each in fields(kind)}
-    return [(of[column.name], column.name, _encoder(column)) for column in table.columns]
+def _writer(table: Table, *kinds: Any) -> list[tuple[int, str, str, Callable[[Any], Any]]]:
+    """Return, per column: the part of the record, its field, the column's name, its encoder."""
+    part_of = {name: part for part, kind in enumerate(kinds) for name in _fields(kind)}
+    return [
+        (part_of[_field(column)], _field(column), column.name, _encoder(column))
+        for column in table.columns
+    ]
+
+
+def _fields(kind: Any) -> Sequence[str]:
+    return kind.__struct_fields__ if kind is JobRecord else [each.name for each in fields(kind)]
+
+
+def _field(column: Column[Any]) -> str:
+    name: str = column.info.get("field", column.name)
+    return name
 
 
 _WRITERS = {
-    running: _writer(running, RunningJob),
-    ended: _writer(ended, EndedJob),
+    running: _writer(running, JobRecord),
+    ended: _writer(ended, JobRecord),
     families: _writer(families, Family, Knowledge),
 }
 
 
 def row(table: Table, *records: Any) -> dict[str, Any]:
-    """Return the row of a record, or of those that make it up together."""
-    made = {}
-    for part, name, encode in _WRITERS[table]:
+    """Return the row of a record, or of the records that make it up together."""
+    values: dict[str, Any] = {}
+    for part, name, column, encode in _WRITERS[table]:
         value = getattr(records[part], name)
-        made[name] = None if value is None else encode(value)
-    return made
+        values[column] = None if value is None else encode(value)
+    if table is running:  # this table has the sum over all phases
+        values["phase_seconds"] = values["phase_seconds"] * values["phases"]
+    return values
 
 
-def reader(kind: type[Record], table: Table) -> Callable[[Sequence[Any]], Record]:
-    """Return what makes a record of a whole row; it raises ValueError where that is not ours."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # a dataclass
-    order = list(table.columns)
-    places = [(name, order.index(table.columns[name])) for name in names]
-    coded = [(name, table.columns[name].info.get("json")) for name in names]
-    decoders = [(name, decoder.decode) for name, decoder in coded if decoder is not None]
+def _reader(kind: Any, table: Table) -> Callable[[Sequence[Any]], dict[str, Any]]:
+    """Return a function that reads a row's fields of this type; ValueError: a foreign value."""
+    names = set(_fields(kind))
+    columns = [
+        (place, _field(column), column.info.get("json"))
+        for place, column in enumerate(table.columns)
+        if _field(column) in names
+    ]
 
-    def read(row: Sequence[Any]) -> Record:
-        values = {name: row[place] for name, place in places}
-        for name, decode in decoders:
-            if values[name] is not None:
-                values[name] = decode(values[name])
-        return kind(**values)
+    def read(row: Sequence[Any]) -> dict[str, Any]:
+        return {
+            name: value if decoder is None or value is None else decoder.decode(value)
+            for place, name, decoder in columns
+            for value in (row[place],)
+        }
 
     return read
 
 
-read_running = reader(RunningJob, running)
-read_ended = reader(EndedJob, ended)
-_read_family = reader(Family, families)
-_read_knowledge = reader(Knowledge, families)
+_running_fields = _reader(JobRecord, running)
+_ended_fields = _reader(JobRecord, ended)
+_family_fields = _reader(Family, families)
+_knowledge_fields = _reader(Knowledge, families)
+
+
+def read_running(row: Sequence[Any]) -> JobRecord:
+    """Return the record of a job that was running."""
+    values = _running_fields(row)
+    counters = values["counters"]
+    values["phase_seconds"] /= max(values["phases"], 1)
+    return JobRecord(
+        **values,
+        state="running",
+        seconds=0.0,
+        io_nodes=[],
+        forwarded_bytes=forwarded_bytes(counters),
+        direct_bytes=direct_bytes(counters),
+        fail_opens=fail_opens(counters),
+        waits=counters.get("waits", 0),
+        waited_seconds=counters.get("waited", 0) / 1e9,
+    )
+
+
+def read_ended(row: Sequence[Any]) -> JobRecord:
+    """Return the record of a job that ended; what is not stored has its default."""
+    values = _ended_fields(row)
+    seconds = max(values["ended"] - values["began"], 0.0)
+    return JobRecord(**values, seconds=seconds, io_nodes=[], waits=0)
 
 
 def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
     """Return the family of a row, and what is known of it."""
-    return _read_family(row), _read_knowledge(row)
+    return Family(**_family_fields(row)), Knowledge(**_knowledge_fields(row))

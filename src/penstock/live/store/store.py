@@ -12,15 +12,14 @@ from sqlalchemy import Connection, Select, Table, bindparam, delete, func, selec
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store import database, schema
 from penstock.live.store.database import StoreError, TakenError
 from penstock.live.store.rows import (
-    EndedJob,
     Families,
     Family,
     Knowledge,
     Recalled,
-    RunningJob,
     Totals,
     storable,
 )
@@ -50,7 +49,7 @@ class Changes:
     """What is to be written, the newest of each key; None: to be removed."""
 
     families: dict[Family, Knowledge | None] = field(default_factory=dict)
-    jobs: dict[str, RunningJob | EndedJob | None] = field(default_factory=dict)
+    jobs: dict[str, JobRecord | None] = field(default_factory=dict)
     totals: Totals | None = None
     serial: int | None = None  # no job up to this number may be called so again
 
@@ -78,8 +77,8 @@ class Memory:
     """All that a controller begins with."""
 
     families: Families
-    running: tuple[RunningJob, ...]
-    ended: tuple[EndedJob, ...]  # of late, the oldest first
+    running: tuple[JobRecord, ...]
+    ended: tuple[JobRecord, ...]  # of late, the oldest first
     totals: Totals
     serial: int  # no job up to this number may be called so again
 
@@ -144,7 +143,7 @@ class Store:
         known = self._do(lambda connection: [*_read(connection, sizes, schema.read_learned)])
         return Families(known).recall(family)
 
-    def ended(self, job: str) -> EndedJob | None:
+    def ended(self, job: str) -> JobRecord | None:
         """Return what is told of a job that ended."""
         found = select(schema.ended).where(schema.ended.c.id == job)
         return next(
@@ -214,13 +213,23 @@ class Store:
             return made
 
         known, jobs = changes.families, changes.jobs
+        records = [job for job in jobs.values() if job is not None]
+        running = [job for job in records if job.state == "running"]
+        ended = [job for job in records if job.state != "running"]
         counts = {} if changes.serial is None else {_SERIAL: changes.serial}
         if changes.totals is not None:
             counts |= {name: getattr(changes.totals, name) for name in _TOTALS}
         steps: list[Step] = [
-            (_STOP, [{"job": storable(k)} for k, v in jobs.items() if type(v) is not RunningJob]),
-            self._put(rows, schema.running, [(v,) for v in jobs.values() if type(v) is RunningJob]),
-            self._put(rows, schema.ended, [(v,) for v in jobs.values() if type(v) is EndedJob]),
+            (
+                _STOP,
+                [
+                    {"job": storable(id)}
+                    for id, job in jobs.items()
+                    if job is None or job.state != "running"
+                ],
+            ),
+            self._put(rows, schema.running, [(job,) for job in running]),
+            self._put(rows, schema.ended, [(job,) for job in ended]),
             (_FORGET, [_key(family) for family, now in known.items() if now is None]),
             self._put(rows, schema.families, [(k, v) for k, v in known.items() if v is not None]),
             (

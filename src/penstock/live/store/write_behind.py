@@ -14,8 +14,9 @@ import threading
 import time
 from typing import Any, Self, TypeVar
 
+from penstock.live.protocol.job_record import JobRecord
 from penstock.live.store.database import StoreError, one_line
-from penstock.live.store.rows import EndedJob, Family, Knowledge, Recalled, RunningJob
+from penstock.live.store.rows import Family, Knowledge, Recalled
 from penstock.live.store.store import Changes, Store
 
 SOON = 0.2
@@ -98,7 +99,7 @@ class Keeper:
                 _newest(self._later.families, forgotten, None)
             self._note_later()
 
-    def running(self, job: RunningJob) -> None:
+    def running(self, job: JobRecord) -> None:
         """Remember a job that began, or how far it is."""
         with self._changed:
             if job.id in self._begun and job.id not in self._soon.jobs:
@@ -108,7 +109,7 @@ class Keeper:
                 self._begun.add(job.id)
                 self._put_soon(job.id, job)
 
-    def ended(self, job: EndedJob) -> None:
+    def ended(self, job: JobRecord) -> None:
         """Remember a job that ended; once a job: it is added to the totals."""
         with self._changed:
             self._begun.discard(job.id)
@@ -116,7 +117,7 @@ class Keeper:
             self._soon.totals = self.totals
             self._put_soon(job.id, job)
 
-    def resumed(self, job: EndedJob) -> None:
+    def resumed(self, job: JobRecord) -> None:
         """Take a job that came back out of the totals: it ends another time."""
         with self._changed:
             self.totals = self.totals.minus(job)
@@ -129,11 +130,11 @@ class Keeper:
             self._begun.discard(job)
             self._put_soon(job, None)
 
-    async def find_ended(self, job: str) -> EndedJob | None:
+    async def find_ended(self, job: str) -> JobRecord | None:
         """Return what is told of a job that ended; StoreError: the store does not answer."""
         with self._changed:
             unwritten = self._soon.jobs.get(job) or self._batch.jobs.get(job)
-        if isinstance(unwritten, EndedJob):
+        if unwritten is not None and unwritten.state != "running":
             return unwritten
         return await asyncio.to_thread(self._store.ended, job)
 
@@ -173,7 +174,7 @@ class Keeper:
 
     # The caller of these has the lock.
 
-    def _put_soon(self, job: str, change: RunningJob | EndedJob | None) -> None:
+    def _put_soon(self, job: str, change: JobRecord | None) -> None:
         self._later.jobs.pop(job, None)
         _newest(self._soon.jobs, job, change)
         self._note_soon()

@@ -6,15 +6,15 @@ import sys
 import msgspec
 import pytest
 
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.http.dashboard import lanes
 from penstock.live.http.dashboard.lanes import Lane, Lanes, Phase, ShareClock
 from penstock.live.protocol import messages
 
 
-def job(number: int) -> Job:
+def job(number: int) -> JobEntry:
     begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada")
-    return Job(id=f"job.{number}", serial=number, begin=begin, began=1e9)
+    return JobEntry(id=f"job.{number}", serial=number, begin=begin, began=1e9)
 
 
 def stretch(lane: Lane, end: float) -> tuple[str, str, float, float, float]:

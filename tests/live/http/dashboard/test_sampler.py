@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.http.dashboard import sampler
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.protocol import messages
+from penstock.live.store import Totals
 
 MIB = 1 << 20
 
@@ -27,7 +28,7 @@ class Site:
         node = SimpleNamespace(node=1, link=1, remote=False, number=0, absence="", deaths=0)
         nodes = [node, SimpleNamespace(**{**vars(node), "number": 1})]
         self.fleet = SimpleNamespace(io_nodes=nodes, ask_each=self.ask_each)
-        self.jobs = SimpleNamespace(running={}, totals=lambda: (0, 10**15, 0))
+        self.jobs = SimpleNamespace(running={}, totals=lambda: Totals(direct_bytes=10**15))
         self.tuning = SimpleNamespace(node=lambda number: {"pattern": self.pattern.get(number)})
         self.governor = SimpleNamespace(
             turns=SimpleNamespace(standings={}, watch=None),
@@ -57,13 +58,15 @@ class Site:
         asyncio.run(self.sampler.sample())
         return self.sampler.since(-1)[-1]
 
-    def job(self, number: int, io_node: int = 0, **more: Any) -> Job:
+    def job(self, number: int, io_node: int = 0, **more: Any) -> JobEntry:
         begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada", **more)
-        made = Job(id=f"job.{number}", serial=number, begin=begin, began=1e9, io_nodes=(io_node,))
+        made = JobEntry(
+            id=f"job.{number}", serial=number, begin=begin, began=1e9, io_nodes=(io_node,)
+        )
         self.history.began(made)
         return made
 
-    def counts(self, job: Job, moved: int) -> None:
+    def counts(self, job: JobEntry, moved: int) -> None:
         job.counters = {"write_bytes": moved}
         self.history.counted(job)
 

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.protocol import messages
 
 
-def kept(job: Job) -> History:
+def kept(job: JobEntry) -> History:
     """The history of one that transfers, and of nobody else."""
     governor: Any = SimpleNamespace(
         turns=SimpleNamespace(standings={}, watch=None),
@@ -28,13 +28,13 @@ def kept(job: Job) -> History:
 
 
 @pytest.fixture
-def job() -> Job:
+def job() -> JobEntry:
     begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada")
-    return Job(id="job.1", serial=1, begin=begin, began=1e9)
+    return JobEntry(id="job.1", serial=1, begin=begin, began=1e9)
 
 
 @pytest.fixture
-def history(job: Job) -> History:
+def history(job: JobEntry) -> History:
     return kept(job)
 
 

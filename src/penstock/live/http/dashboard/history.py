@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.turns import Expected
 from penstock.live.http.dashboard.lanes import RATE_LASTS, Kind, Lane, Lanes, Phase, ShareClock
 from penstock.live.protocol import messages
@@ -68,7 +68,7 @@ class History:
         return self.epoch + time.monotonic()
 
     @_minor
-    def began(self, job: Job) -> None:
+    def began(self, job: JobEntry) -> None:
         """A job began, or came back."""
         lane = self.lanes.began(job, self.now())
         id = self._governor.turn_id(job.id)
@@ -76,7 +76,7 @@ class History:
             self._stand(lane, id)
 
     @_minor
-    def ended(self, job: Job) -> None:
+    def ended(self, job: JobEntry) -> None:
         """A job ended, or was lost."""
         lane = self.lanes.by_id.get(job.id)
         if lane is None:
@@ -95,7 +95,7 @@ class History:
             lane.revision = self.lanes.next()
 
     @_minor
-    def counted(self, job: Job) -> None:
+    def counted(self, job: JobEntry) -> None:
         """A job told its counters."""
         lane = self.lanes.by_id.get(job.id)
         if lane is None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from penstock.live.controller.job_table import Job
+from penstock.live.controller.job_table import JobEntry
 from penstock.live.protocol.counters import direct_bytes, forwarded_bytes
 from penstock.model import JobId
 
@@ -69,7 +69,7 @@ class Lane:
         "weight",
     )
 
-    def __init__(self, job: Job, since: float, revision: int) -> None:
+    def __init__(self, job: JobEntry, since: float, revision: int) -> None:
         self.job = job
         self.revision = revision
         self.kind: Kind | None = None  # None: it computes
@@ -171,7 +171,7 @@ class Lanes:
         self.revision += 1
         return self.revision
 
-    def began(self, job: Job, since: float) -> Lane:
+    def began(self, job: JobEntry, since: float) -> Lane:
         """Return the lane of a job, which may come back to it."""
         lane = self.by_id.get(job.id)
         if lane is None:

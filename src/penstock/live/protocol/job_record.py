@@ -1,0 +1,95 @@
+"""A job as people are told of it: in the job table, the store, `status --json` and the HTTP API.
+
+What policies know of a job is `penstock.model.Job`.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What anybody may know of a job: nothing that is its user's own."""
+
+    id: Annotated[str, Meta(description="Name and serial number, such as solver.3.")]
+    state: Annotated[str, Meta(description="running, ended, or lost: its connection broke.")]
+    began: Annotated[float, Meta(description="Start time, in seconds since the epoch.")]
+    seconds: Annotated[float, Meta(description="Run time so far, or in total.")]
+    io_nodes: Annotated[list[int], Meta(description="Its I/O nodes; empty: direct.")]
+    forwarded_bytes: Annotated[Count, Meta(description="Bytes moved by I/O nodes.")]
+    direct_bytes: Annotated[Count, Meta(description="Bytes moved without an I/O node.")]
+    fail_opens: Annotated[Count, Meta(description="Calls let through unmanaged.")]
+    waits: Annotated[Count, Meta(description="Calls that waited at the gate.")]
+    waited_seconds: Annotated[float, Meta(description="Time at the gate, over all threads.")]
+
+
+class JobRecord(JobSummary, frozen=True, kw_only=True):
+    """A job that runs, or that ended recently. Clients without a token see a part of it.
+
+    The fields from `mode` on describe its turns; they are null for a job that takes no part in
+    turns (its agent is of an old version), or that ended while no controller ran.
+    """
+
+    serial: Annotated[int, Meta(description="The number in its id.")] = 0
+    name: Annotated[str, Meta(description="Job name.")] = ""
+    user: Annotated[str, Meta(description="Its user's name.")] = ""
+    uid: Annotated[int, Meta(description="Its user's number; -1: not known on this host.")] = -1
+    pid: Annotated[int, Meta(description="Process id of its 'penstock run' or agent.")] = 0
+    host: Annotated[str, Meta(description="Address of its host; empty: the controller's.")] = ""
+    command: Annotated[list[str], Meta(description="Command line.")] = []
+    executable: Annotated[str, Meta(description="Path of its program.")] = ""
+    nodes: Annotated[int, Meta(description="Compute nodes.")] = 1
+    processes: Annotated[int | None, Meta(description="Processes, if known.")] = None
+    requested_io_nodes: Annotated[
+        int | None, Meta(description="I/O nodes that it asked for; null: the site's default.")
+    ] = None
+    status: Annotated[int | None, Meta(description="Exit status, once it ended.")] = None
+    ended: Annotated[float | None, Meta(description="End, in seconds since the epoch.")] = None
+    counters: Annotated[dict[str, int], Meta(description="Its counters, over all threads.")] = {}
+    phases: Annotated[Count, Meta(description="I/O phases that are over.")] = 0
+    phase_bytes: Annotated[float | None, Meta(description="Mean bytes per phase.")] = None
+    phase_seconds: Annotated[float, Meta(description="Mean transfer time of a phase.")] = 0.0
+    turn_waited_seconds: Annotated[
+        float | None, Meta(description="Time that its phases waited (or would have) for turns.")
+    ] = None
+    bandwidth: Annotated[float | None, Meta(description="Bytes per second of its best phase.")] = (
+        None
+    )
+    mode: Annotated[str | None, Meta(description="observe, advise, enforce or off.")] = None
+    doing: Annotated[
+        str | None,
+        Meta(description="computing, transferring or waiting; or its state, once it ended."),
+    ] = None
+    since_seconds: Annotated[
+        float | None, Meta(description="For how long it has been transferring or waiting.")
+    ] = None
+    at_most_seconds: Annotated[
+        float | None, Meta(description="How much longer it can wait (live.max-wait).")
+    ] = None
+    behind: Annotated[list[str], Meta(description="Jobs that it waits for.")] = []
+    share: Annotated[
+        float, Meta(description="Part of the file system's bandwidth that it is granted now.")
+    ] = 0.0
+    group: Annotated[str | None, Meta(description="Its group; null: it shares with everybody.")] = (
+        None
+    )
+    weight: Annotated[float | None, Meta(description="Its weight among those transferring.")] = None
+    w_iter: Annotated[float | None, Meta(description="Seconds per iteration, if known.")] = None
+    iterations: Annotated[Count, Meta(description="Iterations that w_iter was learnt from.")] = 0
+
+    def summary(self) -> JobSummary:
+        """Return the part that anybody may see."""
+        return JobSummary(**{name: getattr(self, name) for name in JobSummary.__struct_fields__})
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes moved, forwarded and direct."""
+        return self.forwarded_bytes + self.direct_bytes
+
+    def lost(self, now: float) -> "JobRecord":
+        """Return the record of a running job that is lost at this time."""
+        seconds = max(now - self.began, 0.0)
+        return msgspec.structs.replace(self, state="lost", ended=now, seconds=seconds)
