@@ -1,12 +1,14 @@
-// Python's door to the engine: arrays in without copying, results into the caller's arrays.
+// The Python binding of the engine: arrays are read in place, results are handed over as arrays.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "arrays.hpp"
@@ -19,15 +21,15 @@ namespace penstock {
 namespace {
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> values) {
+nb::object to_numpy(std::vector<T> values) {
   auto owned = std::make_unique<std::vector<T>>(std::move(values));
   nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   T* data = owned->data();
   const std::size_t size = owned.release()->size();
-  return {data, {size}, owner};
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
-// What a policy in plain Python may look at while the engine runs; see penstock.model.View.
+// The view of a policy in plain Python while the engine runs; see penstock.model.View.
 class EngineView {
  public:
   EngineView(nb::object jobs, nb::object site) : jobs_(std::move(jobs)), site_(std::move(site)) {}
@@ -63,8 +65,8 @@ class EngineView {
   const Engine* engine_ = nullptr;
 };
 
-// Asks the Python side, sim/engine.py's _Host; the policy's own
-// `turn(request, view)` without a frame in between, for it is called most.
+// Calls sim/engine.py's _Host; and the policy's own `turn(request, view)` directly, since it is
+// called most often.
 class PythonHost final : public Host {
  public:
   PythonHost(nb::object host, nb::object view, bool requests)
@@ -97,7 +99,7 @@ class PythonHost final : public Host {
   }
 
   void on_job(JobEvent event, std::int32_t job, Decision& decision) override {
-    const nb::object answer = on_job_(static_cast<std::int32_t>(event), job);
+    const nb::object answer = on_job_(event, job);
     const auto [assignments, wake_at] = nb::cast<std::pair<nb::list, std::vector<double>>>(answer);
     for (const nb::handle item : assignments) {
       const auto entry = nb::cast<nb::tuple>(item);
@@ -119,24 +121,82 @@ class PythonHost final : public Host {
   bool wants_requests_;
 };
 
-// Long runs stay interruptible: signals are looked at once in this many events.
+// Long runs stay interruptible: signals are checked once in this many events.
 constexpr std::int64_t events_between_signals = 1 << 14;
 
-nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<double> release,
-              In<double> work, In<std::int64_t> nodes, In<double> max_share, In<std::int64_t> resource_offsets,
-              In<std::int32_t> resources, In<std::int32_t> barrier, In<std::int32_t> after,
-              std::int32_t site_resources, std::int64_t site_nodes, In<double> capacity,
-              In<std::int32_t> group, In<double> weight, std::int32_t order, bool preemptive,
-              bool dynamic, bool sampled, nb::object host, bool hook_jobs, bool keep_timeline,
-              Out<double> request, Out<double> end, Out<double> start) {
-  const Workload workload{view(compute), view(io),        view(offsets),
-                          view(release), view(work),      view(nodes),
-                          view(max_share), view(resource_offsets), view(resources),
-                          view(barrier), view(after)};
-  const Site site{site_resources, site_nodes, view(capacity)};
-  const Sharing sharing{view(group), view(weight), static_cast<Order>(order), preemptive, dynamic,
-                        sampled};
-  Record record{view(request), view(end), view(start), {}, 0};
+// The arrays of a Python object, read in place by name, and kept alive while the engine uses them.
+class Arrays {
+ public:
+  explicit Arrays(nb::handle object) : object_(object) {}
+
+  template <class T>
+  std::span<const T> get(const char* name) {
+    nb::object array = object_.attr(name);
+    In<T> values;
+    if (!nb::try_cast(array, values, /*convert=*/false)) {
+      throw nb::type_error((std::string(name) + " must be a contiguous array of its type").c_str());
+    }
+    kept_.push_back(std::move(array));
+    return view(values);
+  }
+
+ private:
+  nb::handle object_;
+  std::vector<nb::object> kept_;
+};
+
+// What a run returns: see penstock.sim.run.Run and Timeline.
+struct TimelineColumns {
+  nb::object job, resource, start, end, share;  // NumPy arrays
+};
+
+struct Result {
+  nb::object request, end, start;  // NumPy arrays
+  std::int64_t phase_ends, unfinished;
+  std::optional<TimelineColumns> timeline;
+};
+
+TimelineColumns columns(const std::vector<Segment>& segments) {
+  std::vector<std::int32_t> job, resource;
+  std::vector<double> start, end, share;
+  for (const Segment& segment : segments) {
+    job.push_back(segment.job);
+    resource.push_back(segment.resource);
+    start.push_back(segment.start);
+    end.push_back(segment.end);
+    share.push_back(segment.share);
+  }
+  return {to_numpy(std::move(job)), to_numpy(std::move(resource)), to_numpy(std::move(start)),
+          to_numpy(std::move(end)), to_numpy(std::move(share))};
+}
+
+// `workload` is a penstock.sim.workload.Workload, `site` a penstock.model.Site, `sharing` what
+// sim/engine.py lowers a policy to, `host` its _Host or None.
+Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object host, bool timeline) {
+  Arrays jobs(workload), lowered(sharing);
+  const Workload work{.compute = jobs.get<double>("compute"),
+                      .io = jobs.get<double>("io"),
+                      .offsets = jobs.get<std::int64_t>("offsets"),
+                      .release = jobs.get<double>("release"),
+                      .work = jobs.get<double>("work"),
+                      .nodes = jobs.get<std::int64_t>("nodes"),
+                      .max_share = jobs.get<double>("max_share"),
+                      .resource_offsets = jobs.get<std::int64_t>("resource_offsets"),
+                      .resources = jobs.get<std::int32_t>("resources"),
+                      .barrier = jobs.get<std::int32_t>("barrier"),
+                      .after = jobs.get<std::int32_t>("after")};
+  const auto capacity = nb::cast<std::vector<double>>(site.attr("capacity"));
+  const Site machine{.resources = nb::cast<std::int32_t>(site.attr("resources")),
+                     .nodes = nb::cast<std::int64_t>(site.attr("nodes")),
+                     .capacity = capacity};
+  const Sharing policy{.group = lowered.get<std::int32_t>("group"),
+                       .weight = lowered.get<double>("weight"),
+                       .order = nb::cast<Order>(sharing.attr("order")),
+                       .preemptive = nb::cast<bool>(sharing.attr("preemptive")),
+                       .dynamic = nb::cast<bool>(sharing.attr("dynamic")),
+                       .sampled = nb::cast<bool>(sharing.attr("sampled"))};
+  std::vector<double> request(work.io.size()), end(work.io.size()), start(work.release.size());
+  Record record{request, end, start, {}, 0};
 
   std::optional<PythonHost> python;
   EngineView* watcher = nullptr;
@@ -144,9 +204,9 @@ nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<do
     nb::object engine_view = nb::cast(EngineView{host.attr("jobs"), host.attr("site")});
     watcher = nb::cast<EngineView*>(engine_view);
     host.attr("view") = engine_view;
-    python.emplace(host, engine_view, sampled || sharing.order == Order::host);
+    python.emplace(host, engine_view, policy.sampled || policy.order == Order::host);
   }
-  Engine engine(workload, site, sharing, python ? &*python : nullptr, hook_jobs, keep_timeline,
+  Engine engine(work, machine, policy, python ? &*python : nullptr, python.has_value(), timeline,
                 record);
   struct Watch {  // the view must not outlive the engine it looks at, whatever is thrown
     EngineView* view;
@@ -166,33 +226,36 @@ nb::tuple run(In<double> compute, In<double> io, In<std::int64_t> offsets, In<do
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 
-  nb::object timeline = nb::none();
-  if (keep_timeline) {
-    std::vector<std::int32_t> jobs;
-    std::vector<std::int32_t> on;
-    std::vector<double> starts;
-    std::vector<double> ends;
-    std::vector<double> shares;
-    for (const Segment& segment : record.timeline) {
-      jobs.push_back(segment.job);
-      on.push_back(segment.resource);
-      starts.push_back(segment.start);
-      ends.push_back(segment.end);
-      shares.push_back(segment.share);
-    }
-    timeline = nb::make_tuple(to_numpy(std::move(jobs)), to_numpy(std::move(on)),
-                              to_numpy(std::move(starts)), to_numpy(std::move(ends)),
-                              to_numpy(std::move(shares)));
-  }
-  return nb::make_tuple(record.phase_ends, engine.unfinished(), timeline);
+  return {.request = to_numpy(std::move(request)),
+          .end = to_numpy(std::move(end)),
+          .start = to_numpy(std::move(start)),
+          .phase_ends = record.phase_ends,
+          .unfinished = engine.unfinished(),
+          .timeline = timeline ? std::optional(columns(record.timeline)) : std::nullopt};
 }
 
 }  // namespace
 }  // namespace penstock
 
 NB_MODULE(_engine, m) {
-  using penstock::EngineView;
+  using penstock::EngineView, penstock::JobEvent, penstock::Order, penstock::Result;
   m.doc() = "The fluid simulation kernel; use it through penstock.sim.engine.";
+  m.attr("OWN_GROUP") = penstock::own_group;
+  nb::enum_<Order>(m, "Order")
+      .value("HOST", Order::host)
+      .value("ARRIVAL", Order::arrival)
+      .value("REMAINING_IO", Order::remaining_io)
+      .value("YIELD", Order::yield)
+      .value("SERIAL", Order::serial)
+      .value("SHORTEST_IO", Order::shortest_io)
+      .value("LONGEST_IO", Order::longest_io)
+      .value("LEAST_WORK_LEFT", Order::least_work_left)
+      .value("MOST_WORK_LEFT", Order::most_work_left)
+      .value("IO_RATIO", Order::io_ratio);
+  nb::enum_<JobEvent>(m, "JobEvent")
+      .value("STARTED", JobEvent::started)
+      .value("ENDED", JobEvent::ended)
+      .value("WOKE", JobEvent::woke);
   nb::class_<EngineView>(m, "EngineView")
       .def_prop_ro("now", &EngineView::now)
       .def_prop_ro("jobs", &EngineView::jobs)
@@ -203,9 +266,18 @@ NB_MODULE(_engine, m) {
       .def("io_done", &EngineView::io_done, "job"_a)
       .def("age", &EngineView::age, "job"_a)
       .def("phase_io", &EngineView::phase_io, "serial"_a);
-  m.def("run", &penstock::run, "compute"_a, "io"_a, "offsets"_a, "release"_a, "work"_a, "nodes"_a,
-        "max_share"_a, "resource_offsets"_a, "resources"_a, "barrier"_a, "after"_a,
-        "site_resources"_a, "site_nodes"_a, "capacity"_a, "group"_a, "weight"_a, "order"_a,
-        "preemptive"_a, "dynamic"_a, "sampled"_a, "host"_a.none(), "hook_jobs"_a, "keep_timeline"_a,
-        "request"_a, "end"_a, "start"_a);
+  nb::class_<penstock::TimelineColumns>(m, "TimelineColumns")
+      .def_ro("job", &penstock::TimelineColumns::job)
+      .def_ro("resource", &penstock::TimelineColumns::resource)
+      .def_ro("start", &penstock::TimelineColumns::start)
+      .def_ro("end", &penstock::TimelineColumns::end)
+      .def_ro("share", &penstock::TimelineColumns::share);
+  nb::class_<Result>(m, "Result")
+      .def_ro("request", &Result::request)
+      .def_ro("end", &Result::end)
+      .def_ro("start", &Result::start)
+      .def_ro("phase_ends", &Result::phase_ends)
+      .def_ro("unfinished", &Result::unfinished)
+      .def_ro("timeline", &Result::timeline);
+  m.def("run", &penstock::run, "workload"_a, "site"_a, "sharing"_a, "host"_a.none(), "timeline"_a);
 }

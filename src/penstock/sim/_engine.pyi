@@ -1,10 +1,31 @@
+import enum
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.model import Job, JobId, Request, Site
+from penstock.sim.workload import Workload
+
+OWN_GROUP: int
+
+class Order(enum.Enum):
+    HOST = ...
+    ARRIVAL = ...
+    REMAINING_IO = ...
+    YIELD = ...
+    SERIAL = ...
+    SHORTEST_IO = ...
+    LONGEST_IO = ...
+    LEAST_WORK_LEFT = ...
+    MOST_WORK_LEFT = ...
+    IO_RATIO = ...
+
+class JobEvent(enum.Enum):
+    STARTED = ...
+    ENDED = ...
+    WOKE = ...
 
 class EngineView:
     @property
@@ -20,40 +41,35 @@ class EngineView:
     def remaining(self, request: Request) -> float: ...
     def phase_io(self, serial: int) -> float: ...
 
-Rows = tuple[
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]
+class LoweredSharing(Protocol):
+    @property
+    def group(self) -> NDArray[np.int32]: ...
+    @property
+    def weight(self) -> NDArray[np.float64]: ...
+    @property
+    def order(self) -> Order: ...
+    @property
+    def preemptive(self) -> bool: ...
+    @property
+    def dynamic(self) -> bool: ...
+    @property
+    def sampled(self) -> bool: ...
+
+class TimelineColumns:
+    job: NDArray[np.int32]
+    resource: NDArray[np.int32]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+class Result:
+    request: NDArray[np.float64]
+    end: NDArray[np.float64]
+    start: NDArray[np.float64]
+    phase_ends: int
+    unfinished: int
+    timeline: TimelineColumns | None
 
 def run(
-    *,
-    compute: NDArray[np.float64],
-    io: NDArray[np.float64],
-    offsets: NDArray[np.int64],
-    release: NDArray[np.float64],
-    work: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-    max_share: NDArray[np.float64],
-    resource_offsets: NDArray[np.int64],
-    resources: NDArray[np.int32],
-    barrier: NDArray[np.int32],
-    after: NDArray[np.int32],
-    site_resources: int,
-    site_nodes: int,
-    capacity: NDArray[np.float64],
-    group: NDArray[np.int32],
-    weight: NDArray[np.float64],
-    order: int,
-    preemptive: bool,
-    dynamic: bool,
-    sampled: bool,
-    host: Any,
-    hook_jobs: bool,
-    keep_timeline: bool,
-    request: NDArray[np.float64],
-    end: NDArray[np.float64],
-    start: NDArray[np.float64],
-) -> tuple[int, int, Rows | None]: ...
+    *, workload: Workload, site: Site, sharing: LoweredSharing, host: Any, timeline: bool
+) -> Result: ...

@@ -7,7 +7,7 @@ decision where it is dynamic. With learned knowledge, group and weight are asked
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,19 +36,24 @@ from penstock.sim.run import Run, Timeline, check_answer
 from penstock.sim.workload import Floats, Workload
 
 ORDERS = {
-    None: 0,
-    "arrival": 1,
-    "remaining-io": 2,
-    "yield": 3,
-    "serial": 4,
-    "shortest-io": 5,
-    "longest-io": 6,
-    "least-work-left": 7,
-    "most-work-left": 8,
-    "io-ratio": 9,
+    order.name.lower().replace("_", "-"): order
+    for order in _engine.Order
+    if order is not _engine.Order.HOST
 }
-OWN_GROUP = -1
-STARTED, ENDED = 0, 1
+"""The orders that the engine knows by the names that policies give them in `Sharing.order`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lowered:
+    """A sharing policy as arrays and flags; the engine reads the fields by these names."""
+
+    group: NDArray[np.int32]
+    weight: Floats
+    order: _engine.Order
+    preemptive: bool
+    dynamic: bool
+    sampled: bool
+    """Whether group and weight are asked of the host at every phase."""
 
 
 def simulate(
@@ -68,62 +73,53 @@ def simulate(
     site = site or Site()
     knowledge = knowledge or Knowledge()
     check(workload, site)
-    if sharing.order not in ORDERS:
-        raise InputError(
-            f"order {sharing.order!r} is unknown to the engine; give None to call turn()"
-        )
     learned = knowledge.kind == "learned"
-    order = ORDERS[sharing.order]
+    order = _order(sharing)
     jobs: Iterable[Job] = workload.jobs(knowledge)
     host: _Host | None = None
-    if learned or order == ORDERS[None] or arbitrate is not None:
-        jobs = known = list(jobs)
+    if learned or order is _engine.Order.HOST or arbitrate is not None:
+        jobs = all_jobs = list(jobs)
         learn = Period if learned else None
-        host = _Host(workload, sharing, known, site=site, learn=learn, arbitrate=arbitrate)
+        host = _Host(workload, sharing, all_jobs, site=site, learn=learn, arbitrate=arbitrate)
     if host is not None and learned:
         group, weight = np.zeros(len(workload), np.int32), np.ones(len(workload))
     else:
         group, weight = _lower(len(workload), jobs, sharing)
-    request, end = np.empty(workload.iterations), np.empty(workload.iterations)
-    start = np.empty(len(workload))
-    phase_ends, unfinished, rows = _engine.run(
-        compute=workload.compute,
-        io=workload.io,
-        offsets=workload.offsets,
-        release=workload.release,
-        work=workload.work,
-        nodes=workload.nodes,
-        max_share=workload.max_share,
-        resource_offsets=workload.resource_offsets,
-        resources=workload.resources,
-        barrier=workload.barrier,
-        after=workload.after,
-        site_resources=site.resources,
-        site_nodes=site.nodes,
-        capacity=np.array(site.capacity),
+    lowered = _Lowered(
         group=group,
         weight=weight,
         order=order,
         preemptive=sharing.preemptive,
         dynamic=sharing.dynamic,
         sampled=learned,
-        host=host,
-        hook_jobs=host is not None,
-        keep_timeline=timeline,
-        request=request,
-        end=end,
-        start=start,
     )
-    assert unfinished == 0, "a job neither ended nor can go on"
+    result = _engine.run(
+        workload=workload, site=site, sharing=lowered, host=host, timeline=timeline
+    )
+    assert result.unfinished == 0, "a job neither ended nor can go on"
+    rows = result.timeline
     return Run(
         workload=workload,
         site=site,
-        request=request,
-        end=end,
-        start=start,
-        phase_ends=phase_ends,
-        timeline=Timeline.sorted(*rows) if rows is not None else None,
+        request=result.request,
+        end=result.end,
+        start=result.start,
+        phase_ends=result.phase_ends,
+        timeline=None
+        if rows is None
+        else Timeline.sorted(rows.job, rows.resource, rows.start, rows.end, rows.share),
     )
+
+
+def _order(sharing: Sharing) -> _engine.Order:
+    """Return the order that the engine is to use; HOST calls the policy's own `turn`."""
+    if sharing.order is None:
+        return _engine.Order.HOST
+    if sharing.order not in ORDERS:
+        raise InputError(
+            f"order {sharing.order!r} is unknown to the engine; give None to call turn()"
+        )
+    return ORDERS[sharing.order]
 
 
 def _lower(n: int, jobs: Iterable[Job], sharing: Sharing) -> tuple[NDArray[np.int32], Floats]:
@@ -144,14 +140,14 @@ def _checked(weight: float, job: Job) -> float:
 
 
 class _GroupNumbers:
-    """Groups as small numbers, in order of appearance; a job's own group is OWN_GROUP."""
+    """Groups as small numbers, in order of appearance; a group of its own is OWN_GROUP."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
     def of(self, group: Hashable) -> int:
         if group is Own.GROUP:
-            return OWN_GROUP
+            return _engine.OWN_GROUP
         return self._numbers.setdefault(group, len(self._numbers))
 
 
@@ -208,14 +204,14 @@ class _Host:
             self._periods[j].ended(self.view.now, io)
 
     def on_job(
-        self, kind: int, j: int
+        self, kind: _engine.JobEvent, j: int
     ) -> tuple[list[tuple[int, tuple[ResourceId, ...], float]], list[float]]:
         """Ask who shall use what now that a job started or ended, or that its time has come."""
         event: Event
-        if kind == STARTED:
+        if kind is _engine.JobEvent.STARTED:
             self.jobs[self._known[j].id] = self._known[j]
             event = JobStarted(time=self.view.now, job=self._known[j])
-        elif kind == ENDED:
+        elif kind is _engine.JobEvent.ENDED:
             del self.jobs[self._known[j].id]
             event = JobEnded(time=self.view.now, job=self._known[j].id)
         else:
