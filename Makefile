@@ -29,6 +29,7 @@ lint: $(VENV)/ready-test
 	ruff format --check .
 	mypy
 	lint-imports --no-cache
+	clang-format --dry-run --Werror $(shell git ls-files native tests benchmarks | grep -E "\.(c|h|cpp|hpp)$$")
 
 # Bandwidths, shares and delays by the clock: on a machine that keeps time, as benchmarks.
 rates: $(VENV)/ready-test

@@ -31,7 +31,8 @@ static void serve(int fd) {
   const int file = open(name.c_str(), O_RDWR);
   std::vector<char> data(4 << 20);
   while (receive(fd, &head, sizeof head) && receive(fd, data.data(), head.bytes)) {
-    const std::int64_t done = pwrite(file, data.data(), head.bytes, static_cast<off_t>(head.offset));
+    const std::int64_t done =
+        pwrite(file, data.data(), head.bytes, static_cast<off_t>(head.offset));
     if (send(fd, &done, sizeof done, MSG_NOSIGNAL) != sizeof done) break;
   }
   close(file);
@@ -43,7 +44,9 @@ int main(int, char** argv) {
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, argv[1], sizeof address.sun_path - 1);
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(listener, 64) != 0) return 1;
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener, 64) != 0)
+    return 1;
   std::puts("serves");
   std::fflush(stdout);
   for (;;) {

@@ -32,7 +32,8 @@ static int connect_to(const char* path) {
 }
 
 static void send_block(int fd, const Head& head, const std::vector<char>& data) {
-  iovec pieces[2] = {{const_cast<Head*>(&head), sizeof head}, {const_cast<char*>(data.data()), data.size()}};
+  iovec pieces[2] = {{const_cast<Head*>(&head), sizeof head},
+                     {const_cast<char*>(data.data()), data.size()}};
   msghdr message{};
   message.msg_iov = pieces;
   message.msg_iovlen = 2;
@@ -42,7 +43,8 @@ static void send_block(int fd, const Head& head, const std::vector<char>& data) 
     if (sent <= 0) std::abort();
     left -= static_cast<std::size_t>(sent);
     std::size_t rest = static_cast<std::size_t>(sent);
-    for (; message.msg_iovlen > 0 && rest >= message.msg_iov->iov_len; ++message.msg_iov, --message.msg_iovlen) {
+    for (; message.msg_iovlen > 0 && rest >= message.msg_iov->iov_len;
+         ++message.msg_iov, --message.msg_iovlen) {
       rest -= message.msg_iov->iov_len;
     }
     if (message.msg_iovlen > 0) {
@@ -51,7 +53,9 @@ static void send_block(int fd, const Head& head, const std::vector<char>& data) 
     }
   }
   std::int64_t answer;
-  if (recv(fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer || answer != static_cast<std::int64_t>(data.size())) std::abort();
+  if (recv(fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer ||
+      answer != static_cast<std::int64_t>(data.size()))
+    std::abort();
 }
 
 int main(int argc, char** argv) {
@@ -64,12 +68,17 @@ int main(int argc, char** argv) {
   const int server = argc > 7 ? connect_to(argv[7]) : -1;
   if (server >= 0) {
     Head name{0, std::strlen(argv[1])};
-    if (send(server, &name, sizeof name, 0) != sizeof name || send(server, argv[1], name.bytes, 0) < 0) std::abort();
+    if (send(server, &name, sizeof name, 0) != sizeof name ||
+        send(server, argv[1], name.bytes, 0) < 0)
+      std::abort();
   }
   const auto write_block = [&](std::uint64_t k) {
     const std::uint64_t offset = first + k * stride % span;
-    if (server >= 0) send_block(server, {offset, size}, data);
-    else if (pwrite(file, data.data(), size, static_cast<off_t>(offset)) != static_cast<ssize_t>(size)) std::abort();
+    if (server >= 0)
+      send_block(server, {offset, size}, data);
+    else if (pwrite(file, data.data(), size, static_cast<off_t>(offset)) !=
+             static_cast<ssize_t>(size))
+      std::abort();
   };
   write_block(0);  // the way there is open now
   std::puts("ready");
@@ -78,6 +87,7 @@ int main(int argc, char** argv) {
   if (read(0, &go, 1) != 1) return 1;
   const auto began = std::chrono::steady_clock::now();
   for (std::uint64_t k = 0; k < count; ++k) write_block(k);
-  std::printf("%.9f\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  std::printf("%.9f\n",
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   return 0;
 }

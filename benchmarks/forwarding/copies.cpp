@@ -2,8 +2,9 @@
 //
 //   copies FILE
 //
-// Prints microseconds for a MiB written by pwrite; copied to shared memory and then written, as an I/O
-// node's client and the I/O node do; and moved through a pipe without a copy (vmsplice, splice).
+// Prints microseconds for a MiB written by pwrite; copied to shared memory and then written, as an
+// I/O node's client and the I/O node do; and moved through a pipe without a copy (vmsplice,
+// splice).
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,12 +38,16 @@ static void must(bool holds) {
 
 int main(int, char** argv) {
   const int file = open(argv[1], O_CREAT | O_RDWR, 0600);
-  auto* data = static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  auto* window = static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* data = static_cast<char*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* window = static_cast<char*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::memset(data, 'x', size);
   int ends[2];
   must(pipe(ends) == 0 && fcntl(ends[1], F_SETPIPE_SZ, size) >= static_cast<int>(size));
-  const auto write = [&](const char* from, off_t at) { must(pwrite(file, from, size, at) == static_cast<ssize_t>(size)); };
+  const auto write = [&](const char* from, off_t at) {
+    must(pwrite(file, from, size, at) == static_cast<ssize_t>(size));
+  };
   write(data, (blocks - 1) * static_cast<off_t>(size));
   const double plain = best([&](off_t at) { write(data, at); });
   const double copied = best([&](off_t at) {

@@ -6,10 +6,11 @@
 //
 // `hosts` computes as the paper's simulator does, each job executing flops on a
 // host of its own; `delays` makes a compute phase a plain delay, with the same
-// results several times faster. Both files are raw little-endian arrays, described in ../workload_file.py.
+// results several times faster. Both files are raw little-endian arrays, described in
+// ../workload_file.py.
 
-#include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
+#include <simgrid/s4u.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -40,20 +41,20 @@ struct Workload {
   std::vector<double> release;
   std::vector<std::int64_t> offsets;  // iterations of job j: [offsets[j], offsets[j + 1])
   std::vector<double> compute;
-  std::vector<double> io;  // isolated seconds
+  std::vector<double> io;           // isolated seconds
   std::vector<std::int64_t> group;  // negative: the job never waits for a turn
   std::vector<double> weight;
 };
 
-template <class T> std::vector<T> read_array(std::istream& in, std::int64_t count)
-{
+template <class T>
+std::vector<T> read_array(std::istream& in, std::int64_t count) {
   std::vector<T> values(static_cast<std::size_t>(count));
-  in.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
+  in.read(reinterpret_cast<char*>(values.data()),
+          static_cast<std::streamsize>(values.size() * sizeof(T)));
   return values;
 }
 
-Workload read_workload(const char* path)
-{
+Workload read_workload(const char* path) {
   std::ifstream in(path, std::ios::binary);
   in.exceptions(std::ios::badbit | std::ios::failbit);
   const auto counts = read_array<std::int64_t>(in, 2);
@@ -69,12 +70,12 @@ Workload read_workload(const char* path)
   w.weight = read_array<double>(in, jobs);
   for (const double seconds : w.io)
     if (!(seconds >= 0 && seconds <= longest_io_seconds))
-      throw std::runtime_error("an I/O phase must last from 0 to " + std::to_string(longest_io_seconds) + " s");
+      throw std::runtime_error("an I/O phase must last from 0 to " +
+                               std::to_string(longest_io_seconds) + " s");
   return w;
 }
 
-void write_array(std::ostream& out, const std::vector<double>& values)
-{
+void write_array(std::ostream& out, const std::vector<double>& values) {
   out.write(reinterpret_cast<const char*>(values.data()),
             static_cast<std::streamsize>(values.size() * sizeof(double)));
 }
@@ -88,9 +89,8 @@ constexpr double flops_per_second = 1e9;
 
 // s4u::Mutex hands over to the actor that has waited longest, which is FCFS;
 // requests of the very same instant queue in SimGrid's own order, not by job.
-void run_job(const Workload& w, std::size_t job, bool on_hosts, const s4u::Disk* disk, const s4u::MutexPtr& turn,
-             Phases& phases)
-{
+void run_job(const Workload& w, std::size_t job, bool on_hosts, const s4u::Disk* disk,
+             const s4u::MutexPtr& turn, Phases& phases) {
   s4u::this_actor::sleep_until(w.release[job]);
   for (auto i = w.offsets[job]; i < w.offsets[job + 1]; ++i) {
     if (on_hosts)
@@ -98,19 +98,16 @@ void run_job(const Workload& w, std::size_t job, bool on_hosts, const s4u::Disk*
     else
       s4u::this_actor::sleep_for(w.compute[i]);
     phases.request[i] = s4u::Engine::get_clock();
-    if (turn)
-      turn->lock();
+    if (turn) turn->lock();
     disk->write(static_cast<sg_size_t>(std::llround(w.io[i] * bytes_per_second)), w.weight[job]);
-    if (turn)
-      turn->unlock();
+    if (turn) turn->unlock();
     phases.end[i] = s4u::Engine::get_clock();
   }
 }
 
 }  // namespace
 
-int main(int argc, char* argv[])
-try {
+int main(int argc, char* argv[]) try {
   s4u::Engine engine(&argc, argv);
   const std::string computing = argc == 4 ? argv[3] : "";
   if (computing != "hosts" && computing != "delays")
@@ -122,12 +119,16 @@ try {
   // SimGrid 4 renamed what builds a platform.
 #if SIMGRID_VERSION_MAJOR >= 4
   auto* zone = engine.get_netzone_root()->add_netzone_full("cluster");
-  const auto new_host = [zone](const std::string& name) { return zone->add_host(name, flops_per_second); };
+  const auto new_host = [zone](const std::string& name) {
+    return zone->add_host(name, flops_per_second);
+  };
   auto* host = new_host("storage");
   const auto* disk = host->add_disk("pfs", bytes_per_second, bytes_per_second);
 #else
   auto* zone = s4u::create_full_zone("cluster");
-  const auto new_host = [zone](const std::string& name) { return zone->create_host(name, flops_per_second); };
+  const auto new_host = [zone](const std::string& name) {
+    return zone->create_host(name, flops_per_second);
+  };
   auto* host = new_host("storage");
   const auto* disk = host->create_disk("pfs", bytes_per_second, bytes_per_second);
 #endif
@@ -137,11 +138,12 @@ try {
     s4u::MutexPtr turn;
     if (w.group[job] >= 0) {
       auto& shared = turns[w.group[job]];
-      if (!shared)
-        shared = s4u::Mutex::create();
+      if (!shared) shared = s4u::Mutex::create();
       turn = shared;
     }
-    const auto run = [&w, &phases, job, on_hosts, disk, turn] { run_job(w, job, on_hosts, disk, turn, phases); };
+    const auto run = [&w, &phases, job, on_hosts, disk, turn] {
+      run_job(w, job, on_hosts, disk, turn, phases);
+    };
     const std::string name = "job" + std::to_string(job);
     auto* node = on_hosts ? new_host("node" + std::to_string(job)) : host;
 #if SIMGRID_VERSION_MAJOR >= 4

@@ -72,7 +72,8 @@ class Knapsack {
     reach_ = 0;
   }
 
-  // Puts a class into the program; calls took(weight, k) where the k-th useful item is now the best.
+  // Puts a class into the program; calls took(weight, k) where the k-th useful item is now the
+  // best.
   template <class Took>
   void add(std::size_t c, Took took) {
     const std::size_t width = best_.size();

@@ -45,7 +45,8 @@ void try_all(const Instance& of, std::size_t c, std::int32_t weight, double valu
     if (value > best.value || (value == best.value && weight < best.weight)) best = {value, weight};
     return;
   }
-  for (auto i = static_cast<std::size_t>(of.offsets[c]); i < static_cast<std::size_t>(of.offsets[c + 1]); ++i) {
+  for (auto i = static_cast<std::size_t>(of.offsets[c]);
+       i < static_cast<std::size_t>(of.offsets[c + 1]); ++i) {
     try_all(of, c + 1, weight + of.weights[i], value + of.values[i], capacity, best);
   }
 }

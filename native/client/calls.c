@@ -1,4 +1,4 @@
-// The calls that we stand in front of. Each does what the next one does, and tells `state` of it.
+// The wrapped calls: each does what the C library does, and records it.
 
 #define _GNU_SOURCE
 // The C library's inline checks would define some of these names before us.
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "checked_reads.h"
+#include "compat.h"
 #include "files.h"
 #include "forward.h"
 #include "gate.h"
@@ -31,15 +32,15 @@ static mode_t mode_of(int flags, va_list rest) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
 }
 
-#define OPEN(name, parameters, arguments)   \
-  EXPORT int name parameters {              \
-    va_list rest;                           \
-    va_start(rest, flags);                  \
-    const mode_t mode = mode_of(flags, rest); \
-    va_end(rest);                           \
+#define OPEN(name, parameters, arguments)           \
+  EXPORT int name parameters {                      \
+    va_list rest;                                   \
+    va_start(rest, flags);                          \
+    const mode_t mode = mode_of(flags, rest);       \
+    va_end(rest);                                   \
     const int fd = penstock_real()->name arguments; \
-    penstock_opened(fd);             \
-    return fd;                              \
+    penstock_opened(fd);                            \
+    return fd;                                      \
   }
 OPEN(open, (const char* path, int flags, ...), (path, flags, mode))
 OPEN(open64, (const char* path, int flags, ...), (path, flags, mode))
@@ -98,10 +99,11 @@ static int close_between(unsigned first, unsigned last, int flags) {
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-// Our own connections stay: programs close what they do not know, and would not know why we are gone.
+// Our own connections stay: programs close what they do not know, and would not know why we are
+// gone.
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
   if (first > last) return close_between(first, last, flags);
-  if ((flags & 4 /* CLOSE_RANGE_CLOEXEC */) == 0) penstock_closed(first, last);
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) penstock_closed(first, last);
   int result = 0;
   for (unsigned fd = first; fd <= last && fd < PENSTOCK_DESCRIPTORS; ++fd) {
     if (!penstock_is_own((int)fd)) continue;
@@ -123,8 +125,8 @@ static int copied(int from, int to) {
 }
 EXPORT int dup(int from) { return copied(from, penstock_real()->dup(from)); }
 
-// What has the number now goes out of the table first: calls of other threads on it go to the kernel,
-// which knows at every moment which file is meant.
+// What has the number now goes out of the table first: calls of other threads on it go to the
+// kernel, which knows at every moment which file is meant.
 static penstock_file* make_room(int from, int to) {
   if (from == to) return NULL;
   if (penstock_is_own(to) && !penstock_is_stranger()) penstock_give_up_number(to);
@@ -150,8 +152,10 @@ EXPORT int dup3(int from, int to, int flags) {
 // An unlock of a part may leave others: the kernel is asked when it matters.
 static void after_lock(int fd, enum penstock_lock kind, const struct flock* lock) {
   const bool whole = lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0;
-  if (lock->l_type != F_UNLCK) penstock_locked(fd, kind);
-  else if (whole) penstock_unlocked(fd, kind);
+  if (lock->l_type != F_UNLCK)
+    penstock_locked(fd, kind);
+  else if (whole)
+    penstock_unlocked(fd, kind);
 }
 
 static int after_fcntl(int fd, int command, const void* argument, int result) {
@@ -173,14 +177,14 @@ static int after_fcntl(int fd, int command, const void* argument, int result) {
   }
   return result;
 }
-#define FCNTL(name)                                                                  \
-  EXPORT int name(int fd, int command, ...) {                                        \
-    va_list rest;                                                                    \
-    va_start(rest, command);                                                         \
-    void* argument = va_arg(rest, void*);                                            \
-    va_end(rest);                                                                    \
-    const int result = penstock_real()->name(fd, command, argument);                 \
-    return after_fcntl(fd, command, argument, result);                               \
+#define FCNTL(name)                                                  \
+  EXPORT int name(int fd, int command, ...) {                        \
+    va_list rest;                                                    \
+    va_start(rest, command);                                         \
+    void* argument = va_arg(rest, void*);                            \
+    va_end(rest);                                                    \
+    const int result = penstock_real()->name(fd, command, argument); \
+    return after_fcntl(fd, command, argument, result);               \
   }
 FCNTL(fcntl)
 FCNTL(fcntl64)
@@ -193,16 +197,17 @@ EXPORT int flock(int fd, int operation) {
 }
 
 // The C library asks the kernel itself for these.
-#define LOCKF(name, offset)                                                                          \
-  EXPORT int name(int fd, int command, offset bytes) {                                               \
-    const int result = penstock_real()->name(fd, command, bytes);                                    \
-    if (result == 0 && (command == F_LOCK || command == F_TLOCK)) penstock_locked(fd, PENSTOCK_POSIX); \
-    return result;                                                                                   \
+#define LOCKF(name, offset)                                       \
+  EXPORT int name(int fd, int command, offset bytes) {            \
+    const int result = penstock_real()->name(fd, command, bytes); \
+    if (result == 0 && (command == F_LOCK || command == F_TLOCK)) \
+      penstock_locked(fd, PENSTOCK_POSIX);                        \
+    return result;                                                \
   }
 LOCKF(lockf, off_t)
 LOCKF(lockf64, off64_t)
 
-// A negative offset is an error, which the kernel shall have the pleasure to report.
+// Negative offset: let the kernel report EINVAL.
 static int64_t at_or_nowhere(int64_t at) { return at < 0 ? INT64_MIN : at; }
 
 static size_t length(const struct iovec* pieces, int count) {
@@ -212,21 +217,21 @@ static size_t length(const struct iovec* pieces, int count) {
 }
 
 // A data call: straight to the next one unless the file is ours; to an I/O node if there is one.
-#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)                 \
-  EXPORT ssize_t name parameters {                                                                \
-    const struct penstock_real* real = penstock_real();                                           \
-    if (!penstock_managed(fd)) return real->name arguments;                                       \
-    penstock_begin(bytes);                                                                        \
-    ssize_t result;                                                                               \
-    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};          \
-    if (!penstock_forward(&call, &result)) {                                                      \
-      result = real->name arguments;                                                              \
-      if (kind == PENSTOCK_WRITES && result > 0) penstock_wrote(fd, where, (size_t)result);       \
-    }                                                                                             \
-    const int error = errno;                                                                      \
-    penstock_end(kind, result);                                                                   \
-    errno = error;                                                                                \
-    return result;                                                                                \
+#define DATA(name, kind, bytes, vector, parts, where, how, parameters, arguments)           \
+  EXPORT ssize_t name parameters {                                                          \
+    const struct penstock_real* real = penstock_real();                                     \
+    if (!penstock_managed(fd)) return real->name arguments;                                 \
+    penstock_begin(bytes);                                                                  \
+    ssize_t result;                                                                         \
+    const penstock_call call = {fd, kind == PENSTOCK_WRITES, vector, parts, where, how};    \
+    if (!penstock_forward(&call, &result)) {                                                \
+      result = real->name arguments;                                                        \
+      if (kind == PENSTOCK_WRITES && result > 0) penstock_wrote(fd, where, (size_t)result); \
+    }                                                                                       \
+    const int error = errno;                                                                \
+    penstock_end(kind, result);                                                             \
+    errno = error;                                                                          \
+    return result;                                                                          \
   }
 #define FLAT(name, kind, where, parameters, arguments) \
   DATA(name, kind, n, (&(struct iovec){(void*)data, n}), 1, where, 0, parameters, arguments)
@@ -240,16 +245,21 @@ READ(pread, at_or_nowhere(at), (int fd, void* data, size_t n, off_t at), (fd, da
 READ(pread64, at_or_nowhere(at), (int fd, void* data, size_t n, off64_t at), (fd, data, n, at))
 WRITE(write, HERE, (int fd, const void* data, size_t n), (fd, data, n))
 WRITE(pwrite, at_or_nowhere(at), (int fd, const void* data, size_t n, off_t at), (fd, data, n, at))
-WRITE(pwrite64, at_or_nowhere(at), (int fd, const void* data, size_t n, off64_t at), (fd, data, n, at))
-#define VECTORS(r, w, where, how, parameters, arguments)           \
-  VECTOR(r, PENSTOCK_READS, where, how, parameters, arguments)     \
+WRITE(pwrite64, at_or_nowhere(at), (int fd, const void* data, size_t n, off64_t at),
+      (fd, data, n, at))
+#define VECTORS(r, w, where, how, parameters, arguments)       \
+  VECTOR(r, PENSTOCK_READS, where, how, parameters, arguments) \
   VECTOR(w, PENSTOCK_WRITES, where, how, parameters, arguments)
 VECTORS(readv, writev, HERE, 0, (int fd, const struct iovec* v, int n), (fd, v, n))
-VECTORS(preadv, pwritev, at_or_nowhere(at), 0, (int fd, const struct iovec* v, int n, off_t at), (fd, v, n, at))
-VECTORS(preadv64, pwritev64, at_or_nowhere(at), 0, (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
+VECTORS(preadv, pwritev, at_or_nowhere(at), 0, (int fd, const struct iovec* v, int n, off_t at),
+        (fd, v, n, at))
+VECTORS(preadv64, pwritev64, at_or_nowhere(at), 0,
+        (int fd, const struct iovec* v, int n, off64_t at), (fd, v, n, at))
 // Of these alone -1 is the position of the descriptor.
-VECTORS(preadv2, pwritev2, at, f, (int fd, const struct iovec* v, int n, off_t at, int f), (fd, v, n, at, f))
-VECTORS(preadv64v2, pwritev64v2, at, f, (int fd, const struct iovec* v, int n, off64_t at, int f), (fd, v, n, at, f))
+VECTORS(preadv2, pwritev2, at, f, (int fd, const struct iovec* v, int n, off_t at, int f),
+        (fd, v, n, at, f))
+VECTORS(preadv64v2, pwritev64v2, at, f, (int fd, const struct iovec* v, int n, off64_t at, int f),
+        (fd, v, n, at, f))
 
 // These move data inside the kernel: they wait like others, are counted, and left to it.
 #define LEFT(name, parameters, arguments)                                             \
@@ -274,47 +284,48 @@ static void left(int fd, size_t bytes) {
   penstock_begin(bytes);
   penstock_end(PENSTOCK_LEFT, (ssize_t)bytes);
 }
-#define AIO(name, block)                        \
-  EXPORT int name(struct block* request) {      \
+#define AIO(name, block)                            \
+  EXPORT int name(struct block* request) {          \
     left(request->aio_fildes, request->aio_nbytes); \
-    return penstock_real()->name(request);      \
+    return penstock_real()->name(request);          \
   }
 AIO(aio_read, aiocb)
 AIO(aio_read64, aiocb64)
 AIO(aio_write, aiocb)
 AIO(aio_write64, aiocb64)
-#define LISTIO(name, block)                                                                        \
-  EXPORT int name(int mode, struct block* const list[], int count, struct sigevent* event) {       \
-    for (int k = 0; k < count; ++k) {                                                              \
-      if (list[k] != NULL) left(list[k]->aio_fildes, list[k]->aio_nbytes);                         \
-    }                                                                                              \
-    return penstock_real()->name(mode, list, count, event);                                        \
+#define LISTIO(name, block)                                                                  \
+  EXPORT int name(int mode, struct block* const list[], int count, struct sigevent* event) { \
+    for (int k = 0; k < count; ++k) {                                                        \
+      if (list[k] != NULL) left(list[k]->aio_fildes, list[k]->aio_nbytes);                   \
+    }                                                                                        \
+    return penstock_real()->name(mode, list, count, event);                                  \
   }
 LISTIO(lio_listio, aiocb)
 LISTIO(lio_listio64, aiocb64)
 
 // The I/O nodes that wrote are asked first, then the kernel for what we wrote ourselves.
-#define SYNC(name, data_only)                                            \
-  EXPORT int name(int fd) {                                              \
-    if (!penstock_managed(fd)) return penstock_real()->name(fd);         \
-    penstock_begin(0);                                                   \
-    int theirs = penstock_forward_sync(fd, data_only);                   \
-    int result = penstock_real()->name(fd);                              \
-    int error = errno;                                                   \
-    const int late = penstock_late_error(fd);                            \
-    if (theirs == 0) theirs = late;                                      \
-    if (result == 0 && theirs != 0) {                                    \
-      result = -1;                                                       \
-      error = theirs;                                                    \
-    }                                                                    \
-    penstock_end(PENSTOCK_SYNCS, result);                                \
-    errno = error;                                                       \
-    return result;                                                       \
+#define SYNC(name, data_only)                                    \
+  EXPORT int name(int fd) {                                      \
+    if (!penstock_managed(fd)) return penstock_real()->name(fd); \
+    penstock_begin(0);                                           \
+    int theirs = penstock_forward_sync(fd, data_only);           \
+    int result = penstock_real()->name(fd);                      \
+    int error = errno;                                           \
+    const int late = penstock_late_error(fd);                    \
+    if (theirs == 0) theirs = late;                              \
+    if (result == 0 && theirs != 0) {                            \
+      result = -1;                                               \
+      error = theirs;                                            \
+    }                                                            \
+    penstock_end(PENSTOCK_SYNCS, result);                        \
+    errno = error;                                               \
+    return result;                                               \
   }
 SYNC(fsync, false)
 SYNC(fdatasync, true)
 
-// A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end it.
+// A program that locks itself in (seccomp) allows the system calls that it knows of. Ours would end
+// it.
 EXPORT int prctl(int option, ...) {
   va_list rest;
   va_start(rest, option);
@@ -325,15 +336,19 @@ EXPORT int prctl(int option, ...) {
   return penstock_real()->prctl(option, given[0], given[1], given[2], given[3]);
 }
 
-#define LIMIT(name, parameters, arguments)                 \
-  EXPORT int name parameters {                             \
-    const int result = penstock_real()->name arguments;    \
-    const int error = errno;                               \
-    penstock_limited();                                    \
-    errno = error;                                         \
-    return result;                                         \
+#define LIMIT(name, parameters, arguments)              \
+  EXPORT int name parameters {                          \
+    const int result = penstock_real()->name arguments; \
+    const int error = errno;                            \
+    penstock_limited();                                 \
+    errno = error;                                      \
+    return result;                                      \
   }
 LIMIT(setrlimit, (__rlimit_resource_t of, const struct rlimit* limit), ((int)of, limit))
 LIMIT(setrlimit64, (__rlimit_resource_t of, const struct rlimit64* limit), ((int)of, limit))
-LIMIT(prlimit, (pid_t pid, enum __rlimit_resource of, const struct rlimit* limit, struct rlimit* old), (pid, (int)of, limit, old))
-LIMIT(prlimit64, (pid_t pid, enum __rlimit_resource of, const struct rlimit64* limit, struct rlimit64* old), (pid, (int)of, limit, old))
+LIMIT(prlimit,
+      (pid_t pid, enum __rlimit_resource of, const struct rlimit* limit, struct rlimit* old),
+      (pid, (int)of, limit, old))
+LIMIT(prlimit64,
+      (pid_t pid, enum __rlimit_resource of, const struct rlimit64* limit, struct rlimit64* old),
+      (pid, (int)of, limit, old))

@@ -42,7 +42,8 @@ static penstock_file* new_file(void) {
   pthread_mutex_lock(&lock);
   if (unused == NULL) {
     // Not by malloc: programs bring their own, which may itself open files.
-    penstock_file* slab = mmap(NULL, SLAB * sizeof *slab, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    penstock_file* slab =
+        mmap(NULL, SLAB * sizeof *slab, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int k = 0; slab != MAP_FAILED && k < SLAB; ++k) {
       slab[k].next = unused;
       unused = &slab[k];
@@ -198,7 +199,8 @@ int penstock_outcome(int result, int theirs) {
 
 void penstock_closed(unsigned first, unsigned last) {
   const int top = atomic_load_explicit(&highest, memory_order_relaxed);
-  for (int fd = (int)first; first < PENSTOCK_DESCRIPTORS && fd <= top && (unsigned)fd <= last; ++fd) {
+  for (int fd = (int)first; first < PENSTOCK_DESCRIPTORS && fd <= top && (unsigned)fd <= last;
+       ++fd) {
     penstock_file* file = penstock_closing(fd);
     if (file != NULL) penstock_release(file);
   }
@@ -207,8 +209,10 @@ void penstock_closed(unsigned first, unsigned last) {
 int penstock_highest(void) { return atomic_load_explicit(&highest, memory_order_relaxed); }
 
 void penstock_files_fork(bool begins) {
-  if (begins) pthread_mutex_lock(&lock);
-  else pthread_mutex_unlock(&lock);
+  if (begins)
+    pthread_mutex_lock(&lock);
+  else
+    pthread_mutex_unlock(&lock);
 }
 
 // The child has the parent's files, but not its sessions, nor its other threads' calls.
@@ -229,12 +233,14 @@ void penstock_files_forked(void) {
     if (file == NULL) continue;
     atomic_fetch_add_explicit(&file->references, 1, memory_order_relaxed);
     // What the parent wrote through other hosts is still to be synced there.
-    for (int k = 0; k < PENSTOCK_MAP_NODES; ++k) atomic_store_explicit(&file->handle[k].key, 0, memory_order_relaxed);
+    for (int k = 0; k < PENSTOCK_MAP_NODES; ++k)
+      atomic_store_explicit(&file->handle[k].key, 0, memory_order_relaxed);
   }
 }
 
 void penstock_learn_descriptors(void) {
-  const int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int directory =
+      (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
   _Alignas(8) char entries[4096];
   long bytes;
@@ -256,17 +262,21 @@ void penstock_learn_descriptors(void) {
 }
 
 bool penstock_is_own(int fd) {
-  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS && atomic_load_explicit(&own[fd], memory_order_relaxed) != 0;
+  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS &&
+         atomic_load_explicit(&own[fd], memory_order_relaxed) != 0;
 }
 
-void penstock_set_own(int fd, bool is) { atomic_store_explicit(&own[fd], is, memory_order_relaxed); }
+void penstock_set_own(int fd, bool is) {
+  atomic_store_explicit(&own[fd], is, memory_order_relaxed);
+}
 
 int penstock_keep(int fd) {
   if (fd < 0) return -1;
   // Far up, where neither a program's next descriptor nor its habit of closing the first few is.
   struct rlimit limit;
   long most = PENSTOCK_DESCRIPTORS;
-  if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_cur < (rlim_t)most) most = (long)limit.rlim_cur;
+  if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) == 0 && limit.rlim_cur < (rlim_t)most)
+    most = (long)limit.rlim_cur;
   const long kept = syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most - most / 4);
   syscall(SYS_close, fd);
   if (kept >= PENSTOCK_DESCRIPTORS) syscall(SYS_close, kept);

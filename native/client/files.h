@@ -18,8 +18,8 @@
 // What one I/O node knows of a file. `key` is its handle with the generation of our session there:
 // with another one the handle is gone.
 typedef struct {
-  _Atomic uint64_t key;  // 0: not opened there
-  _Atomic uint64_t host; // whose kernel has what was written; 0: this one
+  _Atomic uint64_t key;   // 0: not opened there
+  _Atomic uint64_t host;  // whose kernel has what was written; 0: this one
   // Acknowledged writes, and how many of them are synced. Two threads may sync at once, and neither
   // is done before the I/O node has answered it.
   _Atomic uint32_t writes;
@@ -33,7 +33,7 @@ typedef struct penstock_file {
   uint32_t access;              // of open: access mode and the flags that an I/O node keeps
   uint64_t device;
   uint64_t inode;
-  _Atomic bool direct;    // an I/O node could not open it
+  _Atomic bool direct;         // an I/O node could not open it
   struct penstock_file* next;  // while it is unused
   pthread_mutex_t dirtying;    // of `dirty`
   penstock_dirty dirty;        // what we wrote ourselves
@@ -58,8 +58,8 @@ penstock_file* penstock_closing(int fd);
 // It was not closed after all: the kernel refused.
 void penstock_not_closed(int fd, penstock_file* file);
 
-// A held file's descriptor may have been closed past us: then the table is told, and in any case the
-// hold is released.
+// A held file's descriptor may have been closed past us: then the table is told, and in any case
+// the hold is released.
 int penstock_closed_unseen(int fd, penstock_file* held);
 
 // What a close returns, with errno: the kernel's error before that of the I/O nodes.
@@ -68,8 +68,9 @@ int penstock_outcome(int result, int theirs);
 // All descriptors of a range have been, or will be, closed.
 void penstock_closed(unsigned first, unsigned last);
 
-// For a call through an I/O node: until it is over, the number stays with this very file, and whoever
-// closes or replaces it waits. (In the kernel, which of the two comes first is decided at once.)
+// For a call through an I/O node: until it is over, the number stays with this very file, and
+// whoever closes or replaces it waits. (In the kernel, which of the two comes first is decided at
+// once.)
 penstock_file* penstock_pin(int fd);
 void penstock_unpin(int fd);
 

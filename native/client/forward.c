@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "forward.h"
+#include "compat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,15 +13,13 @@
 
 #include "handles.h"
 #include "process.h"
-#include "slots.h"
 #include "real.h"
+#include "slots.h"
 #include "window.h"
 
 #define MOST_BYTES 0x7ffff000u  // that one call moves, as in the kernel
-#define KEPT_FLAGS (2 | 4)      // RWF_DSYNC, RWF_SYNC
-#define POPULATE_READ 22   // MADV_POPULATE_READ and _WRITE
-#define POPULATE_WRITE 23
-#define BLOCK 4096u             // what every O_DIRECT transfer may be aligned to
+#define KEPT_FLAGS (RWF_DSYNC | RWF_SYNC)
+#define BLOCK 4096u  // what every O_DIRECT transfer may be aligned to
 
 static _Atomic uint64_t largest_file = UINT64_MAX;
 
@@ -42,7 +41,7 @@ static bool knows_populate(void) {
   static _Atomic int known;
   if (atomic_load_explicit(&known, memory_order_relaxed) == 0) {
     const uintptr_t page = (uintptr_t)&anything & ~(uintptr_t)(BLOCK - 1);
-    atomic_store(&known, syscall(SYS_madvise, page, BLOCK, POPULATE_READ) == 0 ? 1 : -1);
+    atomic_store(&known, syscall(SYS_madvise, page, BLOCK, MADV_POPULATE_READ) == 0 ? 1 : -1);
   }
   return atomic_load_explicit(&known, memory_order_relaxed) > 0;
 }
@@ -50,21 +49,26 @@ static bool knows_populate(void) {
 // The kernel answers EFAULT for memory that is not there; we would crash. One page or two to read
 // from are tried, others populated (as the call would do), or on older kernels found to be mapped.
 static bool is_there(const void* data, size_t bytes, bool to_read) {
-  const uintptr_t begin = (uintptr_t)data, end = begin + bytes, first = begin & ~(uintptr_t)(BLOCK - 1);
+  const uintptr_t begin = (uintptr_t)data, end = begin + bytes,
+                  first = begin & ~(uintptr_t)(BLOCK - 1);
   if (bytes == 0) return true;
   if (end < begin) return false;
   if (to_read && end - first <= 2 * BLOCK) return is_readable(begin) && is_readable(end - 1);
-  if (syscall(SYS_madvise, first, end - first, to_read ? POPULATE_READ : POPULATE_WRITE) == 0) return true;
+  if (syscall(SYS_madvise, first, end - first,
+              to_read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0)
+    return true;
   if (knows_populate()) return false;
   unsigned char present[256];
   const size_t most = sizeof present * BLOCK;
   for (uintptr_t from = first; from < end; from += most) {
-    if (syscall(SYS_mincore, from, end - from < most ? end - from : most, present) != 0) return false;
+    if (syscall(SYS_mincore, from, end - from < most ? end - from : most, present) != 0)
+      return false;
   }
   return true;
 }
 
-// The bytes of a call that an I/O node can do exactly as the kernel would; 0: leave it to the kernel.
+// The bytes of a call that an I/O node can do exactly as the kernel would; 0: leave it to the
+// kernel.
 static size_t forwardable(const penstock_call* call, const penstock_file* file) {
   if ((call->flags & ~KEPT_FLAGS) != 0 || call->count <= 0 || call->count > IOV_MAX) return 0;
   const bool aligned_only = (file->access & O_DIRECT) != 0;
@@ -87,7 +91,8 @@ static size_t forwardable(const penstock_call* call, const penstock_file* file) 
 // appends can only be done through itself, and the I/O node opened the file with these flags.
 static bool flags_allow(const penstock_call* call, const penstock_file* file) {
   const long flags = syscall(SYS_fcntl, call->fd, F_GETFL);
-  return flags >= 0 && (!call->write || (flags & O_APPEND) == 0) && ((uint32_t)flags & O_DIRECT) == (file->access & O_DIRECT);
+  return flags >= 0 && (!call->write || (flags & O_APPEND) == 0) &&
+         ((uint32_t)flags & O_DIRECT) == (file->access & O_DIRECT);
 }
 
 // What is left of a call when an I/O node cannot do it.
@@ -115,15 +120,16 @@ static ssize_t directly(const penstock_call* call, size_t skip, size_t bytes, ui
 }
 
 // One request's worth of a call: bytes moved, or -errno. `by_node` tells who did it.
-static int64_t step(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t done,
-                    size_t* bytes, uint64_t offset, bool* by_node) {
+static int64_t step(const penstock_control* page, const penstock_call* call, penstock_file* file,
+                    size_t done, size_t* bytes, uint64_t offset, bool* by_node) {
   bool wanted;
   penstock_connection* connection = penstock_connect(page, file, offset, bytes, &wanted);
   int64_t result = PENSTOCK_GONE;
   if (connection != NULL) {
     const int64_t handle = penstock_handle_of(connection, file, call->fd);
     if (handle >= 0) {
-      const penstock_part part = {call->write, call->pieces, done, *bytes, offset, (uint32_t)call->flags};
+      const penstock_part part = {call->write, call->pieces, done,
+                                  *bytes,      offset,       (uint32_t)call->flags};
       result = penstock_move(connection, file, (uint32_t)handle, &part);
     } else if (handle != PENSTOCK_GONE) {
       atomic_store_explicit(&file->direct, true, memory_order_relaxed);
@@ -140,8 +146,8 @@ static int64_t step(const penstock_control* page, const penstock_call* call, pen
 }
 
 // The whole of a call. Like the kernel's, it stops at the first part that is short or fails.
-static ssize_t move(const penstock_control* page, const penstock_call* call, penstock_file* file, size_t bytes,
-                    uint64_t offset) {
+static ssize_t move(const penstock_control* page, const penstock_call* call, penstock_file* file,
+                    size_t bytes, uint64_t offset) {
   size_t done = 0, forwarded = 0;
   bool any = false;
   int64_t result = 0;
@@ -160,7 +166,8 @@ static ssize_t move(const penstock_control* page, const penstock_call* call, pen
   return -1;
 }
 
-static bool forward(const penstock_control* page, const penstock_call* call, penstock_file* file, ssize_t* result) {
+static bool forward(const penstock_control* page, const penstock_call* call, penstock_file* file,
+                    ssize_t* result) {
   const size_t bytes = forwardable(call, file);
   if (bytes == 0 || !flags_allow(call, file)) return false;
   const bool positioned = call->offset == PENSTOCK_AT_POSITION;
@@ -192,7 +199,8 @@ bool penstock_forward(const penstock_call* call, ssize_t* result) {
   bool done = false;
   int after = error;
   if (file != NULL) {
-    done = !atomic_load_explicit(&file->direct, memory_order_relaxed) && forward(page, call, file, result);
+    done = !atomic_load_explicit(&file->direct, memory_order_relaxed) &&
+           forward(page, call, file, result);
     if (done && *result < 0) after = errno;
     penstock_unpin(call->fd);
   }

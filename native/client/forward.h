@@ -19,8 +19,8 @@ typedef struct {
   int flags;  // RWF_*
 } penstock_call;
 
-// Do the call through the job's I/O nodes; false: they had no part in it, and it is to be done as if
-// they did not exist. Sets errno with a result of -1.
+// Do the call through the job's I/O nodes; false: they had no part in it, and it is to be done as
+// if they did not exist. Sets errno with a result of -1.
 bool penstock_forward(const penstock_call* call, ssize_t* result);
 
 // For fsync and fdatasync, before the kernel's own: what the I/O nodes have to say, 0 or an error.

@@ -17,15 +17,20 @@
 #define SECOND UINT64_C(1000000000)
 #define SLICE (SECOND / 10)
 
-// By these, people and batch systems ask a program to stop. All others may come from timers or children.
+// By these, people and batch systems ask a program to stop. All others may come from timers or
+// children.
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
 static __thread uint64_t past_the_gate;  // bytes, of the allowance
 static __thread uint64_t refilled;       // when the allowance last was
 static __thread uint32_t gate_seen;
-static _Atomic bool choosy;  // a signal has ended a wait of this process: from now on it matters which
+static _Atomic bool
+    choosy;  // a signal has ended a wait of this process: from now on it matters which
 
-#define EACH_ASKING(k) size_t k = 0; k < sizeof asking / sizeof *asking; ++k
+#define EACH_ASKING(k)                \
+  size_t k = 0;                       \
+  k < sizeof asking / sizeof *asking; \
+  ++k
 
 static uint64_t all_asking(void) {
   uint64_t all = 0;
@@ -48,13 +53,15 @@ static bool is_handled(uint64_t of) {
 // Another thread would take what this one puts off.
 static bool is_alone(void) {
   struct stat threads;
-  return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 && threads.st_nlink == 3;
+  return syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &threads, 0) == 0 &&
+         threads.st_nlink == 3;
 }
 
 // True: a handler ran meanwhile.
 static bool sleep_for(const penstock_control* page, uint32_t changes, uint64_t time) {
   const struct timespec timeout = {(time_t)(time / SECOND), (long)(time % SECOND)};
-  return syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 && errno == EINTR;
+  return syscall(SYS_futex, &page->gate_changes, FUTEX_WAIT, changes, &timeout, NULL, 0) != 0 &&
+         errno == EINTR;
 }
 
 // Signals that ask are put off and looked for; where another thread would take them, all others are
@@ -65,16 +72,20 @@ static bool sleep_choosily(const penstock_control* page, uint32_t changes, uint6
   uint64_t before = 0, pending = 0;
   syscall(SYS_rt_sigprocmask, SIG_BLOCK, &put_off, &before, sizeof put_off);
   bool asked = sleep_for(page, changes, time < SLICE ? time : SLICE) && !alone;
-  if (alone && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0) asked = is_handled(pending & ~before);
+  if (alone && syscall(SYS_rt_sigpending, &pending, sizeof pending) == 0)
+    asked = is_handled(pending & ~before);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
   return asked;
 }
 
-// Sleep until the gate is moved, or for so long. True: a signal wants the wait to end. The kernel does
-// not say which one it was that ran a handler: the first in a process has the benefit of the doubt.
+// Sleep until the gate is moved, or for so long. True: a signal wants the wait to end. The kernel
+// does not say which one it was that ran a handler: the first in a process has the benefit of the
+// doubt.
 static bool sleep_at_the_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
-  if (atomic_load_explicit(&choosy, memory_order_relaxed)) return sleep_choosily(page, changes, time);
-  return sleep_for(page, changes, time) && is_handled(all_asking()) && !atomic_exchange(&choosy, true);
+  if (atomic_load_explicit(&choosy, memory_order_relaxed))
+    return sleep_choosily(page, changes, time);
+  return sleep_for(page, changes, time) && is_handled(all_asking()) &&
+         !atomic_exchange(&choosy, true);
 }
 
 static void knock(void) {
@@ -100,8 +111,10 @@ static void wait_at_the_gate(const penstock_control* page) {
   atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);
   penstock_add(&slot->waits, 1);
   penstock_add(&slot->waited, time - began);
-  if (interrupted) penstock_add(&slot->interrupted, 1);
-  else if (time >= most) penstock_add(&slot->gave_up, 1);
+  if (interrupted)
+    penstock_add(&slot->interrupted, 1);
+  else if (time >= most)
+    penstock_add(&slot->gave_up, 1);
 }
 
 static bool is_closed(const penstock_control* page) {
@@ -112,12 +125,15 @@ static bool is_closed(const penstock_control* page) {
 static void come_to_the_gate(const penstock_control* page) {
   const int error = errno;
   const uint64_t until = atomic_load_explicit(&page->closed_until, memory_order_relaxed);
-  if (until > penstock_now() && penstock_holds_lock()) penstock_add(&penstock_my_slot()->locked, 1);
-  else wait_at_the_gate(page);
+  if (until > penstock_now() && penstock_holds_lock())
+    penstock_add(&penstock_my_slot()->locked, 1);
+  else
+    wait_at_the_gate(page);
   errno = error;
 }
 
-// What is little for its time never waits, however many calls it is made of: logs, headers, indices.
+// What is little for its time never waits, however many calls it is made of: logs, headers,
+// indices.
 static bool is_small(const penstock_control* page, size_t bytes) {
   const uint32_t changes = atomic_load_explicit(&page->gate_changes, memory_order_relaxed);
   const uint64_t most = page->never_waits;
@@ -187,8 +203,10 @@ EXPORT void penstock_phase_begin(void) {
   if (page == NULL || penstock_is_stranger()) return;
   const int error = errno;
   atomic_fetch_add_explicit(&penstock_counted->phases_begun, 1, memory_order_release);
-  if (is_closed(page)) come_to_the_gate(page);
-  else knock();
+  if (is_closed(page))
+    come_to_the_gate(page);
+  else
+    knock();
   errno = error;
 }
 

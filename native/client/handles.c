@@ -7,7 +7,9 @@
 
 #include "process.h"
 
-static uint64_t key_of(uint32_t generation, uint32_t handle) { return (uint64_t)generation << 32 | (handle + 1); }
+static uint64_t key_of(uint32_t generation, uint32_t handle) {
+  return (uint64_t)generation << 32 | (handle + 1);
+}
 
 static int64_t open_there(penstock_connection* connection, const penstock_file* file, int fd) {
   penstock_request request = {.operation = PENSTOCK_OPEN, .flags = file->access};
@@ -31,19 +33,27 @@ int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file,
   if (key >> 32 == connection->generation) return (int64_t)(uint32_t)key - 1;
   const int64_t opened = open_there(connection, file, fd);
   if (opened < 0) return opened;
-  if (!atomic_compare_exchange_strong(&handle->key, &key, key_of(connection->generation, (uint32_t)opened))) {
+  if (!atomic_compare_exchange_strong(&handle->key, &key,
+                                      key_of(connection->generation, (uint32_t)opened))) {
     // Another thread was faster; its handle will do for both.
-    penstock_ask(connection, (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
+    penstock_ask(connection,
+                 (penstock_request){.operation = PENSTOCK_CLOSE, .file = (uint32_t)opened}, NULL);
     return key >> 32 == connection->generation ? (int64_t)(uint32_t)key - 1 : PENSTOCK_GONE;
   }
   return opened;
 }
 
-int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint32_t handle, const penstock_part* part) {
-  const penstock_request request = {.operation = part->write ? PENSTOCK_WRITE : PENSTOCK_READ, .file = handle,
-                                    .offset = part->offset, .bytes = (uint32_t)part->bytes, .flags = part->flags};
-  const penstock_parcel parcel = {.descriptor = -1, .out = part->write ? part->pieces : NULL,
-                                  .in = part->write ? NULL : part->pieces, .skip = part->skip};
+int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint32_t handle,
+                      const penstock_part* part) {
+  const penstock_request request = {.operation = part->write ? PENSTOCK_WRITE : PENSTOCK_READ,
+                                    .file = handle,
+                                    .offset = part->offset,
+                                    .bytes = (uint32_t)part->bytes,
+                                    .flags = part->flags};
+  const penstock_parcel parcel = {.descriptor = -1,
+                                  .out = part->write ? part->pieces : NULL,
+                                  .in = part->write ? NULL : part->pieces,
+                                  .skip = part->skip};
   connection->device = file->device;
   connection->inode = file->inode;
   connection->offset = request.offset;
@@ -62,7 +72,8 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
 static int64_t ask_about(int place, uint64_t key, uint32_t operation) {
   penstock_connection* connection = penstock_reconnect(place, (uint32_t)(key >> 32));
   if (connection == NULL) return PENSTOCK_GONE;
-  const int64_t result = penstock_ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
+  const int64_t result = penstock_ask(
+      connection, (penstock_request){.operation = operation, .file = (uint32_t)key - 1}, NULL);
   penstock_disconnect(connection);
   return result;
 }
@@ -72,12 +83,15 @@ static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint3
   const penstock_control* page = penstock_active();
   size_t bytes = 1;
   bool wanted;
-  penstock_connection* connection = page == NULL ? NULL : penstock_connect(page, file, 0, &bytes, &wanted);
+  penstock_connection* connection =
+      page == NULL ? NULL : penstock_connect(page, file, 0, &bytes, &wanted);
   if (connection == NULL) return PENSTOCK_GONE;
   int64_t result = PENSTOCK_GONE;
   if (connection->link.transport == PENSTOCK_TCP && connection->boot == host) {
     const int64_t handle = penstock_handle_of(connection, file, fd);
-    if (handle >= 0) result = penstock_ask(connection, (penstock_request){.operation = operation, .file = (uint32_t)handle}, NULL);
+    if (handle >= 0)
+      result = penstock_ask(
+          connection, (penstock_request){.operation = operation, .file = (uint32_t)handle}, NULL);
   }
   penstock_disconnect(connection);
   return result;
@@ -90,12 +104,16 @@ static int verdict(int64_t result, uint64_t host) {
   return result < 0 ? (int)-result : 0;
 }
 
-static bool unsynced(penstock_handle* there) { return atomic_load(&there->writes) != atomic_load(&there->synced); }
+static bool unsynced(penstock_handle* there) {
+  return atomic_load(&there->writes) != atomic_load(&there->synced);
+}
 
 // An error is told once: whoever asks next is asked for what was written since.
 static void settled(penstock_handle* there, uint32_t writes) {
   uint32_t synced = atomic_load(&there->synced);
-  while ((int32_t)(writes - synced) > 0 && !atomic_compare_exchange_weak(&there->synced, &synced, writes)) continue;
+  while ((int32_t)(writes - synced) > 0 &&
+         !atomic_compare_exchange_weak(&there->synced, &synced, writes))
+    continue;
 }
 
 bool penstock_unsynced_elsewhere(penstock_file* file) {
@@ -113,7 +131,8 @@ int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation) {
     const uint32_t writes = atomic_load(&there->writes);
     if (!unsynced(there)) continue;
     const uint64_t host = atomic_load_explicit(&there->host, memory_order_relaxed);
-    int64_t result = key != 0 ? ask_about(k, key, operation) : PENSTOCK_GONE;  // 0: written before a fork
+    int64_t result =
+        key != 0 ? ask_about(k, key, operation) : PENSTOCK_GONE;  // 0: written before a fork
     if (result == PENSTOCK_GONE && host != 0) result = sync_by_another(file, fd, host, operation);
     settled(there, writes);
     if (error == 0) error = verdict(result, host);
@@ -129,8 +148,10 @@ void penstock_settle(penstock_file* file, int fd) {
     if (key == 0 || host == 0 || !unsynced(there)) continue;
     const uint32_t writes = atomic_load(&there->writes);
     penstock_connection* connection = penstock_reconnect(k, (uint32_t)(key >> 32));
-    if (connection != NULL) penstock_disconnect(connection);
-    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0) settled(there, writes);
+    if (connection != NULL)
+      penstock_disconnect(connection);
+    else if (sync_by_another(file, fd, host, PENSTOCK_FSYNC) == 0)
+      settled(there, writes);
   }
 }
 
@@ -140,7 +161,8 @@ int penstock_close_everywhere(penstock_file* file) {
     penstock_handle* there = &file->handle[k];
     const uint64_t key = atomic_exchange(&there->key, 0);
     if (key == 0) continue;
-    const uint64_t host = unsynced(there) ? atomic_load_explicit(&there->host, memory_order_relaxed) : 0;
+    const uint64_t host =
+        unsynced(there) ? atomic_load_explicit(&there->host, memory_order_relaxed) : 0;
     const int64_t result = ask_about(k, key, PENSTOCK_CLOSE);
     if (error == 0) error = verdict(result, host);
   }

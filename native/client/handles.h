@@ -9,12 +9,12 @@
 
 #include "nodes.h"
 
-// The file's handle at the connection's I/O node, opened there when new; PENSTOCK_GONE, or -errno if
-// it cannot be opened there.
+// The file's handle at the connection's I/O node, opened there when new; PENSTOCK_GONE, or -errno
+// if it cannot be opened there.
 int64_t penstock_handle_of(penstock_connection* connection, penstock_file* file, int fd);
 
-// One request's worth of a read or write: `bytes` of the pieces from `skip` on. The result is that of
-// the call, or -errno, or PENSTOCK_GONE.
+// One request's worth of a read or write: `bytes` of the pieces from `skip` on. The result is that
+// of the call, or -errno, or PENSTOCK_GONE.
 typedef struct {
   bool write;
   const struct iovec* pieces;
@@ -23,7 +23,8 @@ typedef struct {
   uint64_t offset;
   uint32_t flags;
 } penstock_part;
-int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint32_t handle, const penstock_part* part);
+int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint32_t handle,
+                      const penstock_part* part);
 
 // Sync the file at every I/O node that wrote to it, or close it at all that opened it; the first
 // error, or 0.

@@ -3,6 +3,7 @@
 
 #define _GNU_SOURCE
 #include "link.h"
+#include "compat.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,7 +28,7 @@
 
 #define MOST_PIECES 64  // of a vector that goes over TCP at once
 #define WINDOW_BYTES (PENSTOCK_LARGEST + PENSTOCK_MAILBOX_BYTES)
-#define FIRST_LOOK UINT64_C(5000000)    // nanoseconds until the socket is looked at for a hang-up
+#define FIRST_LOOK UINT64_C(5000000)  // nanoseconds until the socket is looked at for a hang-up
 #define SELDOM_LOOK UINT64_C(100000000)
 #define YIELDS 16        // times that a reply is looked for awake
 #define MOST_AWAKE 8     // requests in a row that may be slow until this is left
@@ -62,19 +63,20 @@ static socklen_t address_of(const penstock_node* where, address* to) {
   return 0;
 }
 
-// A host that came back after a crash must say so to a request that waits (a reset, upon the kernel's
-// question), but one that is cut off must be waited for: silence proves nothing, however long it is.
+// A host that came back after a crash must say so to a request that waits (a reset, upon the
+// kernel's question), but one that is cut off must be waited for: silence proves nothing, however
+// long it is.
 static void watch_host(int fd) {
   const int yes = 1;
   const int seconds = 5;
-  const int never = INT_MAX;      // milliseconds, 24 days
-  const int soon_again = 2000;    // milliseconds at most between two tries; new kernels know it
+  const int never = INT_MAX;    // milliseconds, 24 days
+  const int soon_again = 2000;  // milliseconds at most between two tries; new kernels know it
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof never);
-  setsockopt(fd, IPPROTO_TCP, 44 /* TCP_RTO_MAX_MS */, &soon_again, sizeof soon_again);
+  setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &soon_again, sizeof soon_again);
 }
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience) {
@@ -82,7 +84,8 @@ bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_
   address to;
   const socklen_t length = address_of(where, &to);
   if (length == 0) return false;
-  const int fd = penstock_keep((int)syscall(SYS_socket, to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int fd =
+      penstock_keep((int)syscall(SYS_socket, to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd < 0) return false;
   link->fd = fd;
   const struct timeval most = {(time_t)(patience / UINT64_C(1000000000)),
@@ -117,20 +120,22 @@ void penstock_link_abandon(penstock_link* link) {
   penstock_link_close(link);
 }
 
-// RLIMIT_FSIZE counts for memory that has a descriptor, too: beyond it we would be killed by SIGXFSZ.
+// RLIMIT_FSIZE counts for memory that has a descriptor, too: beyond it we would be killed by
+// SIGXFSZ.
 static bool window_allowed(void) {
   struct rlimit limit;
-  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur >= WINDOW_BYTES;
+  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 ||
+         limit.rlim_cur >= WINDOW_BYTES;
 }
 
 // Memory that the I/O node reads from and writes to; it may not shrink below its feet.
 static int new_window(penstock_link* link) {
   if (!window_allowed()) return -1;
-  const int fd = (int)syscall(SYS_memfd_create, "penstock", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
+  const int fd = (int)syscall(SYS_memfd_create, "penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
   void* window = MAP_FAILED;
   if (syscall(SYS_ftruncate, fd, (off_t)WINDOW_BYTES) == 0 &&
-      syscall(SYS_fcntl, fd, 1033 /* F_ADD_SEALS */, 7 /* seal, shrink, grow */) == 0) {
+      syscall(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) == 0) {
     window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   if (window == MAP_FAILED) {
@@ -150,9 +155,11 @@ static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, in
   } ancillary;
   if (descriptor < 0 && count == 1) {
     // The usual case, with the least work for the kernel.
-    const long sent = syscall(SYS_sendto, link->fd, pieces->iov_base, pieces->iov_len, MSG_NOSIGNAL, NULL, 0);
+    const long sent =
+        syscall(SYS_sendto, link->fd, pieces->iov_base, pieces->iov_len, MSG_NOSIGNAL, NULL, 0);
     if (sent == (long)pieces->iov_len) return true;
-    if (sent > 0) pieces[0] = (struct iovec){(char*)pieces->iov_base + sent, pieces->iov_len - (size_t)sent};
+    if (sent > 0)
+      pieces[0] = (struct iovec){(char*)pieces->iov_base + sent, pieces->iov_len - (size_t)sent};
   }
   struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
   if (descriptor >= 0) {
@@ -182,7 +189,8 @@ static bool send_all(penstock_link* link, struct iovec* pieces, size_t count, in
 }
 
 // Up to `most` pieces for `bytes` of a vector from `skip` on; returns the bytes that they hold.
-static size_t cut(const struct iovec* from, size_t skip, size_t bytes, struct iovec* to, size_t most, size_t* count) {
+static size_t cut(const struct iovec* from, size_t skip, size_t bytes, struct iovec* to,
+                  size_t most, size_t* count) {
   size_t held = 0;
   *count = 0;
   for (; held < bytes && *count < most; ++from) {
@@ -231,18 +239,22 @@ static bool send_request(penstock_link* link, const penstock_parcel* parcel) {
   const size_t bytes = link->asked.bytes;
   struct iovec head[2] = {{&link->asked, sizeof link->asked}, {NULL, 0}};
   size_t heads = 1;
-  if (parcel != NULL && parcel->text != NULL) head[heads++] = (struct iovec){(void*)parcel->text, bytes};
-  if (parcel != NULL && parcel->out != NULL && link->window != NULL) copy(link->window, parcel->out, parcel->skip, bytes, true);
+  if (parcel != NULL && parcel->text != NULL)
+    head[heads++] = (struct iovec){(void*)parcel->text, bytes};
+  if (parcel != NULL && parcel->out != NULL && link->window != NULL)
+    copy(link->window, parcel->out, parcel->skip, bytes, true);
   if (!send_all(link, head, heads, parcel != NULL ? parcel->descriptor : -1)) return false;
   return parcel == NULL || parcel->out == NULL || link->window != NULL ||
          send_pieces(link, parcel->out, parcel->skip, bytes);
 }
 
 // Receives until `had` is `bytes`.
-static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, size_t count, size_t* had, size_t bytes) {
+static enum penstock_answer receive(penstock_link* link, struct iovec* pieces, size_t count,
+                                    size_t* had, size_t bytes) {
   struct msghdr message = {.msg_iov = pieces, .msg_iovlen = count};
-  const long got = count == 1 ? syscall(SYS_recvfrom, link->fd, pieces->iov_base, pieces->iov_len, 0, NULL, NULL)
-                              : syscall(SYS_recvmsg, link->fd, &message, 0);
+  const long got =
+      count == 1 ? syscall(SYS_recvfrom, link->fd, pieces->iov_base, pieces->iov_len, 0, NULL, NULL)
+                 : syscall(SYS_recvmsg, link->fd, &message, 0);
   if (got < 0 && errno == EINTR) return PENSTOCK_ANSWERED;
   if (got < 0 && errno == EAGAIN) return PENSTOCK_LATE;
   if (got <= 0) return PENSTOCK_HUNG_UP;
@@ -281,14 +293,17 @@ static enum penstock_answer collect_reply(penstock_link* link) {
   const uint64_t began = penstock_now();
   uint64_t look = FIRST_LOOK;
   bool gone = false;
-  if (!comes_soon(link, &mailbox->answered)) __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
+  if (!comes_soon(link, &mailbox->answered))
+    __atomic_store_n(&mailbox->sleeps, 1, __ATOMIC_SEQ_CST);
   for (;;) {
     const uint32_t answered = __atomic_load_n(&mailbox->answered, __ATOMIC_SEQ_CST);
     if (answered == link->asked.number) break;
     if (gone) return PENSTOCK_HUNG_UP;
     if (penstock_now() - began >= link->patience) return PENSTOCK_LATE;
     const struct timespec timeout = {0, (long)look};
-    if (syscall(SYS_futex, &mailbox->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 || errno != ETIMEDOUT) continue;
+    if (syscall(SYS_futex, &mailbox->answered, FUTEX_WAIT, answered, &timeout, NULL, 0) == 0 ||
+        errno != ETIMEDOUT)
+      continue;
     look = 2 * look < SELDOM_LOOK ? 2 * look : SELDOM_LOOK;
     gone = hung_up(link);  // and then looked into once more: the reply may have come before
   }
@@ -301,15 +316,19 @@ static enum penstock_answer collect_reply(penstock_link* link) {
 static enum penstock_answer receive_reply(penstock_link* link) {
   if (link->window != NULL && link->asked.operation != PENSTOCK_HELLO) return collect_reply(link);
   while (link->received < sizeof link->reply) {
-    struct iovec piece = {(char*)&link->reply + link->received, sizeof link->reply - link->received};
-    const enum penstock_answer answer = receive(link, &piece, 1, &link->received, sizeof link->reply);
+    struct iovec piece = {(char*)&link->reply + link->received,
+                          sizeof link->reply - link->received};
+    const enum penstock_answer answer =
+        receive(link, &piece, 1, &link->received, sizeof link->reply);
     if (answer != PENSTOCK_ANSWERED) return answer;
   }
-  const bool right = link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->asked.number;
+  const bool right =
+      link->reply.magic == PENSTOCK_WIRE_MAGIC && link->reply.number == link->asked.number;
   return right ? PENSTOCK_ANSWERED : PENSTOCK_HUNG_UP;
 }
 
-static enum penstock_answer receive_pieces(penstock_link* link, const penstock_parcel* parcel, size_t bytes) {
+static enum penstock_answer receive_pieces(penstock_link* link, const penstock_parcel* parcel,
+                                           size_t bytes) {
   struct iovec pieces[MOST_PIECES];
   size_t had = link->received - sizeof link->reply;
   while (had < bytes) {
@@ -322,15 +341,20 @@ static enum penstock_answer receive_pieces(penstock_link* link, const penstock_p
   return PENSTOCK_ANSWERED;
 }
 
-enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel, int64_t* result) {
-  enum penstock_answer answer = link->received < sizeof link->reply ? receive_reply(link) : PENSTOCK_ANSWERED;
+enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel,
+                                        int64_t* result) {
+  enum penstock_answer answer =
+      link->received < sizeof link->reply ? receive_reply(link) : PENSTOCK_ANSWERED;
   if (answer != PENSTOCK_ANSWERED) return answer;
   const int64_t moved = link->reply.result;
-  const bool moves = link->asked.operation == PENSTOCK_WRITE || link->asked.operation == PENSTOCK_READ;
+  const bool moves =
+      link->asked.operation == PENSTOCK_WRITE || link->asked.operation == PENSTOCK_READ;
   if (moved < -4095 || (moves && moved > (int64_t)link->asked.bytes)) return PENSTOCK_HUNG_UP;
   if (parcel != NULL && parcel->in != NULL && moved > 0) {
-    if (link->window == NULL) answer = receive_pieces(link, parcel, (size_t)moved);
-    else copy(link->window, parcel->in, parcel->skip, (size_t)moved, false);
+    if (link->window == NULL)
+      answer = receive_pieces(link, parcel, (size_t)moved);
+    else
+      copy(link->window, parcel->in, parcel->skip, (size_t)moved, false);
   }
   *result = moved;
   return answer;
@@ -346,7 +370,8 @@ enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_reque
   return penstock_link_wait(link, parcel, result);
 }
 
-bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction, penstock_reply* reply) {
+bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction,
+                         penstock_reply* reply) {
   const int window = link->transport == PENSTOCK_UNIX ? new_window(link) : -1;
   if (link->transport == PENSTOCK_UNIX && window < 0) return false;
   introduction->window = link->window != NULL ? PENSTOCK_LARGEST : 0;

@@ -39,10 +39,12 @@ enum penstock_answer {
 };
 
 bool penstock_link_open(penstock_link* link, const penstock_node* where, uint64_t patience);
-bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction, penstock_reply* reply);
+bool penstock_link_greet(penstock_link* link, penstock_introduction* introduction,
+                         penstock_reply* reply);
 enum penstock_answer penstock_link_ask(penstock_link* link, const penstock_request* request,
                                        const penstock_parcel* parcel, int64_t* result);
-enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel, int64_t* result);
+enum penstock_answer penstock_link_wait(penstock_link* link, const penstock_parcel* parcel,
+                                        int64_t* result);
 void penstock_link_close(penstock_link* link);
 void penstock_link_move(penstock_link* link);     // to another descriptor
 void penstock_link_abandon(penstock_link* link);  // in a child, whose parent goes on with it

@@ -19,8 +19,9 @@
 #define FUSE 0x65735546
 #define PROBES 8
 
-static _Atomic uint8_t suspected[PENSTOCK_DESCRIPTORS];  // the kinds of locks that a descriptor may have
-static _Atomic int highest = -1;   // of the descriptors that ever were suspected
+static _Atomic uint8_t
+    suspected[PENSTOCK_DESCRIPTORS];  // the kinds of locks that a descriptor may have
+static _Atomic int highest = -1;      // of the descriptors that ever were suspected
 static _Atomic bool beyond;        // a lock was taken through a descriptor that is not in the table
 static _Atomic bool kernel_tells;  // it has been seen to: those before 4.1 do not
 static _Atomic int probes;
@@ -74,7 +75,8 @@ void penstock_locked(int fd, enum penstock_lock kind) {
     return;
   }
   suspect(fd, (uint8_t)kind);
-  if (atomic_load_explicit(&kernel_tells, memory_order_relaxed) || atomic_load(&probes) >= PROBES) return;
+  if (atomic_load_explicit(&kernel_tells, memory_order_relaxed) || atomic_load(&probes) >= PROBES)
+    return;
   atomic_fetch_add(&probes, 1);
   if (!penstock_enter()) return;
   const int error = errno;
@@ -84,7 +86,8 @@ void penstock_locked(int fd, enum penstock_lock kind) {
 }
 
 static bool is_suspected(int fd) {
-  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS && atomic_load_explicit(&suspected[fd], memory_order_relaxed) != 0;
+  return fd >= 0 && fd < PENSTOCK_DESCRIPTORS &&
+         atomic_load_explicit(&suspected[fd], memory_order_relaxed) != 0;
 }
 
 void penstock_unlocked(int fd, enum penstock_lock kind) {
@@ -101,7 +104,8 @@ void penstock_lock_opened(int fd) {
 }
 
 void penstock_lock_copied(int from, int to) {
-  if (from == to || to < 0 || (!is_suspected(from) && !is_suspected(to)) || penstock_is_stranger()) return;
+  if (from == to || to < 0 || (!is_suspected(from) && !is_suspected(to)) || penstock_is_stranger())
+    return;
   const uint8_t kinds = is_suspected(from) ? atomic_load(&suspected[from]) : 0;
   if (to >= PENSTOCK_DESCRIPTORS) {
     if ((kinds & ~INHERITED) != 0) atomic_store(&beyond, true);
@@ -130,8 +134,10 @@ bool penstock_holds_lock(void) {
 }
 
 void penstock_locks_fork(bool begins) {
-  if (begins) pthread_mutex_lock(&asking);
-  else pthread_mutex_unlock(&asking);
+  if (begins)
+    pthread_mutex_lock(&asking);
+  else
+    pthread_mutex_unlock(&asking);
 }
 
 // Those by which fcntl locks for a process are the parent's.

@@ -15,19 +15,20 @@
 #include "link.h"
 #include "process.h"
 
-// Nanoseconds before an I/O node that had gone is tried again, at first and at most: one that stalls
-// costs the call that tries it the whole patience.
+// Nanoseconds before an I/O node that had gone is tried again, at first and at most: one that
+// stalls costs the call that tries it the whole patience.
 #define RETRY UINT64_C(1000000000)
 #define RETRY_SELDOM (30 * RETRY)
 
-// An I/O node that this process went to. Its place among `nodes` is its place among a file's handles.
+// An I/O node that this process went to. Its place among `nodes` is its place among a file's
+// handles.
 typedef struct {
   penstock_node where;
   uint32_t generation;  // of our session; 0: the place is free
   uint64_t session[2];
   bool gone;
   uint64_t retry_at;
-  uint64_t pause;  // until the next try
+  uint64_t pause;               // until the next try
   _Atomic uint32_t unanswered;  // requests that it owes an answer for longer than its patience
   penstock_connection* idle;
 } node;
@@ -80,7 +81,9 @@ static int place_for(const penstock_node* where) {
   // One that has gone for good; handles there are of another generation than any to come. One on
   // another host is kept, because files written through it must still be told of their loss.
   for (int k = 0; free < 0 && k < PENSTOCK_MAP_NODES; ++k) {
-    if (nodes[k].gone && nodes[k].where.transport == PENSTOCK_UNIX && atomic_load(&nodes[k].unanswered) == 0) free = k;
+    if (nodes[k].gone && nodes[k].where.transport == PENSTOCK_UNIX &&
+        atomic_load(&nodes[k].unanswered) == 0)
+      free = k;
   }
   if (free < 0) return -1;
   nodes[free].where = *where;
@@ -95,7 +98,8 @@ static void read_map(const penstock_control* page) {
   const uint32_t version = atomic_load_explicit(&page->map.version, memory_order_acquire);
   if ((map.known && version == map.version) || version % 2 != 0) return;
   penstock_node fresh[PENSTOCK_MAP_NODES];
-  const uint32_t count = page->map.nodes <= PENSTOCK_MAP_NODES ? page->map.nodes : PENSTOCK_MAP_NODES;
+  const uint32_t count =
+      page->map.nodes <= PENSTOCK_MAP_NODES ? page->map.nodes : PENSTOCK_MAP_NODES;
   const uint64_t stripe = page->map.stripe;
   memcpy(fresh, page->map.node, count * sizeof *fresh);
   atomic_thread_fence(memory_order_acquire);
@@ -113,7 +117,8 @@ static penstock_connection* new_connection(void) {
     broken = connection->next;
     return connection;
   }
-  connection = mmap(NULL, sizeof *connection, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  connection =
+      mmap(NULL, sizeof *connection, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (connection == MAP_FAILED) return NULL;
   connection->link.fd = -1;
   connection->always = connections;
@@ -133,11 +138,13 @@ static void set_gone(penstock_connection* connection) {
 }
 
 // Without the lock: this may take as long as the I/O node's patience.
-static bool introduce(penstock_connection* connection, const penstock_control* page, const penstock_node* where,
-                      const uint64_t session[2]) {
-  penstock_introduction introduction = {.session = {session[0], session[1]}, .pid = (uint32_t)syscall(SYS_getpid)};
+static bool introduce(penstock_connection* connection, const penstock_control* page,
+                      const penstock_node* where, const uint64_t session[2]) {
+  penstock_introduction introduction = {.session = {session[0], session[1]},
+                                        .pid = (uint32_t)syscall(SYS_getpid)};
   memcpy(introduction.job, page->job, sizeof introduction.job);
-  if (where->transport == PENSTOCK_TCP) memcpy(introduction.token, page->token, sizeof introduction.token);
+  if (where->transport == PENSTOCK_TCP)
+    memcpy(introduction.token, page->token, sizeof introduction.token);
   penstock_reply reply;
   if (!penstock_link_open(&connection->link, where, page->patience) ||
       !penstock_link_greet(&connection->link, &introduction, &reply)) {
@@ -146,7 +153,8 @@ static bool introduce(penstock_connection* connection, const penstock_control* p
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
   connection->boot = reply.boot;
-  const bool right = reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
+  const bool right =
+      reply.result == 0 && reply.node == where->id && at->generation == connection->generation;
   if (right) {
     at->gone = false;
     at->pause = RETRY;
@@ -155,17 +163,20 @@ static bool introduce(penstock_connection* connection, const penstock_control* p
   return right;
 }
 
-static bool overlaps(const penstock_connection* busy, const penstock_file* file, uint64_t offset, uint64_t end) {
-  return atomic_load_explicit(&busy->overdue, memory_order_acquire) && busy->device == file->device &&
-         busy->inode == file->inode && busy->offset < end && offset < busy->end;
+static bool overlaps(const penstock_connection* busy, const penstock_file* file, uint64_t offset,
+                     uint64_t end) {
+  return atomic_load_explicit(&busy->overdue, memory_order_acquire) &&
+         busy->device == file->device && busy->inode == file->inode && busy->offset < end &&
+         offset < busy->end;
 }
 
-// A write that an I/O node does not answer may still happen, at any time: whatever comes after it at
-// the same place has to wait for it, as on a file system that hangs.
+// A write that an I/O node does not answer may still happen, at any time: whatever comes after it
+// at the same place has to wait for it, as on a file system that hangs.
 static void wait_for_overdue(const penstock_file* file, uint64_t offset, uint64_t end) {
   for (;;) {
     bool found = false;
-    for (penstock_connection* c = connections; c != NULL && !found; c = c->always) found = overlaps(c, file, offset, end);
+    for (penstock_connection* c = connections; c != NULL && !found; c = c->always)
+      found = overlaps(c, file, offset, end);
     if (!found) return;
     pthread_mutex_unlock(&lock);
     const struct timespec while_ = {0, 2000000};
@@ -180,8 +191,10 @@ static penstock_connection* take(int place, bool* fresh) {
   node* at = &nodes[place];
   penstock_connection* connection = at->idle;
   *fresh = connection == NULL;
-  if (connection != NULL) at->idle = connection->next;
-  else if (penstock_is_stranger() || (connection = new_connection()) == NULL) return NULL;
+  if (connection != NULL)
+    at->idle = connection->next;
+  else if (penstock_is_stranger() || (connection = new_connection()) == NULL)
+    return NULL;
   connection->place = place;
   connection->generation = at->generation;
   return connection;
@@ -191,7 +204,8 @@ static penstock_connection* take(int place, bool* fresh) {
 static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
   if (map.nodes == 0) return NULL;
   const uint64_t turn = map.stripe == 0 ? penstock_ordinal() : offset / map.stripe;
-  if (map.stripe != 0 && *bytes > map.stripe - offset % map.stripe) *bytes = map.stripe - offset % map.stripe;
+  if (map.stripe != 0 && *bytes > map.stripe - offset % map.stripe)
+    *bytes = map.stripe - offset % map.stripe;
   const int place = map.place[turn % map.nodes];
   if (place < 0) return NULL;
   node* at = &nodes[place];
@@ -206,8 +220,8 @@ static penstock_connection* find(uint64_t offset, size_t* bytes, bool* fresh) {
   return take(place, fresh);
 }
 
-penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file, uint64_t offset,
-                                      size_t* bytes, bool* wanted) {
+penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file,
+                                      uint64_t offset, size_t* bytes, bool* wanted) {
   if (*bytes > PENSTOCK_LARGEST) *bytes = PENSTOCK_LARGEST;
   bool fresh = false;
   pthread_mutex_lock(&lock);
@@ -218,7 +232,8 @@ penstock_connection* penstock_connect(const penstock_control* page, const pensto
   node to = {0};
   if (connection != NULL && fresh) to = nodes[connection->place];
   pthread_mutex_unlock(&lock);
-  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session)) return connection;
+  if (connection == NULL || !fresh || introduce(connection, page, &to.where, to.session))
+    return connection;
   set_gone(connection);
   penstock_disconnect(connection);
   return NULL;
@@ -228,14 +243,17 @@ void penstock_disconnect(penstock_connection* connection) {
   pthread_mutex_lock(&lock);
   node* at = &nodes[connection->place];
   penstock_connection** list = &broken;
-  if (connection->link.fd >= 0 && at->generation == connection->generation && !at->gone) list = &at->idle;
-  else penstock_link_close(&connection->link);
+  if (connection->link.fd >= 0 && at->generation == connection->generation && !at->gone)
+    list = &at->idle;
+  else
+    penstock_link_close(&connection->link);
   connection->next = *list;
   *list = connection;
   pthread_mutex_unlock(&lock);
 }
 
-int64_t penstock_ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel) {
+int64_t penstock_ask(penstock_connection* connection, penstock_request request,
+                     const penstock_parcel* parcel) {
   node* at = &nodes[connection->place];
   int64_t result = PENSTOCK_GONE;
   enum penstock_answer answer = penstock_link_ask(&connection->link, &request, parcel, &result);
@@ -261,12 +279,15 @@ penstock_connection* penstock_reconnect(int place, uint32_t generation) {
   const penstock_control* page = penstock_active();
   pthread_mutex_lock(&lock);
   node* at = &nodes[place];
-  const bool usable = at->generation == generation && !at->gone && atomic_load(&at->unanswered) == 0;
+  const bool usable =
+      at->generation == generation && !at->gone && atomic_load(&at->unanswered) == 0;
   bool fresh = false;
   penstock_connection* connection = usable ? take(place, &fresh) : NULL;
   const node from = *at;
   pthread_mutex_unlock(&lock);
-  if (connection == NULL || !fresh || (page != NULL && introduce(connection, page, &from.where, from.session))) return connection;
+  if (connection == NULL || !fresh ||
+      (page != NULL && introduce(connection, page, &from.where, from.session)))
+    return connection;
   penstock_disconnect(connection);
   return NULL;
 }
@@ -280,8 +301,10 @@ void penstock_give_up_number(int fd) {
 }
 
 void penstock_nodes_fork(bool begins) {
-  if (begins) pthread_mutex_lock(&lock);
-  else pthread_mutex_unlock(&lock);
+  if (begins)
+    pthread_mutex_lock(&lock);
+  else
+    pthread_mutex_unlock(&lock);
 }
 
 // The child's copies of our connections would keep them open after the parent has gone.

@@ -33,8 +33,8 @@ static inline bool penstock_concerned(const penstock_control* page) {
 // A connection to the I/O node for this offset, idle and ours until given back; NULL: there is none
 // to be had now, although it was `wanted` or because the job has none any more. `bytes` is cut down
 // to what goes there. Where an earlier write to the same place is still unanswered, waits for it.
-penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file, uint64_t offset,
-                                      size_t* bytes, bool* wanted);
+penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file,
+                                      uint64_t offset, size_t* bytes, bool* wanted);
 void penstock_disconnect(penstock_connection* connection);
 
 // No answer will come: the I/O node has gone, or was given up where nothing can happen later.
@@ -42,7 +42,8 @@ void penstock_disconnect(penstock_connection* connection);
 
 // The answer to one request. Only a write is waited for beyond the I/O node's patience: the others
 // change nothing, and closing the connection makes sure that nobody waits for their answer.
-int64_t penstock_ask(penstock_connection* connection, penstock_request request, const penstock_parcel* parcel);
+int64_t penstock_ask(penstock_connection* connection, penstock_request request,
+                     const penstock_parcel* parcel);
 
 // A connection of this very session with the I/O node at that place; NULL: the session has ended.
 penstock_connection* penstock_reconnect(int place, uint32_t generation);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "process.h"
+#include "compat.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +32,8 @@ static __thread uint64_t blocked;  // signals, by the program itself
 static __thread bool forks_unprepared;
 static _Atomic bool retired;
 static _Atomic pid_t self;
-static _Atomic bool* original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
+static _Atomic bool*
+    original;  // in memory that a child finds wiped; NULL: this kernel cannot do that
 static _Atomic uint64_t ordinal;  // plus one; 0: not yet asked for
 
 const penstock_control* penstock_active(void) {
@@ -47,7 +49,8 @@ void penstock_retire(void) {
 bool penstock_retired(void) { return atomic_load_explicit(&retired, memory_order_acquire); }
 
 bool penstock_is_copy(void) {
-  return original == NULL ? penstock_is_stranger() : !atomic_load_explicit(original, memory_order_relaxed);
+  return original == NULL ? penstock_is_stranger()
+                          : !atomic_load_explicit(original, memory_order_relaxed);
 }
 
 bool penstock_is_stranger(void) {
@@ -75,8 +78,8 @@ void penstock_let_die(void) {
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
   for (size_t k = 0; k < sizeof fatal / sizeof *fatal; ++k) {
     struct sigaction action;
-    if ((pending & ~blocked & PENSTOCK_BIT(fatal[k])) != 0 && sigaction(fatal[k], NULL, &action) == 0 &&
-        action.sa_handler == SIG_DFL) {
+    if ((pending & ~blocked & PENSTOCK_BIT(fatal[k])) != 0 &&
+        sigaction(fatal[k], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
       syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
     }
   }
@@ -85,7 +88,8 @@ void penstock_let_die(void) {
 uint64_t penstock_ordinal(void) {
   uint64_t known = atomic_load_explicit(&ordinal, memory_order_relaxed);
   if (known == 0) {
-    const uint64_t next = 1 + atomic_fetch_add_explicit(&penstock_counted->clients, 1, memory_order_relaxed);
+    const uint64_t next =
+        1 + atomic_fetch_add_explicit(&penstock_counted->clients, 1, memory_order_relaxed);
     if (atomic_compare_exchange_strong(&ordinal, &known, next)) known = next;
   }
   return known - 1;
@@ -147,18 +151,24 @@ static int connect_to(const char* path) {
 }
 
 static bool greet(int fd, penstock_welcome* welcome, int pages[2]) {
-  const penstock_hello hello = {PENSTOCK_CONTROL_MAGIC, PENSTOCK_PAGE_VERSION, (uint32_t)syscall(SYS_getpid)};
+  const penstock_hello hello = {PENSTOCK_CONTROL_MAGIC, PENSTOCK_PAGE_VERSION,
+                                (uint32_t)syscall(SYS_getpid)};
   if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello) return false;
   union {
     char bytes[CMSG_SPACE(2 * sizeof(int))];
     struct cmsghdr aligned;
   } ancillary;
   struct iovec piece = {welcome, sizeof *welcome};
-  struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = ancillary.bytes,
+  struct msghdr message = {.msg_iov = &piece,
+                           .msg_iovlen = 1,
+                           .msg_control = ancillary.bytes,
                            .msg_controllen = sizeof ancillary.bytes};
-  if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != (ssize_t)sizeof *welcome) return false;
+  if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != (ssize_t)sizeof *welcome)
+    return false;
   const struct cmsghdr* given = CMSG_FIRSTHDR(&message);
-  if (given == NULL || given->cmsg_type != SCM_RIGHTS || given->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
+  if (given == NULL || given->cmsg_type != SCM_RIGHTS ||
+      given->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+    return false;
   memcpy(pages, CMSG_DATA(given), 2 * sizeof(int));
   return welcome->magic == PENSTOCK_CONTROL_MAGIC && welcome->version == PENSTOCK_PAGE_VERSION;
 }
@@ -174,7 +184,8 @@ static void attach(const char* agent) {
     penstock_counted = map(pages[1], sizeof *penstock_counted, PROT_READ | PROT_WRITE);
     if (shared != NULL && penstock_counted != NULL && shared->magic == PENSTOCK_CONTROL_MAGIC &&
         shared->version == PENSTOCK_PAGE_VERSION && shared->bytes >= sizeof *shared &&
-        penstock_counted->magic == PENSTOCK_COUNTERS_MAGIC && penstock_counted->version == PENSTOCK_PAGE_VERSION &&
+        penstock_counted->magic == PENSTOCK_COUNTERS_MAGIC &&
+        penstock_counted->version == PENSTOCK_PAGE_VERSION &&
         penstock_counted->slots >= PENSTOCK_SLOTS) {
       atomic_store_explicit(&control, shared, memory_order_release);
     }
@@ -188,7 +199,7 @@ __attribute__((constructor)) static void start(void) {
   const int error = errno;
   penstock_real();
   void* wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (wiped != MAP_FAILED && madvise(wiped, 4096, 18 /* MADV_WIPEONFORK */) == 0) original = wiped;
+  if (wiped != MAP_FAILED && madvise(wiped, 4096, MADV_WIPEONFORK) == 0) original = wiped;
   recognise_self();
   const char* disabled = getenv("PENSTOCK_DISABLE");
   const char* agent = getenv("PENSTOCK_AGENT");

@@ -3,8 +3,8 @@
 #ifndef PENSTOCK_PROCESS_H
 #define PENSTOCK_PROCESS_H
 
-#include <stdbool.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,9 +34,9 @@ void penstock_leave(void);
 
 bool penstock_inside(void);
 
-#define PENSTOCK_BIT(signal) (UINT64_C(1) << ((signal)-1))
+#define PENSTOCK_BIT(signal) (UINT64_C(1) << ((signal) - 1))
 // Those by which the processor tells of faults: blocked, they end the process.
-#define PENSTOCK_FAULTS                                                                       \
+#define PENSTOCK_FAULTS                                                                         \
   (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
    PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))
 

@@ -17,7 +17,8 @@ static inline penstock_slot* penstock_my_slot(void) {
   return penstock_mine != NULL ? penstock_mine : penstock_claim();
 }
 
-// One thread at a time writes to a slot. Where threads outnumber slots, counts of the last may get lost.
+// One thread at a time writes to a slot. Where threads outnumber slots, counts of the last may get
+// lost.
 static inline void penstock_add(_Atomic uint64_t* counter, uint64_t amount) {
   const uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
   atomic_store_explicit(counter, before + amount, memory_order_relaxed);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #include "streams.h"
+#include "compat.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,7 +27,9 @@ typedef struct {
   bool lent;  // the native one belongs to the program, or to a stream that outlived us
 } cookie;
 
-static ssize_t read_cookie(void* of, char* data, size_t bytes) { return read(((cookie*)of)->fd, data, bytes); }
+static ssize_t read_cookie(void* of, char* data, size_t bytes) {
+  return read(((cookie*)of)->fd, data, bytes);
+}
 
 // A stream takes anything but all for an error, and 0 as what tells it so.
 static ssize_t write_cookie(void* of, const char* data, size_t bytes) {
@@ -82,21 +85,23 @@ static FILE* around(FILE* native, const char* mode, bool lent) {
   return stream;
 }
 
-// One that converts characters, or cannot be wrapped, stays as the C library made it. So does one for
-// update: over a cookie, the C library loses its place when it seeks between a write and a read.
+// One that converts characters, or cannot be wrapped, stays as the C library made it. So does one
+// for update: over a cookie, the C library loses its place when it seeks between a write and a
+// read.
 static FILE* ours(FILE* native, const char* mode) {
-  if (native == NULL || !penstock_managed(native->_fileno) || strpbrk(mode, "+,") != NULL) return native;
+  if (native == NULL || !penstock_managed(native->_fileno) || strpbrk(mode, "+,") != NULL)
+    return native;
   const int error = errno;
   FILE* stream = around(native, mode, false);
   errno = error;
   return stream != NULL ? stream : native;
 }
 
-#define FOPEN(name)                                                  \
-  EXPORT FILE* name(const char* path, const char* mode) {            \
-    FILE* native = penstock_real()->name(path, mode);                \
-    if (native != NULL) penstock_opened(native->_fileno);            \
-    return ours(native, mode);                                       \
+#define FOPEN(name)                                       \
+  EXPORT FILE* name(const char* path, const char* mode) { \
+    FILE* native = penstock_real()->name(path, mode);     \
+    if (native != NULL) penstock_opened(native->_fileno); \
+    return ours(native, mode);                            \
   }
 FOPEN(fopen)
 FOPEN(fopen64)
@@ -106,16 +111,16 @@ EXPORT FILE* fdopen(int fd, const char* mode) {
 }
 
 // It turns any stream into a native one, in place, and direct. A cookie and its lender stay behind.
-#define FREOPEN(name)                                                                  \
-  EXPORT FILE* name(const char* path, const char* mode, FILE* stream) {                \
-    const int fd = stream->_fileno;                                                    \
-    penstock_file* file = penstock_hold(fd);                                           \
-    FILE* native = penstock_real()->name(path, mode, stream);                          \
-    const int error = errno;                                                           \
-    if (file != NULL) penstock_closed_unseen(fd, file);                                \
-    if (native != NULL) penstock_opened(native->_fileno);                              \
-    errno = error;                                                                     \
-    return native;                                                                     \
+#define FREOPEN(name)                                                   \
+  EXPORT FILE* name(const char* path, const char* mode, FILE* stream) { \
+    const int fd = stream->_fileno;                                     \
+    penstock_file* file = penstock_hold(fd);                            \
+    FILE* native = penstock_real()->name(path, mode, stream);           \
+    const int error = errno;                                            \
+    if (file != NULL) penstock_closed_unseen(fd, file);                 \
+    if (native != NULL) penstock_opened(native->_fileno);               \
+    errno = error;                                                      \
+    return native;                                                      \
   }
 FREOPEN(freopen)
 FREOPEN(freopen64)
@@ -137,7 +142,9 @@ static bool redirected;
 // Buffered as the native one is: another library, or the program's user, may have chosen that.
 static void replace_output(void) {
   const int flags = stdout->_flags;
-  const int buffering = (flags & 0x2) != 0 ? _IONBF : (flags & 0x200) != 0 ? _IOLBF : _IOFBF;
+  const int buffering = (flags & IO_UNBUFFERED) != 0 ? _IONBF
+                        : (flags & IO_LINE_BUF) != 0 ? _IOLBF
+                                                     : _IOFBF;
   FILE* stream = __fpending(stdout) == 0 ? around(stdout, "w", true) : NULL;
   if (stream == NULL) return;
   setvbuf(stream, NULL, buffering, BUFSIZ);

@@ -9,13 +9,14 @@
 // The C library's own end for a buffer that is too small.
 extern void __chk_fail(void) __attribute__((noreturn));
 
-#define PENSTOCK_CHECKED(name, parameters, call)                         \
-  __attribute__((visibility("default"))) ssize_t name parameters {       \
-    if (bytes > room) __chk_fail();                                      \
-    return call;                                                         \
+#define PENSTOCK_CHECKED(name, parameters, call)                   \
+  __attribute__((visibility("default"))) ssize_t name parameters { \
+    if (bytes > room) __chk_fail();                                \
+    return call;                                                   \
   }
 PENSTOCK_CHECKED(__read_chk, (int fd, void* data, size_t bytes, size_t room), read(fd, data, bytes))
-PENSTOCK_CHECKED(__pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), pread(fd, data, bytes, at))
+PENSTOCK_CHECKED(__pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room),
+                 pread(fd, data, bytes, at))
 PENSTOCK_CHECKED(__pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room),
                  pread64(fd, data, bytes, at))
 

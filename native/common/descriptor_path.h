@@ -1,5 +1,5 @@
-// Where the kernel shows a descriptor's file. Without the C library's formatting: the preload libraries
-// ask in the midst of any call, also in a vfork child.
+// Where the kernel shows a descriptor's file. Without the C library's formatting: the preload
+// libraries ask in the midst of any call, also in a vfork child.
 
 #ifndef PENSTOCK_DESCRIPTOR_PATH_H
 #define PENSTOCK_DESCRIPTOR_PATH_H
@@ -9,7 +9,8 @@
 
 #define PENSTOCK_DESCRIPTOR_PATH 32
 
-static inline void penstock_descriptor_below(const char* folder, int fd, char path[PENSTOCK_DESCRIPTOR_PATH]) {
+static inline void penstock_descriptor_below(const char* folder, int fd,
+                                             char path[PENSTOCK_DESCRIPTOR_PATH]) {
   strcpy(path, folder);
   char digits[12];
   size_t n = 0;

@@ -1,11 +1,13 @@
-// A bounded dirty window of one open file: what a page cache holds of it is written while more comes.
+// A bounded dirty window of one open file: what a page cache holds of it is written while more
+// comes.
 //
 // Whenever half a window has been written to the file, the storage is given that half, and the half
-// before it is waited for: no more than a window is dirty, and whoever writes does so at the storage's
-// rate. Whoever uses it has one thread in it at a time: a second one's data would be beside the window.
+// before it is waited for: no more than a window is dirty, and whoever writes does so at the
+// storage's rate. Whoever uses it has one thread in it at a time: a second one's data would be
+// beside the window.
 //
-// The kernel tells an error of writing back once an open file, and a wait is told it too: it is kept
-// for the next fsync, which would otherwise say that all is well.
+// The kernel tells an error of writing back once an open file, and a wait is told it too: it is
+// kept for the next fsync, which would otherwise say that all is well.
 
 #ifndef PENSTOCK_DIRTY_WINDOW_H
 #define PENSTOCK_DIRTY_WINDOW_H
@@ -31,7 +33,8 @@ typedef struct {
 
 enum { PENSTOCK_START = 2, PENSTOCK_WAIT = 1 | 2 | 4 };  // flags of sync_file_range
 
-static inline void penstock_flush_span(penstock_dirty* dirty, int fd, const penstock_span* span, unsigned how) {
+static inline void penstock_flush_span(penstock_dirty* dirty, int fd, const penstock_span* span,
+                                       unsigned how) {
   if (span->bytes == 0) return;
   const long result = syscall(SYS_sync_file_range, fd, span->from, span->to - span->from, how);
   // Others tell of the call, not of the data: a file system that cannot do this.
@@ -39,7 +42,8 @@ static inline void penstock_flush_span(penstock_dirty* dirty, int fd, const pens
 }
 
 // So many bytes were written at an offset.
-static inline void penstock_dirtied(penstock_dirty* dirty, int fd, uint64_t at, uint64_t bytes, uint64_t window) {
+static inline void penstock_dirtied(penstock_dirty* dirty, int fd, uint64_t at, uint64_t bytes,
+                                    uint64_t window) {
   penstock_span* newest = &dirty->newest;
   if (newest->bytes == 0 || at < newest->from) newest->from = at;
   if (newest->bytes == 0 || at + bytes > newest->to) newest->to = at + bytes;

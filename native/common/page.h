@@ -1,5 +1,6 @@
-// The pages that a job's processes share with their node's agent; docs/internals/shared-page.md has the layout
-// for people, src/penstock/live/protocol/shared_page.py for Python. C, so that the client library can use it.
+// The pages that a job's processes share with their node's agent; docs/internals/shared-page.md has
+// the layout for people, src/penstock/live/protocol/shared_page.py for Python. C, so that the
+// client library can use it.
 //
 // Control is written by the agent alone and read-only to the job; counters are written by the job
 // and not trusted by anybody. All numbers are little-endian and naturally aligned.
@@ -61,19 +62,20 @@ typedef struct {
   _Atomic uint32_t gate_changes;  // waiters sleep on it (futex)
   _Atomic uint32_t active;        // 0: the client library passes everything through
   uint64_t longest_wait;          // nanoseconds that one call waits at most
-  uint64_t never_waits;           // bytes a second that a thread moves at a closed gate without waiting
-  uint64_t patience;              // nanoseconds after which an I/O node that does not answer is avoided
-  char job[PENSTOCK_JOB_BYTES];   // its name at the I/O nodes, ended by a zero
+  uint64_t never_waits;  // bytes a second that a thread moves at a closed gate without waiting
+  uint64_t patience;     // nanoseconds after which an I/O node that does not answer is avoided
+  char job[PENSTOCK_JOB_BYTES];         // its name at the I/O nodes, ended by a zero
   uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
   uint32_t roots;
-  _Atomic uint32_t dirty_window;  // bytes of a file that direct writes are ahead of the storage; 0: any
+  _Atomic uint32_t
+      dirty_window;  // bytes of a file that direct writes are ahead of the storage; 0: any
   penstock_root root[PENSTOCK_ROOTS];
   penstock_map map;
 } penstock_control;
 
-// What threads of the job did under the managed roots. One thread at a time writes to a slot, so that
-// counting takes no locked instruction; a slot whose thread is gone is the next one's, which counts on
-// from there. The last slot is shared by all threads that found no other.
+// What threads of the job did under the managed roots. One thread at a time writes to a slot, so
+// that counting takes no locked instruction; a slot whose thread is gone is the next one's, which
+// counts on from there. The last slot is shared by all threads that found no other.
 typedef struct {
   _Atomic uint64_t pid;
   _Atomic uint64_t opens;
@@ -84,22 +86,25 @@ typedef struct {
   _Atomic uint64_t syncs;
   _Atomic uint64_t left_to_kernel;  // copy_file_range, sendfile: seen, and not looked into
   _Atomic uint64_t waits;
-  _Atomic uint64_t waited;      // nanoseconds at the gate
-  _Atomic uint64_t gave_up;     // waits that ended at longest_wait
-  _Atomic uint64_t last_call;   // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
-  _Atomic uint64_t in_flight;   // 1 during a data call
+  _Atomic uint64_t waited;   // nanoseconds at the gate
+  _Atomic uint64_t gave_up;  // waits that ended at longest_wait
+  _Atomic uint64_t
+      last_call;  // CLOCK_MONOTONIC_COARSE nanoseconds at the end of the last data call
+  _Atomic uint64_t in_flight;  // 1 during a data call
   // Of the reads and writes above, those that an I/O node did.
   _Atomic uint64_t forwarded_reads;
   _Atomic uint64_t forwarded_read_bytes;
   _Atomic uint64_t forwarded_writes;
   _Atomic uint64_t forwarded_write_bytes;
   _Atomic uint64_t left_bytes;  // of the calls left to the kernel
-  _Atomic uint64_t failed_open; // calls that an I/O node should have done and did not: done directly
-  _Atomic uint64_t waiting;     // CLOCK_MONOTONIC nanoseconds since when it waits at the gate; 0: it does not
-  _Atomic uint64_t interrupted; // waits that a signal ended: somebody wants the program to stop
-  _Atomic uint64_t locked;      // calls that did not wait because their process holds a file lock
-  // The thread whose slot it is: the inode of its namespace of process ids, and below that, in the low
-  // half, its thread id there. 0: nobody can tell whether that thread lives.
+  _Atomic uint64_t
+      failed_open;  // calls that an I/O node should have done and did not: done directly
+  _Atomic uint64_t
+      waiting;  // CLOCK_MONOTONIC nanoseconds since when it waits at the gate; 0: it does not
+  _Atomic uint64_t interrupted;  // waits that a signal ended: somebody wants the program to stop
+  _Atomic uint64_t locked;       // calls that did not wait because their process holds a file lock
+  // The thread whose slot it is: the inode of its namespace of process ids, and below that, in the
+  // low half, its thread id there. 0: nobody can tell whether that thread lives.
   _Atomic uint64_t owner;
   uint64_t reserved;
 } penstock_slot;
@@ -110,7 +115,8 @@ typedef struct {
   uint32_t slots;
   _Atomic uint64_t taken;    // so many threads have been given a slot
   _Atomic uint64_t clients;  // so many processes have gone to an I/O node: a new one's ordinal
-  _Atomic uint32_t knocks;   // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
+  _Atomic uint32_t
+      knocks;  // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
   uint32_t reserved_half;
   _Atomic uint64_t phases_begun, phases_ended;  // that processes of the job said themselves
   uint64_t reserved[16];

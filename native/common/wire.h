@@ -1,10 +1,10 @@
-// What a client says to an I/O node, and what it answers; docs/internals/wire.md has it for people. C, so that
-// the client library can use it. All numbers are little-endian.
+// What a client says to an I/O node, and what it answers; docs/internals/wire.md has it for people.
+// C, so that the client library can use it. All numbers are little-endian.
 //
-// A connection carries one request at a time: the next is sent when the last was answered. On a Unix
-// socket the data of a request lies at the beginning of the connection's window, memory that the
-// client shares with HELLO, and the reply (but that to HELLO) in the mailbox behind it; over TCP data
-// follows the request, or the reply.
+// A connection carries one request at a time: the next is sent when the last was answered. On a
+// Unix socket the data of a request lies at the beginning of the connection's window, memory that
+// the client shares with HELLO, and the reply (but that to HELLO) in the mailbox behind it; over
+// TCP data follows the request, or the reply.
 
 #ifndef PENSTOCK_WIRE_H
 #define PENSTOCK_WIRE_H

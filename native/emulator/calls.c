@@ -18,27 +18,28 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// Where a call without an offset began: it has moved the position, also of a file that is appended to.
+// Where a call without an offset began: it has moved the position, also of a file that is appended
+// to.
 static uint64_t began_at(int fd, ssize_t moved) {
   const long end = syscall(SYS_lseek, fd, 0L, SEEK_CUR);
   return end > moved ? (uint64_t)(end - moved) : 0;
 }
 
 // The real call's own time is part of the emulated one: it began when we were called.
-#define DATA(name, kind, parameters, arguments, offset)                          \
-  EXPORT ssize_t name parameters {                                               \
-    const struct penstock_real* real = penstock_real();                          \
-    const struct penstock_file file = penstock_look_at(fd);                      \
-    if (!file.charged) return real->name arguments;                              \
-    const uint64_t arrival = penstock_arrive();                                  \
-    const ssize_t moved = real->name arguments;                                  \
-    if (moved <= 0) return moved;                                                \
-    const int error = errno;                                                     \
-    const int64_t given = offset;                                                \
-    const uint64_t at = given < 0 ? began_at(fd, moved) : (uint64_t)given;       \
-    penstock_serve(file, kind, arrival, at, (uint64_t)moved);                    \
-    errno = error;                                                               \
-    return moved;                                                                \
+#define DATA(name, kind, parameters, arguments, offset)                    \
+  EXPORT ssize_t name parameters {                                         \
+    const struct penstock_real* real = penstock_real();                    \
+    const struct penstock_file file = penstock_look_at(fd);                \
+    if (!file.charged) return real->name arguments;                        \
+    const uint64_t arrival = penstock_arrive();                            \
+    const ssize_t moved = real->name arguments;                            \
+    if (moved <= 0) return moved;                                          \
+    const int error = errno;                                               \
+    const int64_t given = offset;                                          \
+    const uint64_t at = given < 0 ? began_at(fd, moved) : (uint64_t)given; \
+    penstock_serve(file, kind, arrival, at, (uint64_t)moved);              \
+    errno = error;                                                         \
+    return moved;                                                          \
   }
 #define POSITION (-1)
 #define READ PENSTOCK_EMULATED_READ
@@ -49,16 +50,20 @@ DATA(pread64, READ, (int fd, void* data, size_t n, off64_t from), (fd, data, n, 
 DATA(readv, READ, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
 DATA(preadv, READ, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
 DATA(preadv64, READ, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
-DATA(preadv2, READ, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
-DATA(preadv64v2, READ, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+DATA(preadv2, READ, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f),
+     from)
+DATA(preadv64v2, READ, (int fd, const struct iovec* v, int n, off64_t from, int f),
+     (fd, v, n, from, f), from)
 DATA(write, WRITE, (int fd, const void* data, size_t n), (fd, data, n), POSITION)
 DATA(pwrite, WRITE, (int fd, const void* data, size_t n, off_t from), (fd, data, n, from), from)
 DATA(pwrite64, WRITE, (int fd, const void* data, size_t n, off64_t from), (fd, data, n, from), from)
 DATA(writev, WRITE, (int fd, const struct iovec* v, int n), (fd, v, n), POSITION)
 DATA(pwritev, WRITE, (int fd, const struct iovec* v, int n, off_t from), (fd, v, n, from), from)
 DATA(pwritev64, WRITE, (int fd, const struct iovec* v, int n, off64_t from), (fd, v, n, from), from)
-DATA(pwritev2, WRITE, (int fd, const struct iovec* v, int n, off_t from, int f), (fd, v, n, from, f), from)
-DATA(pwritev64v2, WRITE, (int fd, const struct iovec* v, int n, off64_t from, int f), (fd, v, n, from, f), from)
+DATA(pwritev2, WRITE, (int fd, const struct iovec* v, int n, off_t from, int f),
+     (fd, v, n, from, f), from)
+DATA(pwritev64v2, WRITE, (int fd, const struct iovec* v, int n, off64_t from, int f),
+     (fd, v, n, from, f), from)
 
 // The file system tells where a file lies, as Lustre does: request schedulers ask.
 EXPORT ssize_t fgetxattr(int fd, const char* name, void* value, size_t room) {
@@ -77,20 +82,20 @@ static uint64_t serve_side(struct penstock_file file, enum penstock_emulated kin
   return penstock_serve(file, kind, arrival, at, (uint64_t)moved);
 }
 
-#define COPY(name, parameters, arguments, from, to)                                \
-  EXPORT ssize_t name parameters {                                                 \
-    const struct penstock_real* real = penstock_real();                            \
-    const struct penstock_file source = penstock_look_at(in);                      \
-    const struct penstock_file sink = penstock_look_at(out);                       \
-    if (!source.charged && !sink.charged) return real->name arguments;             \
-    const uint64_t arrival = penstock_arrive();                                    \
-    const ssize_t moved = real->name arguments;                                    \
-    if (moved <= 0) return moved;                                                  \
-    const int error = errno;                                                       \
-    const uint64_t read = serve_side(source, READ, in, arrival, from, moved);      \
-    serve_side(sink, WRITE, out, read, to, moved);                                 \
-    errno = error;                                                                 \
-    return moved;                                                                  \
+#define COPY(name, parameters, arguments, from, to)                           \
+  EXPORT ssize_t name parameters {                                            \
+    const struct penstock_real* real = penstock_real();                       \
+    const struct penstock_file source = penstock_look_at(in);                 \
+    const struct penstock_file sink = penstock_look_at(out);                  \
+    if (!source.charged && !sink.charged) return real->name arguments;        \
+    const uint64_t arrival = penstock_arrive();                               \
+    const ssize_t moved = real->name arguments;                               \
+    if (moved <= 0) return moved;                                             \
+    const int error = errno;                                                  \
+    const uint64_t read = serve_side(source, READ, in, arrival, from, moved); \
+    serve_side(sink, WRITE, out, read, to, moved);                            \
+    errno = error;                                                            \
+    return moved;                                                             \
   }
 COPY(copy_file_range, (int in, off64_t* from, int out, off64_t* to, size_t n, unsigned flags),
      (in, from, out, to, n, flags), from, to)

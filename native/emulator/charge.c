@@ -23,7 +23,7 @@
 #define CHARGES_TARGETS 1
 #endif
 #define SECOND UINT64_C(1000000000)
-#define UNIT_BITS 6    // 64 ns
+#define UNIT_BITS 6  // 64 ns
 #define STREAM_BITS 16
 // A thread later than this was stopped, or its disk cannot keep up.
 #define MOST_LATENESS SECOND
@@ -65,8 +65,8 @@ static bool lies_under_the_root(const penstock_emulation* e, int fd) {
          path[e->root_length] == '/';
 }
 
-// Asked anew at every call: a few microseconds are little to an emulated request, and there is no table
-// of descriptors that a vfork, a raw system call or another thread could make wrong.
+// Asked anew at every call: a few microseconds are little to an emulated request, and there is no
+// table of descriptors that a vfork, a raw system call or another thread could make wrong.
 struct penstock_file penstock_look_at(int fd) {
   struct penstock_file file = {false, 0};
   const penstock_emulation* e = active();
@@ -121,8 +121,8 @@ static uint64_t serve(penstock_emulation* e, penstock_target* target, uint64_t a
     switched = last != 0 && last != continues;
     until = (busy > arrival ? busy : arrival) + units(cost + (switched ? r.switch_cost : 0));
   } while (!atomic_compare_exchange_weak_explicit(&target->busy, &before,
-                                                  until << STREAM_BITS | next,
-                                                  memory_order_relaxed, memory_order_relaxed));
+                                                  until << STREAM_BITS | next, memory_order_relaxed,
+                                                  memory_order_relaxed));
   atomic_fetch_add_explicit(&target->requests, 1, memory_order_relaxed);
   atomic_fetch_add_explicit(&target->bytes, r.bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&target->switches, switched, memory_order_relaxed);
@@ -295,9 +295,10 @@ static penstock_emulation* map(const char* path) {
   const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return NULL;
   const long size = syscall(SYS_lseek, fd, 0L, SEEK_END);
-  void* file = size == (long)sizeof(penstock_emulation)
-                   ? mmap(NULL, sizeof(penstock_emulation), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-                   : MAP_FAILED;
+  void* file =
+      size == (long)sizeof(penstock_emulation)
+          ? mmap(NULL, sizeof(penstock_emulation), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+          : MAP_FAILED;
   syscall(SYS_close, fd);
   return file == MAP_FAILED ? NULL : file;
 }
@@ -308,8 +309,8 @@ static bool is_sound(const penstock_emulation* e) {
   return e->magic == PENSTOCK_EMULATION_MAGIC && e->version == PENSTOCK_EMULATION_VERSION &&
          e->size == sizeof *e && e->targets >= 1 && e->targets <= PENSTOCK_TARGETS &&
          e->count >= 1 && e->count <= e->targets && e->stripe >= 1 &&
-         e->stripe <= PENSTOCK_LARGEST_STRIPE && e->rate >= 1 &&
-         e->root_length >= 1 && e->root_length < PENSTOCK_EMULATION_ROOT_BYTES;
+         e->stripe <= PENSTOCK_LARGEST_STRIPE && e->rate >= 1 && e->root_length >= 1 &&
+         e->root_length < PENSTOCK_EMULATION_ROOT_BYTES;
 }
 
 // Without a sound file, everything passes through.

@@ -1,5 +1,6 @@
-// The file that all processes on an emulated parallel file system share; docs/live/emulator.md has the
-// layout for people, src/penstock/live/deployment/emulator.py for Python. Little-endian, naturally aligned.
+// The file that all processes on an emulated parallel file system share; docs/live/emulator.md has
+// the layout for people, src/penstock/live/deployment/emulator.py for Python. Little-endian,
+// naturally aligned.
 //
 // What changes is one word a target and a link, moved on by compare-and-swap: nobody ever holds it,
 // so a process killed at any moment leaves nothing locked.
@@ -18,8 +19,8 @@
 #define PENSTOCK_IO_NODE_LINKS 256
 #define PENSTOCK_CLIENT_LINKS 4096
 
-// Busy until, in units of 64 ns since `began`, in the upper 48 bits (208 days); in the lower 16 what
-// continues the last request: a hash of file, process and offset. Links leave those zero.
+// Busy until, in units of 64 ns since `began`, in the upper 48 bits (208 days); in the lower 16
+// what continues the last request: a hash of file, process and offset. Links leave those zero.
 typedef _Atomic uint64_t penstock_busy;
 
 typedef struct {
@@ -47,7 +48,7 @@ typedef struct {
   uint32_t root_length;
   uint32_t reserved;
   char root[PENSTOCK_EMULATION_ROOT_BYTES];  // absolute, resolved, without a slash at its end
-  uint64_t read_switch_cost;  // of a read, as switch_cost of a write
+  uint64_t read_switch_cost;                 // of a read, as switch_cost of a write
   uint64_t padding[3];
   penstock_target target[PENSTOCK_TARGETS];
   penstock_busy io_node[PENSTOCK_IO_NODE_LINKS];

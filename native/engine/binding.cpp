@@ -172,7 +172,8 @@ TimelineColumns columns(const std::vector<Segment>& segments) {
 
 // `workload` is a penstock.sim.workload.Workload, `site` a penstock.model.Site, `sharing` what
 // sim/engine.py lowers a policy to, `host` its _Host or None.
-Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object host, bool timeline) {
+Result run(nb::handle workload, nb::handle site, nb::handle sharing, nb::object host,
+           bool timeline) {
   Arrays jobs(workload), lowered(sharing);
   const Workload work{.compute = jobs.get<double>("compute"),
                       .io = jobs.get<double>("io"),

@@ -63,15 +63,16 @@ Engine::Engine(const Workload& workload, const Site& site, const Sharing& sharin
     job.group = penstock::at(sharing.group, j);
     job.weight = penstock::at(sharing.weight, j);
     job.first = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j));
-    job.width = static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j + 1)) - job.first;
+    job.width =
+        static_cast<std::int32_t>(penstock::at(workload.resource_offsets, j + 1)) - job.first;
     for (std::int32_t k = 0; k < job.width; ++k) {
       Transfer& x = at(transfers_, job.first + k);
       x.job = j;
       x.resource = penstock::at(workload.resources, job.first + k);
       x.max_share = penstock::at(workload.max_share, j);
     }
-    barriers = std::max({barriers, penstock::at(workload.barrier, j) + 1,
-                         penstock::at(workload.after, j) + 1});
+    barriers = std::max(
+        {barriers, penstock::at(workload.barrier, j) + 1, penstock::at(workload.after, j) + 1});
     calendar_.push({penstock::at(workload.release, j), release_tie(j), j});
   }
   barrier_open_jobs_.resize(static_cast<std::size_t>(barriers));
@@ -174,7 +175,8 @@ void Engine::tell(JobEvent event, std::int32_t j) {
     at(jobs_, assignment.job).assignment = static_cast<std::int32_t>(assignments_.size());
     assignments_.push_back(std::move(assignment));
   }
-  for (const double time : decision_.wake_at) calendar_.push({std::max(time, now_), wake_tie, no_job});
+  for (const double time : decision_.wake_at)
+    calendar_.push({std::max(time, now_), wake_tie, no_job});
 }
 
 // A new set of resources takes effect between two phases; a wider one gets new transfers.
@@ -284,7 +286,8 @@ double Engine::in_phase(std::int32_t j) const {
 
 void Engine::settle(std::int32_t r) {
   at(resources_, r).settle();
-  for (std::size_t node = (winners_.size() / 2 + static_cast<std::size_t>(r)) / 2; node > 0; node /= 2) {
+  for (std::size_t node = (winners_.size() / 2 + static_cast<std::size_t>(r)) / 2; node > 0;
+       node /= 2) {
     const std::int32_t left = winners_[2 * node];
     const std::int32_t right = winners_[2 * node + 1];
     if (right < 0) {

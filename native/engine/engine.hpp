@@ -30,8 +30,8 @@ struct Workload {
 
 struct Site {
   std::int32_t resources = 1;
-  std::int64_t nodes = 0;             // 0: as many as the jobs ask for
-  std::span<const double> capacity;   // capacity[k - 1] with k transfers at once
+  std::int64_t nodes = 0;            // 0: as many as the jobs ask for
+  std::span<const double> capacity;  // capacity[k - 1] with k transfers at once
 };
 
 // The turn orders the engine knows; any other is asked of the host.
@@ -107,10 +107,16 @@ class Engine {
 
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::int32_t jobs() const { return workload_.jobs(); }
-  [[nodiscard]] double progress(std::int32_t job) const { return at(jobs_, job).done + in_phase(job); }
+  [[nodiscard]] double progress(std::int32_t job) const {
+    return at(jobs_, job).done + in_phase(job);
+  }
   [[nodiscard]] double remaining(std::int32_t job) const;
-  [[nodiscard]] double work_left(std::int32_t job) const { return at(jobs_, job).work - progress(job); }
-  [[nodiscard]] double io_done(std::int32_t job) const { return at(jobs_, job).io_done + in_phase(job); }
+  [[nodiscard]] double work_left(std::int32_t job) const {
+    return at(jobs_, job).work - progress(job);
+  }
+  [[nodiscard]] double io_done(std::int32_t job) const {
+    return at(jobs_, job).io_done + in_phase(job);
+  }
   [[nodiscard]] double age(std::int32_t job) const { return now_ - at(jobs_, job).started; }
   [[nodiscard]] double phase_io(std::int32_t job) const { return at(jobs_, job).phase_io; }
   [[nodiscard]] std::int64_t unfinished() const { return unfinished_; }

@@ -146,10 +146,10 @@ void soak(std::uint32_t seed) {
     RandomHost host(seed, resources);
     Record record{request, end, start, {}, 0};
     const auto order = static_cast<Order>(random() % 10);
-    const Sharing sharing{group, weight, order, random() % 2 == 0, random() % 2 == 0,
-                          random() % 2 == 0};
-    Engine engine({compute, io, offsets, release, work, nodes, max_share, resource_offsets, on, barrier,
-                   after},
+    const Sharing sharing{
+        group, weight, order, random() % 2 == 0, random() % 2 == 0, random() % 2 == 0};
+    Engine engine({compute, io, offsets, release, work, nodes, max_share, resource_offsets, on,
+                   barrier, after},
                   {resources, random() % 2 == 0 ? 0 : 5, capacity}, sharing, &host, true,
                   random() % 2 == 0, record);
     while (engine.run(1000)) {

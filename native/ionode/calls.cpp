@@ -12,9 +12,6 @@
 namespace penstock {
 namespace {
 
-// IOV_MAX of every Linux.
-constexpr std::size_t most_vectors = 1024;
-
 template <class Call>
 std::int64_t retried(Call call) {
   for (;;) {
@@ -60,7 +57,7 @@ void divide(std::int64_t moved, const Batch& batch) {
 }
 
 bool serve_together(const Batch& batch) {
-  std::array<iovec, most_vectors> vectors;
+  std::array<iovec, largest_batch> vectors;
   if (batch.size() > vectors.size()) return false;
   for (std::size_t k = 0; k < batch.size(); ++k) {
     vectors[k] = {exchange_of(batch[k]).data, batch[k]->bytes};
@@ -97,9 +94,8 @@ std::int64_t open_below(const Root& root, const std::string& path, std::uint32_t
   open_how how{};
   how.flags = flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  return retried([&] {
-    return ::syscall(SYS_openat2, root.descriptor, path.c_str(), &how, sizeof how);
-  });
+  return retried(
+      [&] { return ::syscall(SYS_openat2, root.descriptor, path.c_str(), &how, sizeof how); });
 }
 
 struct Opened {

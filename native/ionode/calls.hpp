@@ -32,7 +32,8 @@ std::shared_ptr<OpenFile> open_file(Exchange& exchange, const Opening& opening);
 // result. Batches are what schedulers make them: see scheduler.hpp.
 void serve(const Batch& batch, std::uint64_t dirty_window);
 
-// The thread's calls on files are this identity's from now on. Only in a node that serves all users.
+// The thread's calls on files are this identity's from now on. Only in a node that serves all
+// users.
 bool assume(const Identity& identity);
 
 // The thread may no longer do what clients may not: keep set-user-ID bits when writing, exceed

@@ -27,9 +27,11 @@ bool Connection::send(const penstock_reply& reply, bool by_socket) const {
   if (by_socket) {
     return ::send(descriptor, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof reply;
   }
-  auto* mailbox = reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);
+  auto* mailbox =
+      reinterpret_cast<penstock_mailbox*>(window.data() + window.size() - PENSTOCK_MAILBOX_BYTES);
   // The last reply, maybe another thread's, is complete: its client has asked again.
-  [[maybe_unused]] const auto last = std::atomic_ref(mailbox->answered).load(std::memory_order_acquire);
+  [[maybe_unused]] const auto last =
+      std::atomic_ref(mailbox->answered).load(std::memory_order_acquire);
   mailbox->reply = reply;
   std::atomic_ref(mailbox->answered).store(reply.number, std::memory_order_seq_cst);
   if (std::atomic_ref(mailbox->sleeps).load(std::memory_order_seq_cst) == 0) return true;

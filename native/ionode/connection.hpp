@@ -42,8 +42,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-// The window that a client shares, mailbox included, or an empty mapping if it is not one to rely on: a file that can
-// shrink would end the I/O node with SIGBUS.
+// The window that a client shares, mailbox included, or an empty mapping if it is not one to rely
+// on: a file that can shrink would end the I/O node with SIGBUS.
 Mapping map_window(int descriptor, std::uint32_t bytes);
 
 // Memory for the data of requests over TCP, PENSTOCK_LARGEST bytes each, used again and again.
@@ -97,9 +97,9 @@ struct Connection {
   // Threads that use the socket to reply. The next request may be answered by another before the
   // first is back from sending.
   std::uint32_t sending = 0;
-  bool doomed = false;    // to be closed as soon as it is idle
-  bool closing = false;   // is in the poller's list of those to be closed
-  Time since = 0;         // of a stranger: accepted; of a stalled reply: last progress
+  bool doomed = false;   // to be closed as soon as it is idle
+  bool closing = false;  // is in the poller's list of those to be closed
+  Time since = 0;        // of a stranger: accepted; of a stalled reply: last progress
 
   // Over TCP.
   Mapping payload;

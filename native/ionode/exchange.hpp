@@ -24,8 +24,8 @@ struct Exchange : Request {
   int descriptor = -1;  // that OPEN brought along
   std::string path;     // of OPEN over TCP
   std::int64_t result = 0;
-  bool answered = false;  // `result` is there although no call was made
-  Time doubtful_since = 0;  // its client was there then
+  bool answered = false;       // `result` is there although no call was made
+  Time doubtful_since = 0;     // its client was there then
   std::uint64_t observed = 0;  // the interval in which its connection was last counted
   Connection* connection = nullptr;
 

@@ -1,15 +1,17 @@
 // Shares of groups: whose batch is served next, while each group's own scheduler says which. The
 // ready group with the least tag is; what a tag is depends on what is shared.
 //
-// Bytes: start-time fair queueing (Goyal et al. 1997; SFQ(D), Jin et al. 2004). A group's start tag is the virtual time at which it may begin: its finish tag, and at least the
-// virtual time at which it became backlogged. The ready group with the least start tag is served;
-// its finish tag is then start + cost / weight, and the virtual time its start. Backlogged groups
-// are so served in proportion to their weights, within one batch each, whatever the batches cost.
-// A group that has requests and is not ready (twins asleep) does not save up: it begins at the
-// virtual time like one that just came.
+// Bytes: start-time fair queueing (Goyal et al. 1997; SFQ(D), Jin et al. 2004). A group's start tag
+// is the virtual time at which it may begin: its finish tag, and at least the virtual time at which
+// it became backlogged. The ready group with the least start tag is served; its finish tag is then
+// start + cost / weight, and the virtual time its start. Backlogged groups are so served in
+// proportion to their weights, within one batch each, whatever the batches cost. A group that has
+// requests and is not ready (twins asleep) does not save up: it begins at the virtual time like one
+// that just came.
 //
-// Concurrency (IO-SETS, VII-C1): the tag is batches in service / weight. Of backlogged groups each has
-// calls under way in proportion to its weight, and storage that serves calls alike serves groups so.
+// Concurrency (IO-SETS, VII-C1): the tag is batches in service / weight. Of backlogged groups each
+// has calls under way in proportion to its weight, and storage that serves calls alike serves
+// groups so.
 
 #pragma once
 
@@ -25,7 +27,7 @@ class FairQueue final : public Scheduler {
  public:
   using Make = std::unique_ptr<Scheduler> (*)(const Settings&);
   // What a batch costs on top of its bytes: a call is not free, and syncs have none.
-  static constexpr std::uint64_t CALL = 4096;
+  static constexpr std::uint64_t call_cost = 4096;
 
   FairQueue(Settings settings, Make make) : settings_(std::move(settings)), make_(make) {}
 
@@ -75,7 +77,7 @@ class FairQueue final : public Scheduler {
   }
 
   Time ready_at(Time now) const override {
-    Time first = NEVER;
+    Time first = never;
     for (const Group* group : backlogged_) {
       first = std::min(first, group->scheduler->ready_at(now));
       if (first <= now) break;
@@ -163,9 +165,9 @@ class FairQueue final : public Scheduler {
 
   // Behind those with the same tag, who have waited for longer.
   void line_up(Group& group) {
-    const auto later = std::upper_bound(
-        backlogged_.begin(), backlogged_.end(), group.tag,
-        [](double tag, const Group* other) { return tag < other->tag; });
+    const auto later =
+        std::upper_bound(backlogged_.begin(), backlogged_.end(), group.tag,
+                         [](double tag, const Group* other) { return tag < other->tag; });
     backlogged_.insert(later, &group);
   }
 
@@ -183,7 +185,7 @@ class FairQueue final : public Scheduler {
     if (concurrency()) {
       group.tag = group.load();
     } else {
-      const std::uint64_t cost = CALL + batch.bytes();
+      const std::uint64_t cost = call_cost + batch.bytes();
       virtual_time_ = std::max(virtual_time_, group.tag);
       group.finish = virtual_time_ + static_cast<double>(cost) / group.weight;
       group.tag = group.finish;

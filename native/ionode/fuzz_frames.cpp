@@ -1,8 +1,10 @@
 // Streams of bytes, in pieces of any size, into the parser of frames: fast enough for tens of
-// millions of cases. `make fuzz` builds it with libFuzzer and ASan; fuzz_node.cpp has the whole node.
+// millions of cases. `make fuzz` builds it with libFuzzer and ASan; fuzz_node.cpp has the whole
+// node.
 //
 // The first byte of a case chooses transport and window, then each piece has a byte for its length.
-// The parser gets memory of exactly the size that it asked for, so that ASan sees any byte too many.
+// The parser gets memory of exactly the size that it asked for, so that ASan sees any byte too
+// many.
 
 #include <algorithm>
 #include <memory>
@@ -18,7 +20,8 @@ namespace {
 constexpr std::uint32_t largest_here = 64 << 10;  // of payloads that are given memory
 
 struct Stream {
-  Stream(Transport transport, std::uint32_t window) : transport(transport), window(window), parser(transport) {}
+  Stream(Transport transport, std::uint32_t window)
+      : transport(transport), window(window), parser(transport) {}
 
   // Whether the connection would go on.
   bool feed(const std::uint8_t*& data, std::size_t piece) {

@@ -92,8 +92,8 @@ class Rehearsal {
     node_ = std::make_shared<Node>(options);
     node_->roots_.push_back({folder_, ::open(folder_.c_str(), O_PATH | O_CLOEXEC)});
     node_->token_ = std::string(PENSTOCK_TOKEN_BYTES, 't');
-    passed_ = {memory_file(window_bytes + PENSTOCK_MAILBOX_BYTES, F_SEAL_SHRINK), memory_file(window_bytes, 0),
-               memory_file(4096, F_SEAL_SHRINK), memory_file(0, 0),
+    passed_ = {memory_file(window_bytes + PENSTOCK_MAILBOX_BYTES, F_SEAL_SHRINK),
+               memory_file(window_bytes, 0), memory_file(4096, F_SEAL_SHRINK), memory_file(0, 0),
                ::open("/dev/null", O_RDWR | O_CLOEXEC)};
     baseline_ = open_descriptors();
   }

@@ -94,8 +94,7 @@ void Node::begin_open(Connection& connection) {
   exchange.path.assign(reinterpret_cast<const char*>(follows.data()), follows.size());
   if (std::exchange(connection.lost, false)) {
     exchange.answer(-EMFILE);
-  } else if ((exchange.flags & ~open_flags) != 0 ||
-             exchange.path.find('\0') != std::string::npos) {
+  } else if ((exchange.flags & ~open_flags) != 0 || exchange.path.find('\0') != std::string::npos) {
     exchange.answer(-EINVAL);
   }
   if (exchange.answered && exchange.descriptor >= 0) {
@@ -120,11 +119,11 @@ void Node::begin_transfer(Connection& connection) {
     // To the kernel -1 would mean the descriptor's own position.
     exchange.answer(-EINVAL);
   }
-  exchange.data = connection.transport == Transport::tcp ? connection.parser.data()
-                                                         : connection.window.data();
+  exchange.data =
+      connection.transport == Transport::tcp ? connection.parser.data() : connection.window.data();
   // Calls with other flags are other calls.
-  const std::uint64_t call = ((exchange.flags & RWF_SYNC) != 0 ? 2 : 0) +
-                             ((exchange.flags & RWF_DSYNC) != 0 ? 1 : 0);
+  const std::uint64_t call =
+      ((exchange.flags & RWF_SYNC) != 0 ? 2 : 0) + ((exchange.flags & RWF_DSYNC) != 0 ? 1 : 0);
   exchange.file = exchange.open_file->number() << 2 | call;
   exchange.server = server_of(exchange);
 }

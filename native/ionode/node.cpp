@@ -113,7 +113,8 @@ void Node::listen_unix(const std::string& path) {
 
 std::uint16_t Node::listen_tcp(const std::string& host, std::uint16_t port,
                                const std::string& token, const std::vector<std::string>& roots) {
-  if (options_.all_users) throw std::invalid_argument("over TCP an I/O node serves its own user only");
+  if (options_.all_users)
+    throw std::invalid_argument("over TCP an I/O node serves its own user only");
   if (token.size() != PENSTOCK_TOKEN_BYTES) throw std::invalid_argument("a token has 32 bytes");
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
@@ -128,14 +129,14 @@ std::uint16_t Node::listen_tcp(const std::string& host, std::uint16_t port,
     if (root < 0) fail(path);
     roots_.push_back({path, root});
   }
-  const int listener =
-      ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int listener = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (listener < 0) fail(host);
   const int yes = 1;
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
   ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (::bind(listener, found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener, backlog) != 0 ||
+  if (::bind(listener, found->ai_addr, found->ai_addrlen) != 0 ||
+      ::listen(listener, backlog) != 0 ||
       ::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
     const int error = errno;
     ::close(listener);
@@ -292,8 +293,8 @@ void Node::weigh(const std::map<std::string, double>& weights) {
   for (const auto& [key, group] : sessions_.groups()) weigh_group(*group);
 }
 
-// A job's name is its owner's choice: where there are several owners, it must not get the weight that
-// another's job of that name was given.
+// A job's name is its owner's choice: where there are several owners, it must not get the weight
+// that another's job of that name was given.
 std::string Node::public_name(const Group& group) const {
   return options_.all_users ? std::to_string(group.uid) + "/" + group.job : group.job;
 }
@@ -306,9 +307,14 @@ void Node::weigh_group(const Group& group) {
 
 Measurement Node::measure() {
   const std::lock_guard lock(mutex_);
-  Measurement measured{counts_,          settings_.scheduler, connections_.size(),
-                       sessions_.size(), sessions_.files(),   scheduler_->size(),
-                       {},               {}};
+  Measurement measured{counts_,
+                       settings_.scheduler,
+                       connections_.size(),
+                       sessions_.size(),
+                       sessions_.files(),
+                       scheduler_->size(),
+                       {},
+                       {}};
   for (const auto& [key, group] : sessions_.groups()) {
     measured.groups[public_name(*group)] += group->bytes;
     measured.in_service[public_name(*group)] += scheduler_->in_service(group->id);

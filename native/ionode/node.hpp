@@ -196,8 +196,8 @@ class Node : public std::enable_shared_from_this<Node> {
   std::uint32_t returning_ = 0;  // clients that are waited for
   std::uint32_t idle_ = 0;
   bool polling_ = false;
-  bool summoned_ = false;      // a follower is on its way
-  bool watching_ = false;      // there is a relief
+  bool summoned_ = false;  // a follower is on its way
+  bool watching_ = false;  // there is a relief
   bool relief_asleep_ = false;
   Time unattended_since_ = 0;
   Time poll_until_ = 0;

@@ -55,7 +55,8 @@ Gate gate;
 }  // namespace
 
 // In place of the C library's, for the whole program.
-extern "C" ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset, int flags) {
+extern "C" ssize_t pwritev2(int descriptor, const iovec* vectors, int count, off_t offset,
+                            int flags) {
   if (offset >= hanging) gate.pass();
   return ::syscall(SYS_pwritev2, descriptor, vectors, static_cast<unsigned long>(count), offset, 0l,
                    flags);

@@ -110,9 +110,7 @@ class OpenFile {
   int descriptor() const { return descriptor_; }
   std::uint64_t number() const { return number_; }
   // One number for the file whoever has it open, and however; two may share one, if hardly ever.
-  std::uint64_t inode() const {
-    return std::get<1>(key_) ^ std::get<0>(key_) * 0x9E3779B97F4A7C15;
-  }
+  std::uint64_t inode() const { return std::get<1>(key_) ^ std::get<0>(key_) * 0x9E3779B97F4A7C15; }
   const Identity& identity() const { return *identity_; }
   // Where its file system says that the file lies; the layout of all files otherwise.
   std::uint32_t server(std::uint64_t offset, const StripeMap& otherwise) const {

@@ -24,11 +24,12 @@ constexpr int events_at_once = 64;
 constexpr std::uint32_t interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 int wait_for_events(int epoll, epoll_event* events, Time from, Time until) {
-  if (until == NEVER) return ::epoll_wait(epoll, events, events_at_once, -1);
+  if (until == never) return ::epoll_wait(epoll, events, events_at_once, -1);
   const Time left = until > from ? until - from : 0;
   const timespec timeout{static_cast<time_t>(left / 1'000'000'000),
                          static_cast<long>(left % 1'000'000'000)};
-  const auto count = ::syscall(SYS_epoll_pwait2, epoll, events, events_at_once, &timeout, nullptr, 0);
+  const auto count =
+      ::syscall(SYS_epoll_pwait2, epoll, events, events_at_once, &timeout, nullptr, 0);
   if (count >= 0 || errno != ENOSYS) return static_cast<int>(count);
   const Time milliseconds = std::min<Time>((left + 999'999) / 1'000'000, INT_MAX);
   return ::epoll_wait(epoll, events, events_at_once, static_cast<int>(milliseconds));
@@ -95,8 +96,8 @@ void Node::poll(Lock& lock) {
 Time Node::poll_deadline(Time now) const {
   const bool room = in_service_ < settings_.depth;
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
-  Time until = room ? scheduler_->ready_at(now) : NEVER;
-  if (until != NEVER) until = std::max(until, held_until_);
+  Time until = room ? scheduler_->ready_at(now) : never;
+  if (until != never) until = std::max(until, held_until_);
   if (!strangers_.empty()) {
     until = std::min(until, strangers_.front()->since + patience_with_strangers);
   }
@@ -136,8 +137,8 @@ void Node::welcome(int listener, int descriptor) {
   } else {
     identity = peer_identity(descriptor);
   }
-  const bool known = identity != nullptr &&
-                     (options_.all_users ? identity->uid != 0 : identity->uid == own_uid_);
+  const bool known =
+      identity != nullptr && (options_.all_users ? identity->uid != 0 : identity->uid == own_uid_);
   if (!known || draining_ || strangers_.size() >= options_.limits.strangers) {
     ++counts_.refused;
     ::close(descriptor);
@@ -228,7 +229,8 @@ ssize_t Node::receive(Connection& connection, unsigned& descriptors) {
   }
   const ssize_t got = ::recvmsg(connection.descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 || message.msg_controllen == 0) return got;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t k = 0; k < count; ++k) {

@@ -5,13 +5,13 @@
 
 #pragma once
 
+#include <fcntl.h>
+#include <sys/uio.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <fcntl.h>
 #include <span>
-#include <sys/uio.h>
 #include <vector>
 
 #include "wire.h"

@@ -17,7 +17,7 @@ namespace penstock {
 
 // Nanoseconds of CLOCK_MONOTONIC.
 using Time = std::uint64_t;
-inline constexpr Time NEVER = std::numeric_limits<Time>::max();
+inline constexpr Time never = std::numeric_limits<Time>::max();
 
 enum class Kind : std::uint8_t { read, write, sync };
 
@@ -77,7 +77,7 @@ class Batch {
 };
 
 // As many as one vectored call takes (IOV_MAX of Linux).
-inline constexpr std::size_t LARGEST_BATCH = 1024;
+inline constexpr std::size_t largest_batch = 1024;
 
 // What groups share by weight.
 enum class Shares : std::uint8_t { bytes, concurrency };
@@ -85,14 +85,14 @@ enum class Shares : std::uint8_t { bytes, concurrency };
 struct Settings {
   std::string scheduler = "fifo";
   Shares shares = Shares::bytes;
-  std::uint64_t window = 1'000'000;         // twins: nanoseconds for one server
-  double window_told = 1e-3;                // seconds, as given: equal to what a tuner asked for
-  std::uint64_t quantum = 64 << 10;         // hbrr, aioli, mlf: bytes of one file in a row
-  std::uint64_t aggregation = 4 << 20;      // bytes that one batch holds at most
-  std::uint32_t servers = 1;                // storage targets
-  std::uint32_t io_node = 0;                // this I/O node's number, for twins' translation
-  std::uint32_t depth = 16;                 // batches in service at once
-  std::uint64_t dirty_window = 0;           // bytes of a file ahead of the storage; 0: any
+  std::uint64_t window = 1'000'000;     // twins: nanoseconds for one server
+  double window_told = 1e-3;            // seconds, as given: equal to what a tuner asked for
+  std::uint64_t quantum = 64 << 10;     // hbrr, aioli, mlf: bytes of one file in a row
+  std::uint64_t aggregation = 4 << 20;  // bytes that one batch holds at most
+  std::uint32_t servers = 1;            // storage targets
+  std::uint32_t io_node = 0;            // this I/O node's number, for twins' translation
+  std::uint32_t depth = 16;             // batches in service at once
+  std::uint64_t dirty_window = 0;       // bytes of a file ahead of the storage; 0: any
 };
 
 class Scheduler {
@@ -105,7 +105,7 @@ class Scheduler {
   virtual Batch take(Time now) = 0;
 
   // When `take` will have something although nothing arrives: at most `now` if it has already,
-  // NEVER if there is nothing at all.
+  // never if there is nothing at all.
   virtual Time ready_at(Time now) const = 0;
 
   virtual std::size_t size() const = 0;

@@ -26,7 +26,8 @@ std::unique_ptr<Scheduler> make(const Settings& settings) {
 }
 
 constexpr Named KINDS[] = {
-    {"fifo", [](const Settings&) -> std::unique_ptr<Scheduler> { return std::make_unique<Fifo>(); }},
+    {"fifo",
+     [](const Settings&) -> std::unique_ptr<Scheduler> { return std::make_unique<Fifo>(); }},
     {"time-order", make<TimeOrder>},
     {"twins", make<Twins<WhenEmpty::sleep>>},
     {"twins-busy", make<Twins<WhenEmpty::next>>},

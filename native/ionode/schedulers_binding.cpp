@@ -43,7 +43,7 @@ class Owning {
 
   std::optional<Time> ready_at(Time now) const {
     const Time ready = queue_->ready_at(now);
-    return ready == NEVER ? std::nullopt : std::optional(ready);
+    return ready == never ? std::nullopt : std::optional(ready);
   }
 
  private:

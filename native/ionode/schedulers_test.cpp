@@ -56,7 +56,7 @@ Request at(std::uint64_t offset, std::uint32_t bytes) {
 // A batch is one vectored call: contiguous exactly, of one file, kind and group, within the limit.
 void check_batch(const Batch& batch, std::uint64_t limit) {
   CHECK(batch.size() <= 1 || (batch.front()->kind != Kind::sync && batch.bytes() <= limit));
-  CHECK(batch.size() <= LARGEST_BATCH);
+  CHECK(batch.size() <= largest_batch);
   for (std::size_t k = 1; k < batch.size(); ++k) {
     CHECK(batch[k]->file == batch[0]->file && batch[k]->kind == batch[0]->kind);
     CHECK(batch[k]->group == batch[0]->group);
@@ -65,7 +65,9 @@ void check_batch(const Batch& batch, std::uint64_t limit) {
 }
 
 Request drawn(std::mt19937& random, Time now) {
-  const auto upto = [&](unsigned most) { return static_cast<std::uint32_t>(random() % (most + 1)); };
+  const auto upto = [&](unsigned most) {
+    return static_cast<std::uint32_t>(random() % (most + 1));
+  };
   Request request;
   request.arrived = now;
   request.file = upto(2);
@@ -96,7 +98,7 @@ void everything_comes_out_once(const std::string& name) {
         const Time ready = scheduler->ready_at(now);
         const Batch batch = scheduler->take(now);
         CHECK((ready <= now) == !batch.empty());
-        CHECK((ready == NEVER) == inside.empty());
+        CHECK((ready == never) == inside.empty());
         CHECK(name == "twins" || inside.empty() || ready == now);  // only twins is ever idle
         check_batch(batch, 200);
         for (const Request* request : batch) CHECK(inside.erase(request) == 1);
@@ -109,7 +111,7 @@ void everything_comes_out_once(const std::string& name) {
       for (std::size_t k = 1; k < drained.size(); ++k) {
         CHECK(drained[k - 1]->number < drained[k]->number);
       }
-      CHECK(scheduler->size() == 0 && scheduler->ready_at(now) == NEVER);
+      CHECK(scheduler->size() == 0 && scheduler->ready_at(now) == never);
       continue;
     }
     while (!inside.empty()) {
@@ -156,11 +158,11 @@ void shares_follow_weights() {
     for (int k = 0; k < 4; ++k) feed(group);
   }
   double served[] = {0.0, 0.0, 0.0};
-  const double largest = 60'000.0 + FairQueue::CALL;
+  const double largest = 60'000.0 + FairQueue::call_cost;
   for (int step = 0; step < 4000; ++step) {
     const Batch batch = queue->take(0);
     const std::uint64_t group = batch.front()->group;
-    served[group] += static_cast<double>(batch.bytes() + FairQueue::CALL);
+    served[group] += static_cast<double>(batch.bytes() + FairQueue::call_cost);
     feed(group);
     for (int f = 0; f < 3; ++f) {
       for (int g = 0; g < f; ++g) {
@@ -213,8 +215,9 @@ void groups_are_forgotten() {
   CHECK(queue->groups() <= 64);
 }
 
-// Backlogged groups have batches in service in proportion to their weights, whatever ends first, and
-// one that is alone has all: |s_f / w_f - s_g / w_g| <= max(1 / w_f, 1 / w_g) once each had its turn.
+// Backlogged groups have batches in service in proportion to their weights, whatever ends first,
+// and one that is alone has all: |s_f / w_f - s_g / w_g| <= max(1 / w_f, 1 / w_g) once each had its
+// turn.
 void concurrency_follows_weights() {
   constexpr std::uint32_t depth = 28;
   const double weight[] = {1.0, 2.0, 4.0};
@@ -302,7 +305,7 @@ void batches_fit_into_a_call() {
       most = std::max(most, batch.size());
       left -= batch.size();
     }
-    CHECK(most == (name == "fifo" ? 1 : LARGEST_BATCH));
+    CHECK(most == (name == "fifo" ? 1 : largest_batch));
   }
 }
 
@@ -338,11 +341,13 @@ void wrong_settings_are_refused() {
 }
 
 // Whatever an extended attribute holds, nothing is read beyond it (ASan sees), and it is a layout
-// with a target for every byte, or none. That it is the right one: tests/live/storage/test_stripe_layout.py.
+// with a target for every byte, or none. That it is the right one:
+// tests/live/storage/test_stripe_layout.py.
 void spoilt_layouts_do_no_harm() {
   std::vector<std::uint8_t> whole(32 + 2 * 48 + 2 * (32 + 3 * 24));
   const auto put = [&](std::size_t at, std::uint64_t value, std::size_t bytes) {
-    for (std::size_t k = 0; k < bytes; ++k) whole[at + k] = static_cast<std::uint8_t>(value >> 8 * k);
+    for (std::size_t k = 0; k < bytes; ++k)
+      whole[at + k] = static_cast<std::uint8_t>(value >> 8 * k);
   };
   put(0, 0x0BD60BD0, 4);
   put(14, 2, 2);
@@ -356,7 +361,8 @@ void spoilt_layouts_do_no_harm() {
     put(layout, 0x0BD10BD0, 4);
     put(layout + 24, 100, 4);
     put(layout + 28, 3, 2);
-    for (std::size_t object = 0; object < 3; ++object) put(layout + 52 + 24 * object, 7 * object, 4);
+    for (std::size_t object = 0; object < 3; ++object)
+      put(layout + 52 + 24 * object, 7 * object, 4);
   }
   CHECK(StripeMap::from_lustre(whole)->server(1100) == 14);
   std::string path = "/tmp/penstock-layout-XXXXXX";

@@ -17,7 +17,8 @@ namespace {
 // process asked for must not overwrite what its successor wrote meanwhile.
 constexpr Time doubtful_after = 20'000'000;
 constexpr std::uint32_t long_chore = 30'000;
-// A call that took so long is worth a wait for those it served, of an eighth of that and at most this.
+// A call that took so long is worth a wait for those it served, of an eighth of that and at most
+// this.
 constexpr Time worth_holding = 200'000;
 constexpr Time longest_hold = 500'000;
 
@@ -29,8 +30,8 @@ bool anticipates(const std::string& scheduler) {
 }  // namespace
 
 // Clients whose requests were served together come back at about the same time, with requests that
-// continue them. Where a call is dear, they are waited for: else those that came meanwhile are served
-// first and alone, and the two halves never meet again.
+// continue them. Where a call is dear, they are waited for: else those that came meanwhile are
+// served first and alone, and the two halves never meet again.
 void Node::returned() {
   if (returning_ > 0 && --returning_ == 0) held_until_ = 0;
 }
@@ -249,8 +250,8 @@ void Node::reply(Lock& lock, Exchange& exchange) {
     connection.reply.boot = boot_;
     connection.reply.node = options_.id;
   }
-  const bool data = connection.transport == Transport::tcp &&
-                    exchange.operation == PENSTOCK_READ && exchange.result > 0;
+  const bool data = connection.transport == Transport::tcp && exchange.operation == PENSTOCK_READ &&
+                    exchange.result > 0;
   ++connection.sending;
   if (data) {
     reply_with_payload(lock, connection);

@@ -19,10 +19,10 @@
 namespace penstock {
 
 struct Limits {
-  std::uint32_t connections = 4096;      // of one job
-  std::uint32_t handles = 4096;          // of one session
-  std::uint64_t payload = 64ull << 20;   // bytes in memory for one job's requests over TCP
-  std::uint32_t strangers = 256;         // connections that have not said HELLO
+  std::uint32_t connections = 4096;     // of one job
+  std::uint32_t handles = 4096;         // of one session
+  std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests over TCP
+  std::uint32_t strangers = 256;        // connections that have not said HELLO
 };
 
 struct Group {
@@ -90,7 +90,8 @@ class Sessions {
   };
 
   // A connection says who it is; nothing if the job has too many, or its name is none.
-  std::optional<Admitted> admit(const penstock_introduction& introduction, const Identity& identity) {
+  std::optional<Admitted> admit(const penstock_introduction& introduction,
+                                const Identity& identity) {
     const std::size_t length = strnlen(introduction.job, sizeof introduction.job);
     if (length == 0 || length == sizeof introduction.job) return std::nullopt;
     const auto [group, is_new] = group_of(identity.uid, std::string(introduction.job, length));

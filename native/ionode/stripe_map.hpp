@@ -1,4 +1,5 @@
-// Which storage target holds a byte of a file; src/penstock/live/storage/stripe_layout.py knows more formats.
+// Which storage target holds a byte of a file; src/penstock/live/storage/stripe_layout.py knows
+// more formats.
 //
 // Lustre's layouts are read from the extended attribute that its client shows to everybody. What is
 // in it is checked, and what is not understood is no layout: the fixed one is then used.
@@ -19,7 +20,7 @@ namespace penstock {
 class StripeMap {
  public:
   static StripeMap fixed(std::uint64_t stripe_size, std::uint32_t count) {
-    return StripeMap({{0, END_OF_FILE, stripe_size, in_a_row(count)}});
+    return StripeMap({{0, end_of_file, stripe_size, in_a_row(count)}});
   }
 
   // Of an open file, if its file system tells.
@@ -34,21 +35,21 @@ class StripeMap {
   static std::optional<StripeMap> from_lustre(std::span<const std::uint8_t> value) {
     if (value.size() < sizeof(std::uint32_t)) return std::nullopt;
     std::vector<Component> components;
-    if (number<std::uint32_t>(value, 0) != COMPOSITE) {
-      auto only = component(value, 0, END_OF_FILE);
+    if (number<std::uint32_t>(value, 0) != composite_magic) {
+      auto only = component(value, 0, end_of_file);
       if (!only) return std::nullopt;
       components.push_back(std::move(*only));
       return StripeMap(std::move(components));
     }
-    if (value.size() < COMPOSITE_HEAD) return std::nullopt;
+    if (value.size() < composite_head_bytes) return std::nullopt;
     const auto entries = number<std::uint16_t>(value, 14);
-    if (value.size() < COMPOSITE_HEAD + entries * ENTRY) return std::nullopt;
+    if (value.size() < composite_head_bytes + entries * entry_bytes) return std::nullopt;
     for (std::size_t k = 0; k < entries; ++k) {
-      const auto entry = value.subspan(COMPOSITE_HEAD + k * ENTRY, ENTRY);
+      const auto entry = value.subspan(composite_head_bytes + k * entry_bytes, entry_bytes);
       const std::uint64_t offset = number<std::uint32_t>(entry, 24);
       const std::uint64_t size = number<std::uint32_t>(entry, 28);
       if (offset + size > value.size()) return std::nullopt;
-      if ((number<std::uint32_t>(entry, 4) & UNUSED) != 0) continue;
+      if ((number<std::uint32_t>(entry, 4) & unused_flags) != 0) continue;
       auto next = component(value.subspan(offset, size), number<std::uint64_t>(entry, 8),
                             number<std::uint64_t>(entry, 16));
       if (!next) return std::nullopt;
@@ -72,19 +73,19 @@ class StripeMap {
   }
 
  private:
-  static constexpr std::uint64_t END_OF_FILE = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t end_of_file = std::numeric_limits<std::uint64_t>::max();
   // Of lustre_user.h: magic numbers, sizes of its packed structures, flags of components that hold
   // no current data (stale, extension, parity), and the stripe count that means all targets.
-  static constexpr std::uint32_t PLAIN = 0x0BD10BD0;
-  static constexpr std::uint32_t POOL = 0x0BD30BD0;
-  static constexpr std::uint32_t COMPOSITE = 0x0BD60BD0;
-  static constexpr std::size_t PLAIN_HEAD = 32;
-  static constexpr std::size_t POOL_HEAD = 48;
-  static constexpr std::size_t COMPOSITE_HEAD = 32;
-  static constexpr std::size_t ENTRY = 48;
-  static constexpr std::size_t OBJECT = 24;
-  static constexpr std::uint32_t UNUSED = 0x1 | 0x40 | 0x80;
-  static constexpr std::uint16_t ALL = 0xFFFF;
+  static constexpr std::uint32_t plain_magic = 0x0BD10BD0;
+  static constexpr std::uint32_t pool_magic = 0x0BD30BD0;
+  static constexpr std::uint32_t composite_magic = 0x0BD60BD0;
+  static constexpr std::size_t plain_head_bytes = 32;
+  static constexpr std::size_t pool_head_bytes = 48;
+  static constexpr std::size_t composite_head_bytes = 32;
+  static constexpr std::size_t entry_bytes = 48;
+  static constexpr std::size_t object_bytes = 24;
+  static constexpr std::uint32_t unused_flags = 0x1 | 0x40 | 0x80;
+  static constexpr std::uint16_t all_targets = 0xFFFF;
 
   struct Component {
     std::uint64_t start;
@@ -110,20 +111,20 @@ class StripeMap {
 
   static std::optional<Component> component(std::span<const std::uint8_t> layout,
                                             std::uint64_t start, std::uint64_t end) {
-    if (layout.size() < PLAIN_HEAD) return std::nullopt;
+    if (layout.size() < plain_head_bytes) return std::nullopt;
     const auto magic = number<std::uint32_t>(layout, 0);
     const auto stripe_size = number<std::uint32_t>(layout, 24);
     const auto count = number<std::uint16_t>(layout, 28);
-    if ((magic != PLAIN && magic != POOL) || stripe_size == 0) return std::nullopt;
-    const std::size_t head = magic == PLAIN ? PLAIN_HEAD : POOL_HEAD;
+    if ((magic != plain_magic && magic != pool_magic) || stripe_size == 0) return std::nullopt;
+    const std::size_t head = magic == plain_magic ? plain_head_bytes : pool_head_bytes;
     Component part{start, end, stripe_size, {}};
     if (layout.size() > head) {  // a component that nobody wrote to yet has no objects
-      if (layout.size() < head + count * OBJECT) return std::nullopt;
+      if (layout.size() < head + count * object_bytes) return std::nullopt;
       for (std::size_t k = 0; k < count; ++k) {
-        part.targets.push_back(number<std::uint32_t>(layout, head + k * OBJECT + 20));
+        part.targets.push_back(number<std::uint32_t>(layout, head + k * object_bytes + 20));
       }
     }
-    if (part.targets.empty()) part.targets = in_a_row(count == ALL ? 1 : count);
+    if (part.targets.empty()) part.targets = in_a_row(count == all_targets ? 1 : count);
     return part;
   }
 

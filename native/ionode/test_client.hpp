@@ -21,7 +21,8 @@
 namespace penstock {
 
 // With a descriptor that goes along, unless it is negative; as sendmsg returns.
-inline ssize_t send_frame(int socket, const void* frame, std::size_t length, int passed, int flags) {
+inline ssize_t send_frame(int socket, const void* frame, std::size_t length, int passed,
+                          int flags) {
   iovec part{const_cast<void*>(frame), length};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
@@ -55,9 +56,10 @@ class Client {
     const timeval patience{20, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     const int memory = ::memfd_create("window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(::ftruncate(memory, bytes + PENSTOCK_MAILBOX_BYTES) == 0 && ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-    window = static_cast<std::uint64_t*>(
-        ::mmap(nullptr, bytes + PENSTOCK_MAILBOX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
+    CHECK(::ftruncate(memory, bytes + PENSTOCK_MAILBOX_BYTES) == 0 &&
+          ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    window = static_cast<std::uint64_t*>(::mmap(nullptr, bytes + PENSTOCK_MAILBOX_BYTES,
+                                                PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
     struct {
       penstock_request head = request(PENSTOCK_HELLO, sizeof(penstock_introduction));
       penstock_introduction said{};
@@ -98,7 +100,8 @@ class Client {
   }
 
   std::int64_t answer() const {
-    auto* mailbox = reinterpret_cast<penstock_mailbox*>(reinterpret_cast<std::byte*>(window) + bytes);
+    auto* mailbox =
+        reinterpret_cast<penstock_mailbox*>(reinterpret_cast<std::byte*>(window) + bytes);
     const Time end = now() + 20'000'000'000;
     while (std::atomic_ref(mailbox->answered).load(std::memory_order_acquire) != asked_) {
       CHECK(now() < end);

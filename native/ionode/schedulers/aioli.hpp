@@ -4,10 +4,11 @@
 // The idea: a file's queue (one a kind) that becomes busy is offered a quantum, twice as much each
 // time another file is chosen instead, and may be served once the offer covers all that it has
 // waiting. So a file is due at: choices made when it became busy + shift, where the shift is the
-// least k with quantum * 2^k >= its waiting bytes; more waiting bytes move it back. The file that is
-// due first is chosen, the one that has been busy longest among equals. It is swept by offset and
-// aggregated until it is empty or got quantum * 2^shift bytes, of which the request that reaches
-// them is the last; if it then has more, it becomes busy anew. Settings: `quantum`, `aggregation`.
+// least k with quantum * 2^k >= its waiting bytes; more waiting bytes move it back. The file that
+// is due first is chosen, the one that has been busy longest among equals. It is swept by offset
+// and aggregated until it is empty or got quantum * 2^shift bytes, of which the request that
+// reaches them is the last; if it then has more, it becomes busy anew. Settings: `quantum`,
+// `aggregation`.
 //
 // What it leaves out: aIOLi holds a request back when it expects its successor soon. Starves
 // nobody: the shift is 64 at most, so of files that become busy later only finitely many go ahead,
@@ -30,8 +31,8 @@ class Aioli final : public Scheduler {
     files_.add(request, [&](RankedFile& file) {
       if (file.queue.opened() == request.number) {
         file.since = choices_;
-      } else if (file.rank == SERVED) {
-        return SERVED;
+      } else if (file.rank == served_key) {
+        return served_key;
       }
       return due(file);
     });
@@ -40,7 +41,7 @@ class Aioli final : public Scheduler {
   Batch take(Time) override {
     if (files_.size() == 0) return {};
     RankedFile& file = files_.first();
-    if (file.rank != SERVED) {
+    if (file.rank != served_key) {
       left_ = quantum_ << shift(file);
       ++choices_;
     }
@@ -54,18 +55,18 @@ class Aioli final : public Scheduler {
           return batch;
         },
         [&](RankedFile& rest) {
-          if (!ends) return SERVED;
+          if (!ends) return served_key;
           rest.since = choices_;
           return due(rest);
         });
   }
 
-  Time ready_at(Time now) const override { return files_.size() == 0 ? NEVER : now; }
+  Time ready_at(Time now) const override { return files_.size() == 0 ? never : now; }
   std::size_t size() const override { return files_.size(); }
   std::vector<Request*> drain() override { return files_.drain(); }
 
  private:
-  static constexpr std::uint64_t SERVED = 0;  // before all that are due
+  static constexpr std::uint64_t served_key = 0;  // before all that are due
 
   int shift(const RankedFile& file) const {
     const std::uint64_t bytes = file.queue.bytes();

@@ -36,14 +36,14 @@ class Arrivals {
     before_.clear();
     for (Request* next = &oldest; (next = fitting(ends_, *next, next->offset, limit, total));) {
       before_.push_back(next);
-      if (before_.size() + 1 == LARGEST_BATCH) break;
+      if (before_.size() + 1 == largest_batch) break;
     }
     Batch batch;
     for (auto earlier = before_.rbegin(); earlier != before_.rend(); ++earlier) {
       batch.push_back(*earlier);
     }
     batch.push_back(&oldest);
-    while (batch.size() < LARGEST_BATCH) {
+    while (batch.size() < largest_batch) {
       Request* next = fitting(begins_, *batch.back(), batch.back()->end(), limit, total);
       if (next == nullptr) break;
       batch.push_back(next);

@@ -26,7 +26,7 @@ class Fifo final : public Scheduler {
     return Batch(request);
   }
 
-  Time ready_at(Time now) const override { return size_ == 0 ? NEVER : now; }
+  Time ready_at(Time now) const override { return size_ == 0 ? never : now; }
   std::size_t size() const override { return size_; }
 
   std::vector<Request*> drain() override {

@@ -22,7 +22,7 @@ class FileQueue {
  public:
   // A stream that keeps ahead of the sweep would hold those behind it up for as long as it lasts:
   // so every so many batches the sweep goes on from the oldest request.
-  static constexpr std::uint64_t BATCHES_OF_A_SWEEP = 64;
+  static constexpr std::uint64_t batches_per_sweep = 64;
 
   void add(Request& request) {
     if (requests_.empty()) opened_ = request.number;
@@ -34,7 +34,7 @@ class FileQueue {
   // The next in the sweep, with those that continue it as long as all stay within `limit` bytes.
   // Behind the last one the sweep begins anew.
   Batch take(std::uint64_t limit) {
-    if (++taken_ % BATCHES_OF_A_SWEEP == 0) return take_from(**arrivals_.begin(), limit);
+    if (++taken_ % batches_per_sweep == 0) return take_from(**arrivals_.begin(), limit);
     auto next = requests_.lower_bound(Place{position_, 0});
     if (next == requests_.end()) next = requests_.begin();
     return take_from(next, limit);
@@ -78,7 +78,7 @@ class FileQueue {
       batch.push_back(&request);
       total += request.bytes;
       position_ = request.end();
-      if (request.kind == Kind::sync || batch.size() == LARGEST_BATCH) break;
+      if (request.kind == Kind::sync || batch.size() == largest_batch) break;
       next = requests_.lower_bound(Place{position_, 0});
     } while (next != requests_.end() && (*next)->offset == position_ &&
              total + (*next)->bytes <= limit);

@@ -14,13 +14,13 @@ namespace penstock {
 
 class Mlf final : public Hbrr {
  public:
-  static constexpr std::uint64_t LEVELS = 6;
+  static constexpr std::uint64_t levels = 6;
 
   using Hbrr::Hbrr;
 
  private:
   std::uint64_t next_quantum(std::uint64_t last) const override {
-    return std::min(2 * last, quantum_ << LEVELS);
+    return std::min(2 * last, quantum_ << levels);
   }
 };
 

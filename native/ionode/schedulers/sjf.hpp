@@ -13,7 +13,7 @@ namespace penstock {
 
 class Sjf final : public Scheduler {
  public:
-  static constexpr Time LONGEST_WAIT = 1'000'000'000;
+  static constexpr Time longest_wait = 1'000'000'000;
 
   explicit Sjf(const Settings& settings) : aggregation_(settings.aggregation) {}
 
@@ -25,7 +25,7 @@ class Sjf final : public Scheduler {
   Batch take(Time now) override {
     if (waiting_.empty()) return {};
     Request& oldest = **waiting_.begin();
-    const bool overdue = now >= LONGEST_WAIT && oldest.arrived <= now - LONGEST_WAIT;
+    const bool overdue = now >= longest_wait && oldest.arrived <= now - longest_wait;
     RankedFile& file = overdue ? files_.of(oldest) : files_.first();
     Batch batch = files_.take(
         file,
@@ -37,7 +37,7 @@ class Sjf final : public Scheduler {
     return batch;
   }
 
-  Time ready_at(Time now) const override { return waiting_.empty() ? NEVER : now; }
+  Time ready_at(Time now) const override { return waiting_.empty() ? never : now; }
   std::size_t size() const override { return waiting_.size(); }
 
   std::vector<Request*> drain() override {

@@ -17,7 +17,7 @@ class TimeOrder final : public Scheduler {
 
   void add(Request& request) override { arrivals_.add(request); }
   Batch take(Time) override { return arrivals_.take(aggregation_); }
-  Time ready_at(Time now) const override { return arrivals_.empty() ? NEVER : now; }
+  Time ready_at(Time now) const override { return arrivals_.empty() ? never : now; }
   std::size_t size() const override { return arrivals_.size(); }
 
   std::vector<Request*> drain() override {

@@ -54,7 +54,7 @@ class Twins final : public Scheduler {
   }
 
   Time ready_at(Time now) const override {
-    if (size_ == 0) return NEVER;
+    if (size_ == 0) return never;
     if (when_empty == WhenEmpty::next) return now;
     const std::uint64_t window = now / settings_.window;
     const std::uint64_t ahead = windows_ahead(window);
@@ -104,7 +104,7 @@ class TwinsPriority final : public Scheduler {
     return batch;
   }
 
-  Time ready_at(Time now) const override { return size_ == 0 ? NEVER : now; }
+  Time ready_at(Time now) const override { return size_ == 0 ? never : now; }
   std::size_t size() const override { return size_; }
 
   std::vector<Request*> drain() override {

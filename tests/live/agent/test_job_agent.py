@@ -13,14 +13,16 @@ import pytest
 from limits import HANG
 
 from penstock.live.agent.job_agent import LENT_AFTER, Member
-from penstock.live.protocol import messages, shared_page
+from penstock.live.protocol import _page_layout as layout
+from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection, encode_line
 from penstock.live.protocol.shared_page import SharedPages
 
 WAIT = HANG
 LEASE = 60.0
-TAKEN, BEGUN, ENDED, ANNOUNCED, FIRST_SLOT = 16, 40, 48, 184, 192
-WAITING = FIRST_SLOT + 8 * list(shared_page.SlotCounters.__slots__).index("waiting")
+TAKEN, FIRST_SLOT, ANNOUNCED = layout.TAKEN, layout.FIRST_SLOT, layout.ANNOUNCED
+BEGUN, ENDED = layout.PHASES_BEGUN, layout.PHASES_ENDED
+WAITING = FIRST_SLOT + layout.SLOT_FIELDS["waiting"]
 
 
 class Told:

@@ -9,7 +9,8 @@
 static size_t written;
 
 ssize_t write(int fd, const void* data, size_t bytes) {
-  ssize_t (*next)(int, const void*, size_t) = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
+  ssize_t (*next)(int, const void*, size_t) =
+      (ssize_t (*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
   const ssize_t result = next(fd, data, bytes);
   if (result > 0) written += (size_t)result;
   return result;

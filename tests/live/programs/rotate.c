@@ -1,5 +1,5 @@
-// Threads write lines to a log that another thread puts new files under, as log rotation does: every
-// line is in one of the files, and no file has a hole.
+// Threads write lines to a log that another thread puts new files under, as log rotation does:
+// every line is in one of the files, and no file has a hole.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,7 +6,13 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#define CHECK(x) do { if (!(x)) { perror(#x); exit(1); } } while (0)
+#define CHECK(x)  \
+  do {            \
+    if (!(x)) {   \
+      perror(#x); \
+      exit(1);    \
+    }             \
+  } while (0)
 
 static void blocks(void) {
   static char data[65536];
@@ -30,8 +36,10 @@ static void update(void) {
   char back[16] = {0};
   FILE* f = fopen("stdio.update", "w+");
   CHECK(f != NULL && fputs("0123456789", f) >= 0);
-  CHECK(fseek(f, 4, SEEK_SET) == 0 && fputs("AB", f) >= 0 && fseek(f, -1, SEEK_CUR) == 0 && fputs("X", f) >= 0);
-  CHECK(fseek(f, 0, SEEK_CUR) == 0 && fgetc(f) == '6' && ungetc('?', f) == '?' && fseek(f, -2, SEEK_CUR) == 0);
+  CHECK(fseek(f, 4, SEEK_SET) == 0 && fputs("AB", f) >= 0 && fseek(f, -1, SEEK_CUR) == 0 &&
+        fputs("X", f) >= 0);
+  CHECK(fseek(f, 0, SEEK_CUR) == 0 && fgetc(f) == '6' && ungetc('?', f) == '?' &&
+        fseek(f, -2, SEEK_CUR) == 0);
   rewind(f);
   CHECK(fread(back, 1, 10, f) == 10 && strcmp(back, "0123AX6789") == 0 && fclose(f) == 0);
 }
@@ -53,7 +61,8 @@ static void lines(void) {
 static void wide(void) {
   setlocale(LC_ALL, "C.UTF-8");
   FILE* f = fopen("stdio.wide", "w");
-  CHECK(f != NULL && fwide(f, 0) == 0 && fwprintf(f, L"%ls %d\n", L"wei\u00df", 7) == 7 && fwide(f, 0) > 0);
+  CHECK(f != NULL && fwide(f, 0) == 0 && fwprintf(f, L"%ls %d\n", L"wei\u00df", 7) == 7 &&
+        fwide(f, 0) > 0);
   CHECK(fclose(f) == 0);
   CHECK((f = fopen("stdio.wide", "r")) != NULL);
   wchar_t text[32];

@@ -18,7 +18,8 @@ int main() {
     for (int k = 0; k < 20000; ++k) file << "number " << k << '\n';
   }
   std::ifstream in("streams.bin", std::ios::binary);
-  const std::vector<char> back((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::vector<char> back((std::istreambuf_iterator<char>(in)),
+                               std::istreambuf_iterator<char>());
   std::ifstream text("streams.txt");
   std::string word;
   long sum = 0;
@@ -27,6 +28,7 @@ int main() {
   both << "end\n";
   both.seekg(0);
   std::getline(both, word);
-  std::cout << (back == data && sum == 199990000L && word == "number 0" ? "equal" : "different") << std::endl;
+  std::cout << (back == data && sum == 199990000L && word == "number 0" ? "equal" : "different")
+            << std::endl;
   return back == data ? 0 : 1;
 }

@@ -18,7 +18,8 @@ static void* work(void* argument) {
     if (pwrite(shared, data, BLOCK, at) != BLOCK) abort();
     if (pread(shared, back, BLOCK, at) != BLOCK || memcmp(data, back, BLOCK) != 0) abort();
     memset(data, (int)('A' + me), BLOCK);
-    if (write(serial, data, BLOCK) != BLOCK) abort();  // the position is shared: no block may be lost
+    if (write(serial, data, BLOCK) != BLOCK)
+      abort();  // the position is shared: no block may be lost
   }
   return NULL;
 }

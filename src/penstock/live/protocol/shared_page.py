@@ -18,25 +18,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import InputError
+from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol.messages import Node
 
-VERSION = 3
-CONTROL_MAGIC, COUNTERS_MAGIC = b"PNSTCTRL", b"PNSTCNTR"
-ROOTS, ROOT_BYTES, SLOTS = 8, 1016, 1024
-MAP_NODES, JOB_BYTES, TOKEN_BYTES, ADDRESS_BYTES = 64, 64, 32, 108
+VERSION, ROOTS, ROOT_BYTES, SLOTS = layout.VERSION, layout.ROOTS, layout.ROOT_BYTES, layout.SLOTS
+MAP_NODES, JOB_BYTES, TOKEN_BYTES = layout.MAP_NODES, layout.JOB_BYTES, layout.TOKEN_BYTES
+ADDRESS_BYTES, SLOT_BYTES = layout.ADDRESS_BYTES, layout.SLOT_BYTES
+CONTROL_BYTES, COUNTERS_BYTES = layout.CONTROL_BYTES, layout.COUNTERS_BYTES
+CONTROL_MAGIC = layout.CONTROL_MAGIC.to_bytes(8, "little")
+COUNTERS_MAGIC = layout.COUNTERS_MAGIC.to_bytes(8, "little")
 _HEAD = struct.Struct("<8sII")
-_CLOSED_UNTIL, _GATE_CHANGES, _ACTIVE, _LONGEST_WAIT, _NEVER_WAITS = 16, 24, 28, 32, 40
-_PATIENCE, _JOB, _TOKEN, _ROOTS, _DIRTY_WINDOW = 48, 56, 120, 152, 156
-_FIRST_ROOT, _ROOT = 160, struct.Struct(f"<II{ROOT_BYTES}s")
-_MAP_VERSION = _FIRST_ROOT + ROOTS * _ROOT.size
-_MAP_COUNT, _MAP_STRIPE = _MAP_VERSION + 4, _MAP_VERSION + 8
-_FIRST_NODE, _NODE = _MAP_VERSION + 16, struct.Struct(f"<QII{ADDRESS_BYTES}sI")
-CONTROL_BYTES = _FIRST_NODE + MAP_NODES * _NODE.size
-SLOT_BYTES = 192
-_SLOTS_USED, _KNOCKS, _PHASES_BEGUN, _PHASES_ENDED = 16, 32, 40, 48
-_ANNOUNCED = 184
-_FIRST_SLOT = 192
-COUNTERS_BYTES = _FIRST_SLOT + SLOTS * SLOT_BYTES
+_ROOT = struct.Struct(f"<II{ROOT_BYTES}s")
+_NODE = struct.Struct(f"<QII{ADDRESS_BYTES}sI")
+assert (_ROOT.size, _NODE.size) == (layout.ROOT_ENTRY_BYTES, layout.NODE_ENTRY_BYTES)
 _SEAL_FUTURE_WRITE = 0x10
 _FUTEX_WAIT, _FUTEX_WAKE = 0, 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -108,7 +102,8 @@ class SlotCounters:
 
 
 _NAMES = tuple(field.name for field in fields(SlotCounters))
-_COLUMN = {name: k for k, name in enumerate((*_NAMES, "owner"))}
+_COLUMN = {name: offset // 8 for name, offset in layout.SLOT_FIELDS.items()}
+"""The word of a slot in which a counter is."""
 _SUMMED = tuple(n for n in _NAMES if n not in {"pid", "last_call", "in_flight", "waiting"})
 _MOVED = ("read_bytes", "write_bytes", "left_bytes")
 _STRIDE = SLOT_BYTES // 8
@@ -139,9 +134,9 @@ class SharedPages:
         self._words = memoryview(self._control).cast("B").cast("Q")
         self._halves = memoryview(self._control).cast("B").cast("I")
         self._counted = memoryview(self._counters).cast("B").cast("Q")
-        self._words[_LONGEST_WAIT // 8] = round(longest_wait * 1e9)
-        self._words[_NEVER_WAITS // 8] = never_waits
-        self._words[_PATIENCE // 8] = round(patience * 1e9)
+        self._words[layout.LONGEST_WAIT // 8] = round(longest_wait * 1e9)
+        self._words[layout.NEVER_WAITS // 8] = never_waits
+        self._words[layout.PATIENCE // 8] = round(patience * 1e9)
         self._describe(roots, job.encode(), token)
         size = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.control_fd, fcntl.F_ADD_SEALS, size | _SEAL_FUTURE_WRITE)
@@ -154,8 +149,8 @@ class SharedPages:
             raise InputError(f"a job's name has 1 to {JOB_BYTES - 1} bytes, not {len(job)}")
         _HEAD.pack_into(self._control, 0, CONTROL_MAGIC, VERSION, CONTROL_BYTES)
         _HEAD.pack_into(self._counters, 0, COUNTERS_MAGIC, VERSION, SLOTS)
-        self._control[_JOB : _JOB + len(job)] = job
-        self._control[_TOKEN : _TOKEN + TOKEN_BYTES] = token
+        self._control[layout.JOB : layout.JOB + len(job)] = job
+        self._control[layout.TOKEN : layout.TOKEN + TOKEN_BYTES] = token
         for k, root in enumerate(roots):
             # As the kernel names open files: resolved, and without a slash at the end.
             path = os.fsencode(root.resolve())
@@ -163,9 +158,9 @@ class SharedPages:
                 raise InputError(
                     f"managed root {str(root)!r} cannot be managed: not a directory, or too long"
                 )
-            _ROOT.pack_into(self._control, _FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
-        self._halves[_ROOTS // 4] = len(roots)
-        self._halves[_ACTIVE // 4] = 1
+            _ROOT.pack_into(self._control, layout.FIRST_ROOT + k * _ROOT.size, len(path), 0, path)
+        self._halves[layout.ROOT_COUNT // 4] = len(roots)
+        self._halves[layout.ACTIVE // 4] = 1
 
     def __enter__(self) -> "SharedPages":
         return self
@@ -186,7 +181,7 @@ class SharedPages:
 
     def deactivate(self) -> None:
         """Make the client library pass all calls through from now on."""
-        self._halves[_ACTIVE // 4] = 0
+        self._halves[layout.ACTIVE // 4] = 0
         self.open_gate()
 
     def assign(self, nodes: Sequence[Node], *, stripe: int = 0) -> None:
@@ -200,73 +195,75 @@ class SharedPages:
         for address in (entry[3] for entry in packed):
             if len(address) >= ADDRESS_BYTES:
                 raise InputError(f"I/O node address {os.fsdecode(address)!r} is too long")
-        version = self._halves[_MAP_VERSION // 4]
-        self._halves[_MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
+        version = self._halves[layout.MAP_VERSION // 4]
+        self._halves[layout.MAP_VERSION // 4] = (version + 1) & 0xFFFFFFFF  # odd: being written
         for k, entry in enumerate(packed):
-            _NODE.pack_into(self._control, _FIRST_NODE + k * _NODE.size, *entry)
-        self._halves[_MAP_COUNT // 4] = len(packed)
-        self._words[_MAP_STRIPE // 8] = stripe
-        self._halves[_MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
+            _NODE.pack_into(self._control, layout.FIRST_NODE + k * _NODE.size, *entry)
+        self._halves[layout.MAP_COUNT // 4] = len(packed)
+        self._words[layout.MAP_STRIPE // 8] = stripe
+        self._halves[layout.MAP_VERSION // 4] = (version + 2) & 0xFFFFFFFF
 
     def limit_dirty_data(self, window: int) -> None:
         """Limit the unwritten data of direct writes, in bytes per file; 0 is unlimited."""
-        self._halves[_DIRTY_WINDOW // 4] = window
+        self._halves[layout.DIRTY_WINDOW // 4] = window
 
     def close_gate(self, seconds: float) -> None:
         """Make large data calls wait; the gate opens by itself after `seconds`."""
-        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._words[layout.CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
         self._changed()
 
     def extend_closure(self, seconds: float) -> None:
         """Keep a closed gate closed for `seconds` from now, without waking the waiting calls."""
-        self._words[_CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
+        self._words[layout.CLOSED_UNTIL // 8] = time.monotonic_ns() + round(seconds * 1e9)
 
     def open_gate(self) -> None:
         """Let all waiting calls proceed."""
-        self._words[_CLOSED_UNTIL // 8] = 0
+        self._words[layout.CLOSED_UNTIL // 8] = 0
         self._changed()
 
     def _changed(self) -> None:
-        self._halves[_GATE_CHANGES // 4] = (self._halves[_GATE_CHANGES // 4] + 1) & 0xFFFFFFFF
-        futex_wake(self._control, _GATE_CHANGES)
+        self._halves[layout.GATE_CHANGES // 4] = (
+            self._halves[layout.GATE_CHANGES // 4] + 1
+        ) & 0xFFFFFFFF
+        futex_wake(self._control, layout.GATE_CHANGES)
 
     @property
     def knocks(self) -> int:
         """How often the job woke the agent: a call waits at the gate, or a phase was marked."""
-        return self._counted[_KNOCKS // 8] & 0xFFFFFFFF
+        return self._counted[layout.KNOCKS // 8] & 0xFFFFFFFF
 
     def await_knock(self, knocks: int, seconds: float) -> None:
         """Wait until `knocks` has changed, for at most `seconds`."""
-        futex_wait(self._counters, _KNOCKS, knocks, seconds)
+        futex_wait(self._counters, layout.KNOCKS, knocks, seconds)
 
     def wake(self) -> None:
         """End an `await_knock` of this process."""
-        futex_wake(self._counters, _KNOCKS)
+        futex_wake(self._counters, layout.KNOCKS)
 
     def phase_marks(self) -> tuple[int, int]:
         """Return how many phases the job itself marked as begun, and as ended."""
-        return self._counted[_PHASES_BEGUN // 8], self._counted[_PHASES_ENDED // 8]
+        return self._counted[layout.PHASES_BEGUN // 8], self._counted[layout.PHASES_ENDED // 8]
 
     def _slots_used(self) -> int:
-        return min(self._counted[_SLOTS_USED // 8], SLOTS)
+        return min(self._counted[layout.TAKEN // 8], SLOTS)
 
     def _column(self, name: str) -> list[int]:
         """Return one counter of every slot in use, or used before."""
-        first = _FIRST_SLOT // 8 + _COLUMN[name]
+        first = layout.FIRST_SLOT // 8 + _COLUMN[name]
         return self._counted[first : first + self._slots_used() * _STRIDE : _STRIDE].tolist()
 
     @property
     def announced_bytes(self) -> int:
         """The bytes of all phases whose volume the job announced before they began."""
-        return self._counted[_ANNOUNCED // 8]
+        return self._counted[layout.ANNOUNCED // 8]
 
     def threads(self) -> Iterator[SlotCounters]:
         """Yield the counters of every slot in use, or used before."""
         for k in range(self._slots_used()):
-            first = _FIRST_SLOT // 8 + k * _STRIDE
-            values = self._counted[first : first + len(_NAMES)].tolist()
-            if values[0]:  # its process id; 0 while a thread takes the slot
-                yield SlotCounters(**dict(zip(_NAMES, values, strict=True)))
+            first = layout.FIRST_SLOT // 8 + k * _STRIDE
+            words = self._counted[first : first + _STRIDE].tolist()
+            if words[_COLUMN["pid"]]:  # a slot may be in use before its process id is written
+                yield SlotCounters(**{name: words[_COLUMN[name]] for name in _NAMES})
 
     def totals(self) -> dict[str, int]:
         """Return the counters that add up, summed over threads."""
