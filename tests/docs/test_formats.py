@@ -13,7 +13,7 @@ from penstock.learn.detection import samples as observations
 from penstock.learn.detection.model import Model as PatternModel
 from penstock.learn.write_models import samples
 from penstock.learn.write_models.model import Model as WriteModel
-from penstock.live.http.metrics import Telemetry
+from penstock.live.http.metrics import ControllerMetrics
 from penstock.live.protocol import tokens
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.records.header import Header
@@ -93,9 +93,9 @@ def test_metrics_are_defined_by_the_code_alone() -> None:
 
 
 def test_every_metric_of_a_scrape_has_a_page() -> None:
-    """Names in the code of the telemetry, by its text: none is left out of what is described."""
-    source = inspect.getsource(inspect.getmodule(Telemetry) or Telemetry)
-    named = set(re.findall(r'(?:_total|_gauge|_counted)\(\s*"(\w+)"', source))
+    """Names in the code of the metrics, by its text: none is left out of what is described."""
+    source = inspect.getsource(inspect.getmodule(ControllerMetrics) or ControllerMetrics)
+    named = set(re.findall(r'(?:_total|_gauge|_counters)\(\s*"(\w+)"', source))
     named |= {n.removeprefix("penstock_") for n in re.findall(r'"(penstock_\w+)"', source)}
     assert len(named) > 15
     pages_there = {page for page in PAGES if page.startswith("docs/reference/metrics/penstock_")}

@@ -7,7 +7,7 @@ import yaml
 from prometheus_client.metrics_core import Metric
 
 from made.text import escaped, fenced, table
-from penstock.live.http.metrics import Scrape, Telemetry
+from penstock.live.http.metrics import ControllerMetrics, Scrape
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
@@ -50,10 +50,8 @@ def families() -> list[Metric]:
         tuning=TUNING,
     )
     measures = Measures(fail_opens={"gone": 0}, throttled_seconds={"ann": 0.0})
-    telemetry = Telemetry(jobs=1, names=True)
     scrape = Scrape(status=status, turns=Turns(), measures=measures, answers={200: 0}, seconds=0.0)
-    telemetry._scrape = scrape
-    return list(telemetry.collect())
+    return list(ControllerMetrics(jobs=1, names=True).families(scrape))
 
 
 def name(family: Metric) -> str:

@@ -1,9 +1,9 @@
-"""A site for tests of the HTTP API: one made up, and a real controller with a job."""
+"""A site for tests of the HTTP API: a fake one, and a real controller with a job."""
 
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -12,17 +12,20 @@ import httpx
 import msgspec
 from limits import HANG
 
+from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live.controller.wait_histogram import TurnWaits
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http.api import Api
-from penstock.live.http.dashboard.lanes import Phase
+from penstock.live.http.dashboard.lanes import PhaseRecord
 from penstock.live.http.dashboard.schema import JobPhases, LaneJob, Timeline, TuningNow
-from penstock.live.http.faults import NotFoundError
+from penstock.live.http.dispatch import NotFoundError
+from penstock.live.http.openapi import Reply
 from penstock.live.http.policy_list import PolicyChoice
 from penstock.live.http.record_list import RecordedDay, RecordedRun
 from penstock.live.http.schema import (
+    Explanation,
     Measures,
     Mode,
     Modes,
@@ -30,8 +33,8 @@ from penstock.live.http.schema import (
     Turns,
     Waiting,
 )
-from penstock.live.http.server import serving
-from penstock.live.http.what_if_runs import AskWhatIf, WhatIf
+from penstock.live.http.server import ConnectionLimits, serving
+from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.client import ControlConnection
@@ -76,18 +79,18 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
 
 
 class FakeDashboard:
-    """A history of one job, of which ada's name is told to who may know it."""
+    """A history of one job, whose user ada is named to clients with a token."""
 
     def __init__(self) -> None:
-        self.asked: AskWhatIf | None = None
+        self.request: WhatIfRequest | None = None
         self.state: Literal["running", "cancelled"] = "running"
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         yield
 
-    async def timeline(self, since: str | None, *, named: bool) -> bytes:
-        told = Timeline(
+    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+        timeline = Timeline(
             cursor="here-1",
             whole=since != "here-1",
             now=1e9,
@@ -109,7 +112,7 @@ class FakeDashboard:
             jobs=[self.job("job.1", named=named)],
             stretches=[("job.1", "io", 1e9, None, 0.5)],
         )
-        return msgspec.json.encode(told)
+        return Reply(timeline)
 
     def job(self, id: str, *, named: bool) -> LaneJob:
         return LaneJob(
@@ -143,9 +146,9 @@ class FakeDashboard:
     async def phases(self, job: str, *, named: bool) -> JobPhases:
         if job != "job.1":
             raise NotFoundError(f"there is no job {job!r}")
-        phases = [Phase(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
-        told = self.job(job, named=named)
-        return JobPhases(job=told, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
+        phases = [PhaseRecord(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
+        lane = self.job(job, named=named)
+        return JobPhases(job=lane, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
 
     async def tuning(self) -> TuningNow:
         return TuningNow(policy=None)
@@ -155,23 +158,27 @@ class FakeDashboard:
 
     async def records(self) -> list[RecordedRun]:
         day = RecordedDay(day="2026-11-15", parts=1, bytes=5)
-        told: dict[str, Any] = {"run": "ab12", "began": 1e9, "ended": None, "policy": "set-10"}
-        return [RecordedRun(**told, parts=1, bytes=5, days=[day])]
+        return [
+            RecordedRun(
+                run="ab12", began=1e9, ended=None, policy="set-10", parts=1, bytes=5, days=[day]
+            )
+        ]
 
-    async def start_what_if(self, wanted: AskWhatIf) -> str:
-        if wanted.run != "ab12":
-            raise NotFoundError(f"there is no run {wanted.run}")
-        self.asked = wanted
+    async def start_what_if(self, request: WhatIfRequest) -> str:
+        if request.run != "ab12":
+            raise NotFoundError(f"there is no run {request.run}")
+        self.request = request
         return "5e"
 
-    async def what_if(self, id: str) -> bytes:
-        if id != "5e" or self.asked is None:
+    async def what_if(self, id: str) -> Reply[WhatIf]:
+        if id != "5e" or self.request is None:
             raise NotFoundError(f"there is no what-if {id!r}")
-        asked = msgspec.structs.asdict(self.asked)
-        told = WhatIf(id=id, state=self.state, began=1e9, seconds=1, **asked, error=None, result={})
-        return msgspec.json.encode(told)
+        fields = msgspec.structs.asdict(self.request)
+        return Reply(
+            WhatIf(id=id, state=self.state, began=1e9, seconds=1, **fields, error=None, result={})
+        )
 
-    async def cancel_what_if(self, id: str) -> bytes:
+    async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
         self.state = "cancelled"
         return await self.what_if(id)
 
@@ -222,8 +229,11 @@ class FakeService:
                 return record
         raise NotFoundError(f"there is no job {job!r}")
 
-    async def explain(self, job: str) -> dict[str, Any]:
-        return {"job": (await self.job(job)).id, "because": "it waits for job.1"}
+    async def explain(self, job: str) -> Explanation:
+        record = msgspec.structs.replace(await self.job(job), behind=["job.1"])
+        names = set(Explanation.__struct_fields__) - {"job", "policy"}
+        fields = {name: getattr(record, name) for name in names}
+        return Explanation(job=job, policy="set-10", **fields)
 
     async def remap(self, remap: messages.Remap) -> None:
         if remap.stripe == 13:
@@ -265,14 +275,18 @@ class FakeService:
 
 
 @contextmanager
-def served(api: Api) -> Iterator[str]:
-    """Serve in a thread; give the URL."""
+def served(
+    api: Api,
+    limits: ConnectionLimits | None = None,
+    on_close: Callable[[], None] = lambda: None,
+) -> Iterator[str]:
+    """Serve in a thread; yield the URL."""
     listener = Address(host="127.0.0.1", port=0).listen()
     where, up, loop = url(listener), threading.Event(), asyncio.new_event_loop()
     over = asyncio.Event()
 
     async def serve() -> None:
-        async with serving(api.app(), listener):
+        async with serving(api.app(), listener, limits, on_close):
             up.set()
             await over.wait()
 
@@ -289,11 +303,11 @@ def served(api: Api) -> Iterator[str]:
 
 
 @contextmanager
-def controlled(folder: Path, **told: Any) -> Iterator[tuple[StateDirectory, str]]:
-    """Bring a real deployment up with an API; give its state and URL."""
+def controlled(folder: Path, **options: Any) -> Iterator[tuple[StateDirectory, str]]:
+    """Bring a real deployment up with an API; yield its state and URL."""
     (folder / "managed").mkdir(exist_ok=True)
     state = StateDirectory(folder / "state")
-    settings: dict[str, Any] = {"io_nodes": 2, "http": "127.0.0.1:0"} | told
+    settings: dict[str, Any] = {"io_nodes": 2, "http": "127.0.0.1:0"} | options
     launcher.up(Deployment(state=str(state.folder), roots=[str(folder / "managed")], **settings))
     try:
         yield state, state.http.read_text().strip()
@@ -303,7 +317,7 @@ def controlled(folder: Path, **told: Any) -> Iterator[tuple[StateDirectory, str]
 
 @contextmanager
 def running_job(state: StateDirectory, **counters: int) -> Iterator[str]:
-    """Be a job that has written, and takes every map at once; give its id."""
+    """Run a job that has written, and applies every map at once; yield its id."""
     with ControlConnection(state.controller) as controller:
         begin = messages.BeginJob(
             name="test", pid=os.getpid(), command=["test", "--key"], user="ada"
@@ -327,6 +341,12 @@ def running_job(state: StateDirectory, **counters: int) -> Iterator[str]:
         finally:
             controller.shut_down()
             thread.join(WAIT)
+
+
+def sharing_config(mode: str, policy: str = "exclusive-fcfs") -> Config:
+    """Return a configuration in which jobs that send nothing between phases keep their turns."""
+    live = {"mode": mode, "lease": "60 s", "max-wait": "60 s"}
+    return msgspec.convert({"sharing": {"policy": policy}, "live": live}, Config)
 
 
 def client(where: str, token: str | None = None) -> httpx.Client:

@@ -33,8 +33,8 @@ from live.http.api_site import (
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.http import api, dispatch
-from penstock.live.http.api import OPERATIONS, Api
+from penstock.live.http.api import OPERATIONS, Api, SharedStatus
+from penstock.live.http.dispatch import RequestLimits
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import ControlConnection
@@ -231,7 +231,7 @@ def test_who_waits_for_whom_since_when_at_what_share(admin: httpx.Client) -> Non
     ]
     (waits,) = found["waiting"]
     assert (waits["job"], waits["behind"], waits["since"]) == ("job.2", ["job.1"], 1e9 + 1)
-    assert admin.get("/v1/jobs/job.2/explain").json()["because"] == "it waits for job.1"
+    assert admin.get("/v1/jobs/job.2/explain").json()["behind"] == ["job.1"]
 
 
 def test_health_is_told_to_anybody(guarded: str, service: FakeService) -> None:
@@ -247,11 +247,11 @@ def test_those_who_ask_at_once_share_one_status(service: FakeService) -> None:
     """A hundred clients do not make a hundred questions to every I/O node."""
 
     async def ask() -> None:
-        now = api.Status(service)
+        now = SharedStatus(service)
         service.answers.clear()
         asked = [asyncio.create_task(now.get()) for _ in range(100)]
         await asyncio.sleep(0)
-        now.changed()  # who asks after a change does not get what was gathered before it
+        now.invalidate()  # a request after a change does not share a status from before it
         asked.append(asyncio.create_task(now.get()))
         await asyncio.sleep(0)
         service.answers.set()
@@ -265,7 +265,7 @@ def test_answers_are_made_one_at_a_time(service: FakeService) -> None:
     """Between two of them the controller has other things to do: it grants turns."""
 
     async def ask() -> list[int]:
-        now, rounds = api.Status(service), 0
+        now, rounds = SharedStatus(service), 0
 
         async def count() -> None:
             nonlocal rounds
@@ -359,7 +359,7 @@ def test_paths_and_methods_that_are_not_there(admin: httpx.Client) -> None:
     assert {"GET", "PUT"} <= set(answer.headers["allow"].replace(" ", "").split(","))
 
 
-def test_a_fault_of_ours_is_told_without_its_inside(
+def test_an_internal_error_shows_no_details(
     admin: httpx.Client, service: FakeService, caplog: pytest.LogCaptureFixture
 ) -> None:
     service.fails = RuntimeError("inside")
@@ -369,15 +369,13 @@ def test_a_fault_of_ours_is_told_without_its_inside(
     assert admin.get("/v1/status").status_code == 200
 
 
-def test_a_controller_that_does_not_answer_is_not_waited_for(
-    admin: httpx.Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(api, "STATUS_SECONDS", 0.2)
-    monkeypatch.setattr(dispatch, "ANSWER_SECONDS", 0.5)
+def test_a_controller_that_does_not_answer_is_not_waited_for(service: FakeService) -> None:
+    slow = Api(service, limits=RequestLimits(answer_seconds=0.5), status_seconds=0.2)
     service.answers.clear()
-    refused(admin.get("/v1/status"), 503)
-    refused(admin.get("/metrics"), 503)
-    assert admin.get("/v1/mode").status_code == 200
+    with served(slow) as where, client(where) as anonymous:
+        refused(anonymous.get("/v1/status"), 503)
+        refused(anonymous.get("/metrics"), 503)
+        assert anonymous.get("/v1/mode").status_code == 200
 
 
 # A real controller.

@@ -23,10 +23,10 @@ from live.http.api_site import (
     token_file,
 )
 
-from penstock.live.http import dispatch, server
 from penstock.live.http.api import Api
+from penstock.live.http.dispatch import RequestLimits
 from penstock.live.http.schema import Turns
-from penstock.live.http.server import CONNECTIONS, Connection
+from penstock.live.http.server import ConnectionLimits
 from penstock.live.protocol.tokens import Tokens
 
 PUT = (
@@ -41,11 +41,17 @@ def service() -> FakeService:
 
 
 @pytest.fixture
-def where(service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def closed() -> threading.Semaphore:
+    """Counts the connections that have been closed."""
+    return threading.Semaphore(0)
+
+
+@pytest.fixture
+def where(service: FakeService, tmp_path: Path, closed: threading.Semaphore) -> Iterator[str]:
     """An API that waits for half a second at most."""
-    monkeypatch.setattr(server, "EXCHANGE_SECONDS", 0.5)
-    monkeypatch.setattr(dispatch, "BODY_SECONDS", 0.2)
-    with served(Api(service, tokens=Tokens.read(token_file(tmp_path)))) as url:
+    tokens = Tokens.read(token_file(tmp_path))
+    api = Api(service, tokens=tokens, limits=RequestLimits(body_seconds=0.2))
+    with served(api, ConnectionLimits(exchange_seconds=0.5), closed.release) as url:
         yield url
         assert httpx.get(f"{url}/health", timeout=WAIT, trust_env=False).status_code == 200
 
@@ -146,57 +152,42 @@ def test_what_is_no_http_is_refused(where: str) -> None:
             assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
 
 
-@pytest.fixture
-def cut(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Count connections that have ended."""
-    ended, lost = threading.Semaphore(0), Connection.connection_lost
-
-    def connection_lost(self: Connection, exc: Exception | None) -> None:
-        lost(self, exc)
-        ended.release()
-
-    monkeypatch.setattr(Connection, "connection_lost", connection_lost)
-    return ended
-
-
 JOBS = f"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n\r\n".encode()
 
 
 def test_an_answer_that_is_not_read_is_dropped(
-    where: str, service: FakeService, cut: threading.Semaphore
+    where: str, service: FakeService, closed: threading.Semaphore
 ) -> None:
     """Else each costs the memory of an answer, for as long as the client likes."""
     service.listed = [job(k) for k in range(20000)]  # more than sockets' buffers hold
     with connected(where, receive_buffer=4096) as slow:
         slow.sendall(JOBS)
         assert slow.recv(1)
-        assert cut.acquire(timeout=WAIT)
+        assert closed.acquire(timeout=WAIT)
 
 
 def test_answers_that_are_not_read_are_bounded_together(
-    service: FakeService, cut: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+    service: FakeService, closed: threading.Semaphore
 ) -> None:
-    """Before their time is over: few of these fill the bound, and the others are too many."""
-    monkeypatch.setattr(server, "KEPT_SECONDS", 300)
+    """Before their time is over: few of these fill the limit, and the others exceed it."""
     service.listed = [job(1)] * 60000
-    with served(Api(service)) as where, ExitStack() as stack:
-        with client(where) as reader:
-            length = len(reader.get("/v1/jobs").content)
-        assert cut.acquire(timeout=WAIT)  # the reader's own
-        # Some of an answer is in the sockets' buffers, which are not ours.
-        monkeypatch.setattr(server, "UNREAD_BYTES", length)
-        monkeypatch.setattr(server, "EXCHANGE_SECONDS", 300.0)
+    with served(Api(service)) as where, client(where) as reader:
+        length = len(reader.get("/v1/jobs").content)
+    # Some of an answer is in the sockets' buffers, which do not count.
+    limits = ConnectionLimits(unread_bytes=length, exchange_seconds=300, keep_alive_seconds=300)
+    with served(Api(service), limits, closed.release) as where, ExitStack() as stack:
         for _ in range(6):
             slow = stack.enter_context(connected(where, receive_buffer=4096))
             slow.sendall(JOBS)
             assert slow.recv(1)
-        assert cut.acquire(timeout=WAIT)
+        assert closed.acquire(timeout=WAIT)
 
 
 def test_idle_clients_give_way(service: FakeService) -> None:
     """Nobody is shut out by those who hold connections, and there is a limit to them."""
     with served(Api(service)) as where, ExitStack() as stack:
-        idle = [stack.enter_context(connected(where)) for _ in range(CONNECTIONS + 100)]
+        many = ConnectionLimits().connections + 100
+        idle = [stack.enter_context(connected(where)) for _ in range(many)]
         with client(where) as honest:
             for _ in range(5):
                 assert honest.get("/v1/status").status_code == 200
@@ -216,7 +207,9 @@ def test_those_at_work_do_not_give_way() -> None:
             return Turns()
 
     with served(Api(Busy())) as where, ExitStack() as stack:
-        asking = [stack.enter_context(connected(where)) for _ in range(CONNECTIONS)]
+        asking = [
+            stack.enter_context(connected(where)) for _ in range(ConnectionLimits().connections)
+        ]
         for connection in asking:
             connection.sendall(b"GET /v1/waiting HTTP/1.1\r\nhost: localhost\r\n\r\n")
         for _ in asking:
@@ -225,13 +218,11 @@ def test_those_at_work_do_not_give_way() -> None:
         assert not select.select(asking, [], [], 0)[0]
 
 
-def test_a_change_does_not_wait_behind_reads(
-    service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_does_not_wait_behind_reads(service: FakeService, tmp_path: Path) -> None:
     """A flood of reads, and of wrong tokens, must not keep an admin from the kill switch."""
-    monkeypatch.setattr(dispatch, "PACE_SECONDS", 300.0)
+    limits = RequestLimits(pause_seconds=300.0)
     tokens = Tokens.read(token_file(tmp_path))
-    with served(Api(service, tokens=tokens)) as where, ExitStack() as stack:
+    with served(Api(service, tokens=tokens, limits=limits)) as where, ExitStack() as stack:
         asking = [stack.enter_context(connected(where)) for _ in range(20)]
         for connection in asking:
             connection.sendall(JOBS if connection.fileno() % 2 else JOBS.replace(b"Bearer", b"X"))

@@ -68,4 +68,4 @@ def test_what_is_no_file_of_a_page_is_left_out(tmp_path: Path) -> None:
     for name in ("index.html", "a.js", ".hidden.js", "notes.txt", "b.py"):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder.js").mkdir()
-    assert sorted(PageFiles(tmp_path)._files) == ["a.js", "index.html"]
+    assert PageFiles(tmp_path).names == ["a.js", "index.html"]

@@ -52,10 +52,10 @@ def _http(deployment: Deployment) -> Callable[[Controller], AbstractAsyncContext
         return lambda _: nullcontext()
     # A third of all imports, and most controllers have no use for it.
     from penstock.live.http.api import HttpPort  # noqa: PLC0415
-    from penstock.live.http.controller_service import Governed  # noqa: PLC0415
+    from penstock.live.http.controller_service import ControllerService  # noqa: PLC0415
 
     port = HttpPort(deployment)
-    return lambda controller: port.serving(Governed(controller))
+    return lambda controller: port.serving(ControllerService(controller))
 
 
 def _report(ready: int, message: messages.Message) -> None:

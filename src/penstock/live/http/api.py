@@ -1,7 +1,8 @@
 """The controller's HTTP API: version 1, JSON, in the controller's own loop.
 
-It holds no state of the site: every answer is the Service's. Anonymous clients, who can only be on
-this host, read what concerns the site; what is a user's own, and every change, needs a token.
+It holds no state of the site: every answer is the Service's. Anonymous clients, which can only be
+on this host, read what concerns the site; what is private to a user, and every change, needs a
+token.
 """
 
 import asyncio
@@ -23,12 +24,12 @@ from starlette.routing import Route
 from penstock.errors import InputError
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http import server
-from penstock.live.http.dashboard import operations
-from penstock.live.http.dispatch import Exchanges, Refusal, reply
-from penstock.live.http.faults import ConflictError
-from penstock.live.http.metrics import CONTENT_TYPE, Scrape, Telemetry
-from penstock.live.http.openapi import Operation, document
+from penstock.live.http.dashboard.operations import DashboardApi
+from penstock.live.http.dispatch import ConflictError, Dispatcher, HttpError, RequestLimits
+from penstock.live.http.metrics import CONTENT_TYPE, ControllerMetrics, Scrape
+from penstock.live.http.openapi import Operation, Reply, document, operation, operations
 from penstock.live.http.schema import (
+    Explanation,
     Health,
     IoNodeAnswer,
     Modes,
@@ -36,10 +37,10 @@ from penstock.live.http.schema import (
     SetIoNodes,
     SetKillSwitch,
     SetMode,
-    SiteAnswer,
+    SiteRecord,
+    SiteSummary,
     Turns,
 )
-from penstock.live.http.static_files import PageFiles
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.job_record import JobRecord, JobSummary
@@ -47,249 +48,233 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.tokens import Bearer, Tokens
 
 STATUS_SECONDS = 4.0
-"""Within which the Service tells its status."""
-_IO_NODE = frozenset(IoNodeAnswer.__struct_fields__) - {"pid", "groups", "why"}
+"""Time limit for the controller's status."""
 log = logging.getLogger("penstock.controller")
 
 
-class Status:
-    """The Service's status: those who ask at once get the same one, one after the other."""
+class SharedStatus:
+    """The Service's status: requests at the same time share one, and are answered in turn."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, seconds: float = STATUS_SECONDS) -> None:
+        self._service, self._seconds = service, seconds
         self._task: asyncio.Task[messages.Status] | None = None
         self._pace = asyncio.Lock()
 
     async def get(self) -> messages.Status:
-        """Return a status that has what was last changed here."""
+        """Return a status that includes every change made through this API."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._service.status())
-        async with asyncio.timeout(STATUS_SECONDS):
-            found = await asyncio.shield(self._task)
-            # A hundred answers made at once would keep jobs from their turns for that long.
+        async with asyncio.timeout(self._seconds):
+            status = await asyncio.shield(self._task)
+            # Encoding a hundred answers at once would delay turns for that long.
             async with self._pace:
                 await asyncio.sleep(0)
-        return found
+        return status
 
-    def changed(self) -> None:
-        """Let nobody who asks from now on get what was gathered before."""
+    def invalidate(self) -> None:
+        """Let later requests not share a status from before a change."""
         self._task = None
 
 
-class Api:
-    """The operations, each with who asks (None: anonymous) and what the path and body say."""
+class SiteApi:
+    """The operations on jobs, I/O nodes, turns and modes; `client` is None if anonymous."""
 
     def __init__(
-        self, service: Service, *, tokens: Tokens | None = None, job_metrics: int = 0
+        self,
+        service: Service,
+        status: SharedStatus,
+        metrics: ControllerMetrics,
+        dispatcher: Dispatcher,
     ) -> None:
-        self.service = service
-        self.page = PageFiles()
-        self._exchanges = Exchanges(tokens)
-        self._telemetry = Telemetry(jobs=job_metrics, names=tokens is not None)
-        self._now = Status(service)
-        self._document = msgspec.json.encode(document(OPERATIONS, version("penstock")))
+        self._service, self._status = service, status
+        self._metrics, self._dispatcher = metrics, dispatcher
 
-    def app(self) -> Starlette:
-        """Return what uvicorn serves."""
-        paths: dict[str, dict[str, Operation]] = {}
-        for operation in OPERATIONS:
-            paths.setdefault(operation.path, {})[operation.method] = operation
-        routes = [
-            Route(path, self._exchanges.dispatch(self, methods), methods=list(methods))
-            for path, methods in paths.items()
-        ]
-        refuse = {HTTPException: self._exchanges.unrouted}
-        app = Starlette(routes=routes, exception_handlers=refuse)
-        app.router.redirect_slashes = False
-        return app
+    @operation("GET", "/v1/status")
+    async def status(self, client: Bearer | None) -> SiteRecord | SiteSummary:
+        """The site's status."""
+        status = await self._status.get()
+        kind = SiteRecord if client else SiteSummary
+        fields = {name: getattr(status, name) for name in kind.__struct_fields__}
+        fields["io_nodes"] = _io_nodes(status, client)
+        if client is None:
+            fields["jobs"] = [job.summary() for job in status.jobs]
+        return kind(**fields)
 
-    async def status(self, bearer: Bearer | None) -> dict[str, Any]:
-        """Return how things are."""
-        found = await self._now.get()
-        plain: dict[str, Any] = {
-            "site": found.site,
-            "jobs": [_visible(job, bearer) for job in found.jobs],
-            "io_nodes": [_shown(node, _IO_NODE, bearer) for node in found.io_nodes],
-            "forwarded_bytes": found.forwarded_bytes,
-            "direct_bytes": found.direct_bytes,
-            "fail_open_total": found.fail_open_total,
-            "policy": found.policy,
-            "mode": found.mode,
-            "turns": found.turns,
-            "policy_failures": found.policy_failures,
-        }
-        if bearer:
-            plain |= {"roots": found.roots, "emulated": found.emulated, "modes": found.modes}
-        return plain
+    @operation("GET", "/v1/jobs")
+    async def jobs(self, client: Bearer | None) -> list[JobRecord] | list[JobSummary]:
+        """The jobs that run, and those that ended recently."""
+        jobs = (await self._status.get()).jobs
+        return jobs if client else [job.summary() for job in jobs]
 
-    async def jobs(self, bearer: Bearer | None) -> list[JobSummary]:
-        """Return the jobs of the status."""
-        return [_visible(job, bearer) for job in (await self._now.get()).jobs]
+    @operation("GET", "/v1/jobs/{id}", fails=(404,))
+    async def job(self, client: Bearer | None, id: str) -> JobRecord | JobSummary:
+        """One job."""
+        job = await self._service.job(id)
+        return job if client else job.summary()
 
-    async def job(self, bearer: Bearer | None, job: str) -> JobSummary:
-        """Return one job."""
-        return _visible(await self.service.job(job), bearer)
+    @operation("GET", "/v1/jobs/{id}/explain", access="named", fails=(404,))
+    async def explain(self, _: Bearer, id: str) -> Explanation:
+        """Why a job has the I/O nodes, the turn and the share that it has."""
+        return await self._service.explain(id)
 
-    async def explain(self, _: Bearer, job: str) -> dict[str, Any]:
-        """Return why a job has what it has."""
-        return await self.service.explain(job)
+    @operation("POST", "/v1/jobs/{id}/io-nodes", access="admin", fails=(404, 409))
+    async def set_io_nodes(self, client: Bearer, id: str, body: SetIoNodes) -> JobRecord:
+        """Give a running job other I/O nodes; the answer comes once it uses them."""
+        if (await self._service.job(id)).state != "running":
+            raise HttpError(409, f"job {id} has ended", "GET /v1/jobs lists the running jobs")
+        if len(set(body.nodes)) < len(body.nodes):
+            raise HttpError(422, "an I/O node is named twice", "name each I/O node once")
+        numbers = {node.number for node in _io_nodes(await self._status.get(), client)}
+        if not numbers.issuperset(body.nodes):
+            raise HttpError(409, "no such I/O node", "GET /v1/io-nodes lists them")
+        try:
+            remap = messages.Remap(job=id, nodes=body.nodes, stripe=body.stripe)
+            await self._service.remap(remap)
+        except InputError as error:
+            raise ConflictError(str(error)) from error  # the request itself is valid
+        log.info("API: %s gave job %s the I/O nodes %s", client.name, id, body.nodes)
+        self._status.invalidate()
+        return await self._service.job(id)
 
-    async def io_nodes(self, bearer: Bearer | None) -> list[dict[str, Any]]:
-        """Return the I/O nodes of the status."""
-        return [_shown(node, _IO_NODE, bearer) for node in (await self._now.get()).io_nodes]
+    @operation("GET", "/v1/io-nodes")
+    async def io_nodes(self, client: Bearer | None) -> list[IoNodeAnswer]:
+        """The I/O nodes."""
+        return _io_nodes(await self._status.get(), client)
 
-    async def waiting(self, bearer: Bearer | None) -> Turns:
-        """Return who transfers and who waits."""
-        found = await self.service.waiting()
-        if bearer is not None:
-            return found
-        nobody = msgspec.structs.replace
+    @operation("GET", "/v1/waiting")
+    async def waiting(self, client: Bearer | None) -> Turns:
+        """The jobs that transfer, and the jobs that wait, with those before them."""
+        turns = await self._service.waiting()
+        if client is not None:
+            return turns
         return Turns(
-            transferring=[nobody(t, user=msgspec.UNSET) for t in found.transferring],
-            waiting=[nobody(w, user=msgspec.UNSET) for w in found.waiting],
+            transferring=[
+                msgspec.structs.replace(job, user=msgspec.UNSET) for job in turns.transferring
+            ],
+            waiting=[msgspec.structs.replace(job, user=msgspec.UNSET) for job in turns.waiting],
         )
 
-    async def modes(self, bearer: Bearer | None) -> Modes:
-        """Return the modes in force."""
-        found = await self.service.modes()
-        return found if bearer else msgspec.structs.replace(found, users=msgspec.UNSET)
+    @operation("GET", "/v1/mode")
+    async def modes(self, client: Bearer | None) -> Modes:
+        """The modes in force."""
+        modes = await self._service.modes()
+        return modes if client else msgspec.structs.replace(modes, users=msgspec.UNSET)
 
-    async def set_mode(self, bearer: Bearer, wanted: SetMode) -> Modes:
-        """Set a mode."""
-        if wanted.user is not None or wanted.mode is not None:
-            await self.service.set_mode(wanted.user, wanted.mode)
-            whose = "the site" if wanted.user is None else f"user {wanted.user}"
-            mode = wanted.mode or "the site's"
-            log.info("API: %s set the mode of %s to %s", bearer.name, whose, mode)
-            self._now.changed()
-        return await self.service.modes()
+    @operation("PUT", "/v1/mode", access="admin", fails=(404, 409))
+    async def set_mode(self, client: Bearer, body: SetMode) -> Modes:
+        """Set the mode of the site, or of a user."""
+        if body.user is not None or body.mode is not None:
+            await self._service.set_mode(body.user, body.mode)
+            scope = "the site" if body.user is None else f"user {body.user}"
+            mode = body.mode or "the site's"
+            log.info("API: %s set the mode of %s to %s", client.name, scope, mode)
+            self._status.invalidate()
+        return await self._service.modes()
 
-    async def set_kill_switch(self, bearer: Bearer, wanted: SetKillSwitch) -> Modes:
-        """Turn the kill switch on or off."""
-        await self.service.kill_switch(wanted.on)
-        log.warning("API: %s turned the kill switch %s", bearer.name, "on" if wanted.on else "off")
-        self._now.changed()
-        return await self.service.modes()
+    @operation("PUT", "/v1/kill-switch", access="admin")
+    async def set_kill_switch(self, client: Bearer, body: SetKillSwitch) -> Modes:
+        """Open every gate, or enforce turns again."""
+        await self._service.kill_switch(body.on)
+        log.warning("API: %s turned the kill switch %s", client.name, "on" if body.on else "off")
+        self._status.invalidate()
+        return await self._service.modes()
 
-    async def set_io_nodes(self, bearer: Bearer, job: str, wanted: SetIoNodes) -> JobRecord:
-        """Give a running job other I/O nodes."""
-        found = await self.service.job(job)
-        if found.state != "running":
-            raise Refusal(409, f"job {job} has ended", "GET /v1/jobs lists those that run")
-        known = {node["number"] for node in (await self._now.get()).io_nodes}
-        if len(set(wanted.nodes)) < len(wanted.nodes):
-            raise Refusal(422, "an I/O node is named twice", "name it once")
-        if not known.issuperset(wanted.nodes):
-            raise Refusal(409, "there is no such I/O node", "GET /v1/io-nodes lists them")
+    @operation("GET", "/health", access="open", unready=True)
+    async def health(self, _: None) -> Reply[Health]:
+        """Whether the controller is alive, and can serve jobs."""
         try:
-            await self.service.remap(messages.Remap(job=job, **msgspec.structs.asdict(wanted)))
-        except InputError as error:
-            raise ConflictError(str(error)) from error  # what can be wrong of itself is not
-        log.info("API: %s gave job %s the I/O nodes %s", bearer.name, job, wanted.nodes)
-        self._now.changed()
-        return await self.service.job(job)
-
-    async def health(self, _: None) -> Response:
-        """Return whether the controller lives, and can serve jobs."""
-        try:
-            io_nodes = (await self._now.get()).io_nodes
-            serving = sum(node["state"] == "serving" for node in io_nodes)
-            ready, count = serving > 0 or not io_nodes, len(io_nodes)
+            states = [node.state for node in _io_nodes(await self._status.get(), None)]
         except (TimeoutError, OSError):
-            ready, count, serving = False, 0, 0
-        found = Health(live=True, ready=ready, io_nodes=count, serving=serving)
-        return reply(200 if ready else 503, found)
+            return Reply(Health(live=True, ready=False, io_nodes=0, serving=0), 503)
+        serving = states.count("serving")
+        ready = serving > 0 or not states
+        health = Health(live=True, ready=ready, io_nodes=len(states), serving=serving)
+        return Reply(health, 200 if ready else 503)
 
+    @operation("GET", "/metrics", media=("text/plain",))
     async def metrics(self, _: Bearer | None) -> Response:
-        """Return what Prometheus scrapes."""
+        """Metrics in Prometheus' text format."""
         began = time.perf_counter()
-        async with asyncio.timeout(STATUS_SECONDS):
-            status, turns, measures = await asyncio.gather(
-                self._now.get(), self.service.waiting(), self.service.measures()
-            )
-        seconds = time.perf_counter() - began
+        status, turns, measures = await asyncio.gather(
+            self._status.get(), self._service.waiting(), self._service.measures()
+        )
         scrape = Scrape(
             status=status,
             turns=turns,
             measures=measures,
-            answers=self._exchanges.answers,
-            seconds=seconds,
+            answers=self._dispatcher.answers,
+            seconds=time.perf_counter() - began,
         )
-        return Response(self._telemetry.text(scrape), media_type=CONTENT_TYPE)
+        return Response(self._metrics.text(scrape), media_type=CONTENT_TYPE)
 
-    async def openapi(self, _: None) -> Response:
-        """Return the OpenAPI document."""
-        return Response(self._document, media_type="application/json")
-
-
-def _visible(job: JobRecord, bearer: Bearer | None) -> JobSummary:
-    return job if bearer else job.summary()
+    @operation("GET", "/openapi.json", access="open")
+    async def openapi(self, _: None) -> Reply[dict[str, Any]]:
+        """This document."""
+        return _DOCUMENT
 
 
-def _shown(
-    told: dict[str, Any], anonymous: frozenset[str], bearer: Bearer | None
-) -> dict[str, Any]:
-    return told if bearer else {k: v for k, v in told.items() if k in anonymous}
+OPERATIONS = (*operations(SiteApi), *operations(DashboardApi))
+_DOCUMENT: Reply[dict[str, Any]] = Reply(
+    msgspec.Raw(msgspec.json.encode(document(OPERATIONS, version("penstock"))))
+)
 
 
-def _get(path: str, summary: str, does: Any, answer: Any, **more: Any) -> Operation:
-    told = {"access": "read"} | more
-    return Operation(method="GET", path=path, summary=summary, does=does, answer=answer, **told)
+class Api:
+    """The whole API of a Service, as an ASGI application."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        tokens: Tokens | None = None,
+        job_metrics: int = 0,
+        limits: RequestLimits | None = None,
+        status_seconds: float = STATUS_SECONDS,
+    ) -> None:
+        self._dispatcher = Dispatcher(tokens, limits or RequestLimits())
+        status = SharedStatus(service, status_seconds)
+        metrics = ControllerMetrics(jobs=job_metrics, names=tokens is not None)
+        self._handlers = {
+            **dict.fromkeys(
+                operations(SiteApi), SiteApi(service, status, metrics, self._dispatcher)
+            ),
+            **dict.fromkeys(operations(DashboardApi), DashboardApi(service.dashboard)),
+        }
+
+    def app(self) -> Starlette:
+        """Return the application that uvicorn serves."""
+        paths: dict[str, dict[str, tuple[object, Operation]]] = {}
+        for one in OPERATIONS:
+            paths.setdefault(one.path, {})[one.method] = (self._handlers[one], one)
+        routes = [
+            Route(path, self._dispatcher.endpoint(methods), methods=list(methods))
+            for path, methods in paths.items()
+        ]
+        app = Starlette(
+            routes=routes, exception_handlers={HTTPException: self._dispatcher.no_route}
+        )
+        app.router.redirect_slashes = False
+        return app
 
 
-OPERATIONS = (
-    _get("/v1/status", "How things are", Api.status, SiteAnswer),
-    _get("/v1/jobs", "Jobs that run, and those that ended of late", Api.jobs, list[JobRecord]),
-    _get("/v1/jobs/{id}", "One job", Api.job, JobRecord, fails=(404,)),
-    _get(
-        "/v1/jobs/{id}/explain",
-        "Why a job has the I/O nodes, turn and share that it has",
-        Api.explain,
-        dict[str, Any],
-        access="named",
-        fails=(404,),
-    ),
-    Operation(
-        method="POST",
-        path="/v1/jobs/{id}/io-nodes",
-        summary="Give a running job other I/O nodes; answered when it has them",
-        does=Api.set_io_nodes,
-        access="admin",
-        answer=JobRecord,
-        body=SetIoNodes,
-        fails=(404, 409),
-    ),
-    _get("/v1/io-nodes", "The I/O nodes", Api.io_nodes, list[IoNodeAnswer]),
-    _get("/v1/waiting", "Who transfers, who waits, and for whom", Api.waiting, Turns),
-    _get("/v1/mode", "The modes in force", Api.modes, Modes),
-    Operation(
-        method="PUT",
-        path="/v1/mode",
-        summary="Set the mode of the site, or of a user",
-        does=Api.set_mode,
-        access="admin",
-        answer=Modes,
-        body=SetMode,
-        fails=(404, 409),
-    ),
-    Operation(
-        method="PUT",
-        path="/v1/kill-switch",
-        summary="Open every gate, or let turns be enforced again",
-        does=Api.set_kill_switch,
-        access="admin",
-        answer=Modes,
-        body=SetKillSwitch,
-    ),
-    _get("/health", "Whether it lives, and can serve", Api.health, Health, access="open"),
-    _get("/metrics", "What Prometheus scrapes", Api.metrics, None),
-    _get("/openapi.json", "This document", Api.openapi, dict[str, Any], access="open"),
-    *operations.OPERATIONS,
+def _io_nodes(status: messages.Status, client: Bearer | None) -> list[IoNodeAnswer]:
+    nodes = msgspec.convert(status.io_nodes, list[IoNodeAnswer])
+    return nodes if client else [msgspec.structs.replace(n, **_PRIVATE_IO_NODE) for n in nodes]
+
+
+def _unset(kind: type[msgspec.Struct], public: set[str]) -> dict[str, Any]:
+    return dict.fromkeys(set(kind.__struct_fields__) - public, msgspec.UNSET)
+
+
+_PRIVATE_IO_NODE = _unset(
+    IoNodeAnswer,
+    {"number", "alive", "state", "deaths", "jobs", "scheduler", "connections", "queued"}
+    | {"requests", "read_bytes", "write_bytes", "errors", "refused", "silent_seconds"},
 )
 
 
 class HttpPort:
-    """Where a deployment's API is served, if it has one; InputError: it cannot be there."""
+    """The address of a deployment's API, if it has one; InputError: it cannot be bound."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment

@@ -1,13 +1,14 @@
-"""The API's Service of the controller: its jobs, and the turns and modes of its Governor."""
+"""The Service of a controller: what the HTTP API answers, from its jobs, turns and modes."""
 
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from penstock.live.controller.modes import DEFAULT
-from penstock.live.http.dashboard.service import Watched
-from penstock.live.http.faults import NotFoundError
+from penstock.live.http.dashboard.service import DashboardService
+from penstock.live.http.dispatch import NotFoundError
 from penstock.live.http.schema import (
     Dashboard,
+    Explanation,
     Measures,
     Mode,
     Modes,
@@ -22,35 +23,19 @@ from penstock.live.protocol.users import UnknownUserError
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
-_EXPLAINED = (
-    "io_nodes",
-    "mode",
-    "doing",
-    "since_seconds",
-    "at_most_seconds",
-    "behind",
-    "share",
-    "group",
-    "weight",
-    "w_iter",
-    "iterations",
-    "phases",
-    "phase_bytes",
-    "turn_waited_seconds",
-    "bandwidth",
-)
+_EXPLAINED = tuple(set(Explanation.__struct_fields__) - {"job", "policy"})
 
 
-class Governed:
-    """What the HTTP API asks, answered by the controller in its own loop."""
+class ControllerService:
+    """Answers in the controller's own loop."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self._jobs, self._governor = controller.jobs, controller.governor
         self._keeper, self._logbook = controller.archive.keeper, controller.logbook
         self.status, self.remap = controller.status, controller.remap
-        self._mode: str = "observe"  # the site's behind the kill switch
-        self.dashboard: Dashboard = Watched(controller)
+        self._mode: str = "observe"  # the site's mode while the kill switch is on
+        self.dashboard: Dashboard = DashboardService(controller)
 
     async def job(self, job: str) -> JobRecord:
         """Return one job of the status, by its id."""
@@ -59,23 +44,23 @@ class Governed:
         for record in self._jobs.ended():
             if record.id == job:
                 return record
-        raise NotFoundError(f"there is no job {job[:80]!r}; /v1/jobs lists those that are known")
+        raise NotFoundError(f"there is no job {job[:80]!r}; GET /v1/jobs lists the jobs")
 
-    async def explain(self, job: str) -> dict[str, Any]:
-        """Return what decides over a job: policy, mode, and how it stands."""
+    async def explain(self, job: str) -> Explanation:
+        """Return why a job has the I/O nodes, the turn and the share that it has."""
         record = await self.job(job)
-        turn = {name: getattr(record, name) for name in _EXPLAINED}
-        return {"job": job, "policy": self._governor.policy, **turn}
+        fields = {name: getattr(record, name) for name in _EXPLAINED}
+        return Explanation(job=job, policy=self._governor.policy, **fields)
 
     async def modes(self) -> Modes:
-        """Return the modes in force, and those that will be once the kill switch is off."""
+        """Return the modes; the site's is the one that holds once the kill switch is off."""
         killed = self._governor.modes.site == "off"
         site = self._mode if killed else self._governor.modes.site
         users = cast("dict[str, Mode]", dict(self._governor.modes.users))
         return Modes(site=cast("Mode", site), kill_switch=killed, users=users)
 
     async def set_mode(self, user: str | None, mode: Mode | None) -> None:
-        """Set the mode of the site or of a user; the kill switch stays above all."""
+        """Set the mode of the site or of a user; while the kill switch is on, gates stay open."""
         killed = self._governor.modes.site == "off"
         if user is None and killed:
             self._mode = mode or self._mode
@@ -86,7 +71,7 @@ class Governed:
                 raise NotFoundError(str(error)) from error
 
     async def kill_switch(self, on: bool) -> None:
-        """Open every gate, or let the site go by its mode again."""
+        """Open every gate, or return to the site's mode."""
         killed = self._governor.modes.site == "off"
         if on and not killed:
             self._mode = self._governor.modes.site
@@ -95,20 +80,20 @@ class Governed:
             self._governor.govern(messages.SetMode(mode=self._mode))
 
     async def waiting(self) -> Turns:
-        """Return who transfers and who waits."""
-        now, found = time.time(), Turns()
+        """Return the jobs that transfer and those that wait."""
+        now, turns = time.time(), Turns()
         for job in self._jobs.running.values():
             record = self._controller.record(job)
             since = now - (record.since_seconds or 0.0)
             if record.doing == "waiting":
-                found.waiting.append(
+                turns.waiting.append(
                     Waiting(job=job.id, user=record.user, since=since, behind=record.behind)
                 )
             elif record.doing == "transferring":
-                found.transferring.append(
+                turns.transferring.append(
                     Transferring(job=job.id, user=record.user, since=since, share=record.share)
                 )
-        return found
+        return turns
 
     async def measures(self) -> Measures:
         """Return what `/metrics` has beside the status."""

@@ -1,7 +1,7 @@
-"""`/metrics`: what Prometheus scrapes, collected from the controller when it does.
+"""`/metrics`: collected from the controller when Prometheus scrapes it.
 
-Jobs come and go by the thousand, and each would leave series behind that a Prometheus keeps for
-weeks. So totals are the site's; jobs have series only where asked for, the K that wrote most, and
+Jobs come and go by the thousand, and each would leave series behind that Prometheus keeps for
+weeks. So totals are the site's; jobs have series only on request, for the K that wrote most, and
 only while they run.
 """
 
@@ -27,17 +27,17 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
-    """What is known at the time of a scrape."""
+    """The data of one scrape."""
 
     status: messages.Status
     turns: Turns
     measures: Measures
     answers: Mapping[int, int]  # of the HTTP API, by status code
-    seconds: float  # that it took to learn it
+    seconds: float  # that collecting took
 
 
-class Telemetry(Collector):
-    """The metrics of a controller; users are named where `names` says that a token guards them."""
+class ControllerMetrics(Collector):
+    """The metrics of a controller; `names`: include user names, because a token is required."""
 
     def __init__(self, *, jobs: int = 0, names: bool = False) -> None:
         self._jobs, self._names = jobs, names
@@ -47,7 +47,7 @@ class Telemetry(Collector):
         self._registry.register(self)
 
     def text(self, scrape: Scrape) -> bytes:
-        """Return all metrics in Prometheus's text format."""
+        """Return all metrics in Prometheus' text format."""
         self._scrape = scrape
         try:
             return generate_latest(self._registry)
@@ -55,71 +55,74 @@ class Telemetry(Collector):
             self._scrape = None
 
     def describe(self) -> list[Metric]:
-        """Say nothing before the first scrape."""
+        """Return nothing: the families are those of a scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Return the families of the scrape under way."""
-        scrape = self._scrape
-        if scrape is None:
-            return
+        """Return the families of the current scrape."""
+        return iter(()) if self._scrape is None else self.families(self._scrape)
+
+    def families(self, scrape: Scrape) -> Iterator[Metric]:
+        """Return the families of a scrape, without those of the process."""
         yield from self._totals(scrape)
         yield from _turns(scrape)
         yield from _io_nodes(scrape.status.io_nodes)
         yield from _tuning(scrape.status.tuning or {})
         yield from self._top_jobs(scrape.status.jobs)
-        yield _counted(
+        yield _counters(
             "http_answers", "Answers of the HTTP API, by status code.", "code", scrape.answers
         )
         yield GaugeMetricFamily(
             "penstock_scrape_duration_seconds",
-            "Time that it took to collect this scrape.",
+            "Time that collecting this scrape took.",
             scrape.seconds,
         )
 
     def _totals(self, scrape: Scrape) -> Iterator[Metric]:
         status, measures = scrape.status, scrape.measures
         yield _total("forwarded_bytes", "Bytes moved by I/O nodes.", status.forwarded_bytes)
-        yield _total("direct_bytes", "Bytes moved past the I/O nodes.", status.direct_bytes)
-        yield _counted(
+        yield _total(
+            "direct_bytes", "Bytes moved directly, not through an I/O node.", status.direct_bytes
+        )
+        yield _counters(
             "fail_open",
-            "Calls let past their I/O node or gate, by reason.",
+            "Fail-opens: calls that bypassed their I/O node or gate, by reason.",
             "reason",
             measures.fail_opens,
         )
         throttled = measures.throttled_seconds
         if not self._names:
             throttled = {"": sum(throttled.values())}
-        help_text = "Seconds that jobs waited for their turns, by user where a token guards this."
-        yield _counted("throttled_seconds", help_text, "user", throttled)
-        states = Counter({"running": 0}) + Counter(job.state for job in status.jobs)
+        help_text = "Seconds that jobs waited for their turns; by user if tokens are required."
+        yield _counters("throttled_seconds", help_text, "user", throttled)
+        states = Counter(job.state for job in status.jobs)
         yield _gauge(
             "jobs",
-            "Jobs that run, and those that ended and are still listed.",
+            "Running jobs, and jobs that ended and are still listed.",
             "state",
             {"running": 0} | states,
         )
-        yield _total("store_failed", "Writes that the store refused.", measures.store_failures)
-        yield _total("record_lost", "Events missing in the record.", measures.record_lost)
-        yield _total("record_failed", "Failed writes of the record.", measures.record_failures)
+        yield _total("store_failed", "Failed writes to the store.", measures.store_failures)
+        yield _total("record_lost", "Events missing from the record.", measures.record_lost)
+        yield _total("record_failed", "Failed writes to the record.", measures.record_failures)
         yield _total(
             "policy_failures",
-            "Times that the policy raised something, or answered nonsense.",
+            "Times that the policy raised an exception or returned an invalid result.",
             status.policy_failures,
         )
 
     def _top_jobs(self, jobs: list[JobRecord]) -> Iterator[Metric]:
         running = [job for job in jobs if job.state == "running"]
-        top = nlargest(self._jobs, running, key=lambda job: _moved(job, "write_bytes"))
+        top = nlargest(self._jobs, running, key=lambda job: _counter(job, "write_bytes"))
         for kind in ("read", "write") if top else ():
             family = CounterMetricFamily(
                 f"penstock_job_{kind}_bytes",
-                f"Bytes that a running job has asked to {kind}.",
+                f"Bytes that a running job has requested to {kind}.",
                 labels=["job", "user"],
             )
             for job in top:
                 user = job.user if self._names else ""
-                family.add_metric([job.id, user], _moved(job, f"{kind}_bytes"))
+                family.add_metric([job.id, user], _counter(job, f"{kind}_bytes"))
             yield family
 
 
@@ -136,7 +139,7 @@ def _turns(scrape: Scrape) -> Iterator[Metric]:
     yield _total("turns", "Turns granted.", scrape.status.turns)
     yield HistogramMetricFamily(
         "penstock_turn_wait_seconds",
-        "Time that a phase waited, counted once, when it is over, however its wait ended.",
+        "Time that a phase waited for its turn; counted once, when the phase is over.",
         buckets=list(zip(bounds, cumulative, strict=True)),
         sum_value=waits.seconds,
     )
@@ -144,14 +147,14 @@ def _turns(scrape: Scrape) -> Iterator[Metric]:
 
 def _io_nodes(io_nodes: list[dict[str, Any]]) -> Iterator[Metric]:
     serving = {str(node["number"]): float(node["state"] == "serving") for node in io_nodes}
-    yield _gauge("io_node_up", "Whether an I/O node serves and answers.", "node", serving)
+    yield _gauge("io_node_up", "1 if an I/O node serves and answers, else 0.", "node", serving)
     queued = {str(node["number"]): node["queued"] for node in io_nodes if "queued" in node}
     yield _gauge("io_node_queue", "Requests queued in an I/O node.", "node", queued)
     deaths = {str(node["number"]): node["deaths"] for node in io_nodes}
-    yield _counted("io_node_deaths", "Deaths of an I/O node's process.", "node", deaths)
+    yield _counters("io_node_deaths", "Times that an I/O node's process died.", "node", deaths)
     moved = CounterMetricFamily(
         "penstock_io_node_bytes",
-        "Bytes that an I/O node moved since its process began.",
+        "Bytes that an I/O node moved since its process started.",
         labels=["node", "direction"],
     )
     for node in io_nodes:
@@ -163,16 +166,16 @@ def _io_nodes(io_nodes: list[dict[str, Any]]) -> Iterator[Metric]:
 
 def _tuning(tuning: dict[str, Any]) -> Iterator[Metric]:
     texts = {
-        "rounds": "Choices of the Council for the I/O nodes' parameters.",
-        "explored": "Choices that were made to learn.",
-        "guarded": "Choices for which learning would have cost too much.",
-        "missed": "Reports of I/O nodes that a choice did not wait for.",
+        "rounds": "Tuning rounds: choices of values for the I/O nodes' parameters.",
+        "explored": "Choices made to explore.",
+        "guarded": "Choices for which exploring would have cost too much.",
+        "missed": "Reports of I/O nodes that came too late for a choice.",
     }
     for name in texts if tuning else ():
         yield _total(f"tuning_{name}", texts[name], tuning[name])
 
 
-def _moved(job: JobRecord, counter: str) -> int:
+def _counter(job: JobRecord, counter: str) -> int:
     return job.counters.get(counter, 0)
 
 
@@ -187,7 +190,7 @@ def _gauge(name: str, text: str, label: str, values: dict[str, Any]) -> Metric:
     return family
 
 
-def _counted(name: str, text: str, label: str, values: Any) -> Metric:
+def _counters(name: str, text: str, label: str, values: Any) -> Metric:
     family = CounterMetricFamily(f"penstock_{name}", text, labels=[label])
     for key, value in sorted(values.items()):
         family.add_metric([str(key)], value)

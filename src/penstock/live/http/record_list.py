@@ -1,9 +1,9 @@
-"""The records that a controller and those before it have left, as the dashboard lists them."""
+"""The records of a site, of this controller and of earlier ones, as the dashboard lists them."""
 
 import gzip
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,8 @@ import msgspec
 
 from penstock.records.reader import LONGEST_LINE
 
-RUNS, DAYS = 100, 60
-"""Runs that are listed, and days of each: the newest ones."""
+MOST_RUNS, MOST_DAYS = 100, 60
+"""The newest runs are listed, and the newest days of each."""
 _PART = re.compile(
     r"record-(?P<day>\d{8})-(?P<time>\d{6})-(?P<run>[0-9a-f]+)-(?P<part>\d{4,})\.jsonl(\.gz)?"
 )
@@ -31,19 +31,21 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     began: float
-    ended: float | None  # None: it goes on
+    ended: float | None  # None: it is still being written
     policy: str
     parts: int
     bytes: int
     days: list[RecordedDay]  # the newest first
 
 
-class _Chosen(msgspec.Struct):
+class _Sharing(msgspec.Struct):
     policy: str = ""
 
 
-class _Header(msgspec.Struct):
-    sharing: _Chosen = msgspec.field(default_factory=_Chosen)
+class Header(msgspec.Struct):
+    """The fields of a record's first line that are listed."""
+
+    sharing: _Sharing = msgspec.field(default_factory=_Sharing)
     epoch: float = 0.0
     began: float = 0.0
 
@@ -58,32 +60,38 @@ class Part:
     number: int
 
 
-class Records:
-    """The records of a directory; `running` is the run that is being written."""
+def read_header(path: Path) -> Header:
+    """Return the first line of a record's file."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        return msgspec.json.decode(file.readline(LONGEST_LINE), type=Header)
 
-    def __init__(self, directory: Path, running: str) -> None:
+
+class RecordList:
+    """The records of a directory; `current` is the run that is being written."""
+
+    def __init__(
+        self, directory: Path, current: str, *, read: Callable[[Path], Header] = read_header
+    ) -> None:
         self.directory = directory
-        self._running = running
-        self._headers: dict[str, _Header] = {}  # by file: they do not change
-        self._one = threading.Lock()
+        self._current, self._read = current, read
+        self._headers: dict[str, Header] = {}  # by file: they do not change
+        self._lock = threading.Lock()
 
-    def listed(self) -> list[RecordedRun]:
-        """Return the runs, the newest first; reads files, so it is for a thread."""
-        with self._one:  # who asks at the same time finds the headers read
-            return self._listed()
-
-    def _listed(self) -> list[RecordedRun]:
-        runs: dict[str, list[Part]] = {}
-        for part in self._parts():
-            runs.setdefault(part.run, []).append(part)
-        newest = sorted(runs.values(), key=lambda parts: parts[-1].path.name, reverse=True)[:RUNS]
-        firsts = {parts[0].path.name for parts in newest}
-        self._headers = {name: h for name, h in self._headers.items() if name in firsts}
-        found = (self._told(parts) for parts in newest)
-        return sorted((run for run in found if run), key=lambda run: run.began, reverse=True)
+    def runs(self) -> list[RecordedRun]:
+        """Return the runs, the newest first; it reads files, so call it in a thread."""
+        with self._lock:  # a second thread finds the headers read
+            by_run: dict[str, list[Part]] = {}
+            for part in self._parts():
+                by_run.setdefault(part.run, []).append(part)
+            newest = sorted(by_run.values(), key=lambda parts: parts[-1].path.name, reverse=True)
+            newest = newest[:MOST_RUNS]
+            firsts = {parts[0].path.name for parts in newest}
+            self._headers = {name: h for name, h in self._headers.items() if name in firsts}
+            runs = [run for parts in newest if (run := self._run(parts)) is not None]
+        return sorted(runs, key=lambda run: run.began, reverse=True)
 
     def files(self, run: str, day: str | None) -> list[str]:
-        """Return the files of a run, or of a day of it, in order; none: there is no such."""
+        """Return the files of a run, or of a day of it, in order; empty: there is no such run."""
         parts = [part for part in self._parts() if part.run == run and day in {None, part.day}]
         return [part.path.name for part in parts]
 
@@ -94,28 +102,28 @@ class Records:
             return []  # nothing was recorded yet
         parts = []
         for path in paths:
-            if (told := _PART.fullmatch(path.name)) and path.is_file():
-                digits = told["day"]
+            if (match := _PART.fullmatch(path.name)) and path.is_file():
+                digits = match["day"]
                 day = f"{digits[:4]}-{digits[4:6]}-{digits[6:]}"
-                parts.append(Part(path, told["run"], day, int(told["part"])))
+                parts.append(Part(path, match["run"], day, int(match["part"])))
         return sorted(parts, key=lambda part: (part.run, part.number))
 
-    def _told(self, parts: list[Part]) -> RecordedRun | None:
+    def _run(self, parts: list[Part]) -> RecordedRun | None:
         first = parts[0].path
         try:
             if first.name not in self._headers:
-                self._headers[first.name] = _header(first)
+                self._headers[first.name] = self._read(first)
             header = self._headers[first.name]
             sizes = {part.path: part.path.stat().st_size for part in parts}
             ended = parts[-1].path.stat().st_mtime
         except (OSError, EOFError, msgspec.DecodeError):
-            return None  # no record, or removed meanwhile
-        days = sorted({part.day for part in parts}, reverse=True)[:DAYS]
+            return None  # not a record, or removed meanwhile
+        days = sorted({part.day for part in parts}, reverse=True)[:MOST_DAYS]
         return RecordedRun(
             run=parts[0].run,
             began=header.epoch + header.began,
-            ended=None if parts[0].run == self._running else ended,
-            policy=_named(header.sharing.policy),
+            ended=None if parts[0].run == self._current else ended,
+            policy=_without_folder(header.sharing.policy),
             parts=len(parts),
             bytes=sum(sizes.values()),
             days=[_day(day, [p.path for p in parts if p.day == day], sizes) for day in days],
@@ -127,12 +135,7 @@ def _day(day: str, paths: Iterable[Path], sizes: dict[Path, int]) -> RecordedDay
     return RecordedDay(day=day, parts=len(of_day), bytes=sum(of_day))
 
 
-def _named(policy: str) -> str:
-    """Return a policy's name; of a file without its folder, which may be a user's."""
+def _without_folder(policy: str) -> str:
+    """Return a policy's name; that of a policy file without its folder, which may be private."""
     file, colon, name = policy.rpartition(":")
     return f"{Path(file).name}:{name}" if colon else policy
-
-
-def _header(path: Path) -> _Header:
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        return msgspec.json.decode(file.readline(LONGEST_LINE), type=_Header)

@@ -1,8 +1,8 @@
-"""A command with limits: `python -m penstock.live.http.sandbox SECONDS BYTES PARENT COMMAND`.
+"""Run a command with limits: `python -m penstock.live.http.sandbox SECONDS BYTES PARENT COMMAND`.
 
-It runs at the lowest priority, on one processor, with so much processor time and memory, and ends
-with the process that started it. The limits are set here and not between fork and exec, where a
-process of several threads can do next to nothing.
+The command runs at the lowest priority, on one processor, with limited processor time and memory,
+and ends with the process that started it. The limits are set here and not between fork and exec,
+where a process with several threads can do next to nothing.
 """
 
 import os
@@ -12,31 +12,31 @@ import sys
 
 from penstock.live.protocol.process import end_with_parent
 
-ADDRESSES = 3
-"""Addresses that may be mapped for each byte of memory: libraries reserve more than they use."""
+ADDRESS_SPACE = 3
+"""Address space per byte of memory: libraries reserve more than they use."""
 
 
 def confine(seconds: int, memory: int) -> None:
-    """Take no more than this from here on."""
+    """Limit this process."""
     os.nice(19)
-    # What would use all processors, uses one: jobs and their turns have the others.
+    # Programs that would use all processors use one: jobs and their turns have the others.
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})
     limits = {
         resource.RLIMIT_CPU: (seconds, seconds + 1),
         resource.RLIMIT_DATA: (memory, memory),
-        resource.RLIMIT_AS: (ADDRESSES * memory, ADDRESSES * memory),
+        resource.RLIMIT_AS: (ADDRESS_SPACE * memory, ADDRESS_SPACE * memory),
         resource.RLIMIT_CORE: (0, 0),
     }
     for limit, (soft, hard) in limits.items():
         most = resource.getrlimit(limit)[1]
         if most != resource.RLIM_INFINITY:
-            soft, hard = min(soft, most), min(hard, most)  # noqa: PLW2901 - it has less already
+            soft, hard = min(soft, most), min(hard, most)  # noqa: PLW2901 - already lower
         resource.setrlimit(limit, (soft, hard))
 
 
 def main() -> None:
-    """Be the command."""
+    """Limit this process and become the command."""
     seconds, memory, parent, *command = sys.argv[1:]
     end_with_parent(signal.SIGKILL, int(parent))
     confine(int(seconds), int(memory))

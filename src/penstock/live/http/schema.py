@@ -1,38 +1,60 @@
-"""What the HTTP API asks of a controller, and the answers it gives to the world.
+"""The answers and request bodies of the HTTP API, and what the API needs of a controller.
 
-The answers are msgspec types, so that one definition is the code and the OpenAPI document. A field
-that may be left out is one that only a token opens, or that only some can tell.
+The answers are msgspec types: what a handler returns is what `/openapi.json` describes. A field
+that may be missing is one that only clients with a token see, or that only some jobs and I/O nodes
+have.
 """
 
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.live.controller.wait_histogram import TurnWaits
-from penstock.live.http.dashboard.schema import JobPhases, TuningNow
+from penstock.live.http.dashboard.schema import JobPhases, Timeline, TuningNow
+from penstock.live.http.openapi import Reply
 from penstock.live.http.policy_list import PolicyChoice
 from penstock.live.http.record_list import RecordedRun
+from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
 from penstock.live.protocol import messages
-from penstock.live.protocol.job_record import JobRecord
+from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.shared_page import MAP_NODES
-
-if TYPE_CHECKING:
-    from penstock.live.http.what_if_runs import AskWhatIf
 
 Mode = Literal["observe", "advise", "enforce"]
 Count = Annotated[int, Meta(ge=0)]
-_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ is also before a last line's end
+_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*$(?!\n)"  # Python's $ also matches before a final newline
 Name = Annotated[str, Meta(min_length=1, max_length=64, pattern=_NAME)]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an answer."""
+    """An answer, or a part of one."""
+
+
+class Explanation(Answer, frozen=True, kw_only=True):
+    """Why a job has the I/O nodes, the turn and the share that it has; as in its JobRecord."""
+
+    job: str
+    policy: str
+    io_nodes: list[int]
+    mode: str | None
+    doing: str | None
+    since_seconds: float | None
+    at_most_seconds: float | None
+    behind: list[str]
+    share: float
+    group: str | None
+    weight: float | None
+    w_iter: float | None
+    iterations: Count
+    phases: Count
+    phase_bytes: float | None
+    turn_waited_seconds: float | None
+    bandwidth: float | None
 
 
 class IoNodeAnswer(Answer, frozen=True, kw_only=True):
-    """An I/O node, and what it measured if it answers."""
+    """An I/O node, and its counters if it answers."""
 
     number: Count
     alive: bool
@@ -48,27 +70,56 @@ class IoNodeAnswer(Answer, frozen=True, kw_only=True):
     errors: Count | UnsetType = UNSET
     refused: Count | UnsetType = UNSET
     silent_seconds: float | UnsetType = UNSET
-    why: str | UnsetType = UNSET
+    # With a token:
+    id: int | UnsetType | None = UNSET
     pid: int | UnsetType | None = UNSET
+    why: str | UnsetType = UNSET
+    sessions: Count | UnsetType = UNSET
+    files: Count | UnsetType = UNSET
+    reads: Count | UnsetType = UNSET
+    writes: Count | UnsetType = UNSET
+    syncs: Count | UnsetType = UNSET
+    batches: Count | UnsetType = UNSET
+    aggregated: Count | UnsetType = UNSET
+    dropped: Count | UnsetType = UNSET
     groups: dict[str, int] | UnsetType = UNSET
+    in_service: dict[str, int] | UnsetType = UNSET
+    # Where parameters are tuned:
+    tuned: dict[str, int | float | str] | UnsetType = UNSET
+    chosen: dict[str, int | float | str] | UnsetType = UNSET
+    pattern: str | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    rate: float | UnsetType = UNSET
+    operation: str | UnsetType | None = UNSET
 
 
-class SiteAnswer(Answer, frozen=True, kw_only=True):
-    """How things are, as `penstock status --json` prints it."""
+class SiteBase(Answer, frozen=True, kw_only=True):
+    """The site, as far as anybody may know."""
 
     site: str
-    jobs: list[JobRecord]
     io_nodes: list[IoNodeAnswer]
     forwarded_bytes: Count
     direct_bytes: Count
     fail_open_total: Count
-    roots: list[str] | UnsetType = UNSET
-    emulated: str | UnsetType | None = UNSET
-    policy: str | UnsetType = UNSET
-    mode: str | UnsetType = UNSET
-    turns: Count | UnsetType = UNSET
-    policy_failures: Count | UnsetType = UNSET
-    modes: dict[str, str] | UnsetType = UNSET
+    policy: str
+    mode: str
+    turns: Count
+    policy_failures: Count
+
+
+class SiteSummary(SiteBase, frozen=True, kw_only=True):
+    """The site, for clients without a token."""
+
+    jobs: list[JobSummary]
+
+
+class SiteRecord(SiteBase, frozen=True, kw_only=True):
+    """The site, as `penstock status --json` prints it."""
+
+    jobs: list[JobRecord]
+    roots: list[str]
+    emulated: str | None
+    modes: dict[str, str]
 
 
 class Transferring(Answer, frozen=True, kw_only=True):
@@ -93,14 +144,14 @@ class Waiting(Answer, frozen=True, kw_only=True):
 
 
 class Turns(Answer, frozen=True, kw_only=True):
-    """Who transfers, who waits, for whom, since when, at what share."""
+    """The jobs that transfer, with their shares, and the jobs that wait, with those before them."""
 
     transferring: list[Transferring] = []
     waiting: list[Waiting] = []
 
 
 class Modes(Answer, frozen=True, kw_only=True):
-    """How far the controller goes: on the site, and for users of whom it was told otherwise."""
+    """The mode of the site, and of the users that have their own."""
 
     site: Mode
     kill_switch: bool  # every gate is open, whatever the modes say
@@ -108,7 +159,7 @@ class Modes(Answer, frozen=True, kw_only=True):
 
 
 class Health(Answer, frozen=True, kw_only=True):
-    """Whether the controller lives, and can serve jobs."""
+    """Whether the controller is alive, and can serve jobs."""
 
     live: bool
     ready: bool
@@ -117,20 +168,20 @@ class Health(Answer, frozen=True, kw_only=True):
 
 
 class SetMode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The mode of the site, or of one user; null lets a user go by the site's again."""
+    """The mode of the site, or of one user; null removes a user's own mode."""
 
     mode: Mode | None
     user: Name | None = None
 
 
 class SetKillSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """On: every gate opens, and stays open until it is off."""
+    """On: every gate opens, and stays open until the switch is off."""
 
     on: bool
 
 
 class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The I/O nodes that a job has from now on, by number; none is direct."""
+    """The numbers of the I/O nodes that a job has from now on; an empty list is direct."""
 
     nodes: Annotated[
         list[Annotated[int, Meta(ge=0, lt=MAP_NODES)]],
@@ -140,12 +191,9 @@ class SetIoNodes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a controller counts beside its status; all since it began, and never less than before.
+    """What a controller counts beside its status, since it started; no value ever falls."""
 
-    `turn_waits` is read and not kept, so it may be the controller's own.
-    """
-
-    fail_opens: dict[str, int] = {}  # by reason, adding up to the status's fail_open_total
+    fail_opens: dict[str, int] = {}  # by reason; their sum is the status's fail_open_total
     throttled_seconds: dict[str, float] = {}  # by user
     turn_waits: TurnWaits = msgspec.field(default_factory=TurnWaits)
     store_failures: int = 0
@@ -154,14 +202,14 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dashboard(Protocol):
-    """What the dashboard asks of a controller; `named`: with what is the users' own."""
+    """What the dashboard needs of a controller; `named`: include what is private to users."""
 
     def serving(self) -> AbstractAsyncContextManager[None]:
-        """Keep a history as long as the block goes on."""
+        """Record the history while the block runs."""
         ...
 
-    async def timeline(self, since: str | None, *, named: bool) -> bytes:
-        """Return what changed since a cursor, as JSON."""
+    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+        """Return what changed since a cursor."""
         ...
 
     async def phases(self, job: str, *, named: bool) -> JobPhases:
@@ -169,65 +217,65 @@ class Dashboard(Protocol):
         ...
 
     async def tuning(self) -> TuningNow:
-        """Return what is tuned, and what was learnt."""
+        """Return the tuned parameters, and what was learned of their values."""
         ...
 
     async def policies(self) -> list[PolicyChoice]:
-        """Return the policies that a what-if can take."""
+        """Return the policies that a what-if can use."""
         ...
 
     async def records(self) -> list[RecordedRun]:
-        """Return the records that there are, the newest first."""
+        """Return the records that a what-if can use, newest first."""
         ...
 
-    async def start_what_if(self, wanted: "AskWhatIf") -> str:
-        """Begin a simulation and return its id."""
+    async def start_what_if(self, request: WhatIfRequest) -> str:
+        """Start a simulation and return its id."""
         ...
 
-    async def what_if(self, id: str) -> bytes:
-        """Return how a what-if stands, as JSON."""
+    async def what_if(self, id: str) -> Reply[WhatIf]:
+        """Return the what-if of this id."""
         ...
 
-    async def cancel_what_if(self, id: str) -> bytes:
-        """End a what-if."""
+    async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
+        """End a what-if and return it."""
         ...
 
 
 class Service(Protocol):
-    """A controller, as the API needs it. NotFoundError and ConflictError become 404 and 409."""
+    """What the API needs of a controller. NotFoundError and ConflictError become 404 and 409."""
 
     dashboard: Dashboard
 
     async def status(self) -> messages.Status:
-        """Return how things are."""
+        """Return the site's status."""
         ...
 
     async def job(self, job: str) -> JobRecord:
         """Return one job of the status, by its id."""
         ...
 
-    async def explain(self, job: str) -> dict[str, Any]:
+    async def explain(self, job: str) -> Explanation:
         """Return why a job has the I/O nodes, the turn and the share that it has."""
         ...
 
     async def remap(self, remap: messages.Remap) -> None:
-        """Give a running job other I/O nodes; return when it has them."""
+        """Give a running job other I/O nodes; return once it uses them."""
         ...
 
     async def modes(self) -> Modes:
-        """Return the modes that are in force."""
+        """Return the modes in force."""
         ...
 
     async def set_mode(self, user: str | None, mode: Mode | None) -> None:
-        """Set the mode of the site (no user) or of a user, who without one has the site's."""
+        """Set the mode of the site (no user) or of a user (no mode: remove the user's own)."""
         ...
 
     async def kill_switch(self, on: bool) -> None:
-        """Open every gate, or let turns be enforced again."""
+        """Open every gate, or enforce turns again."""
         ...
 
     async def waiting(self) -> Turns:
-        """Return who transfers and who waits."""
+        """Return the jobs that transfer and those that wait."""
         ...
 
     async def measures(self) -> Measures:

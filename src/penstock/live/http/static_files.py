@@ -1,7 +1,7 @@
-"""The dashboard's own files: a page, its looks and its scripts, as they are in the package.
+"""The dashboard's own files: a page, its style sheets and its scripts, as in the package.
 
-They hold no data, so anybody may have them. Nothing from elsewhere is loaded, and no script that is
-not one of these files runs: a job's name cannot become one.
+They hold no data, so anybody may read them. Nothing is loaded from elsewhere, and no script runs
+that is not one of these files: a job's name cannot become one.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from penstock.live.http.faults import NotFoundError
+from penstock.live.http.dispatch import NotFoundError
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -33,7 +33,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-cache",  # asked for each time, sent when it is another
+    "cache-control": "no-cache",  # validated each time, sent only when it changed
 }
 
 
@@ -44,17 +44,17 @@ class _File:
     content: bytes = b""
     tag: str = ""
 
-    def fresh(self) -> "_File":
-        """Read it again if it has changed: who writes the page sees it at once."""
-        found = self.path.stat()
-        if (stamp := (found.st_mtime_ns, found.st_size)) != self.stamp:
+    def refresh(self) -> "_File":
+        """Read the file again if it has changed, so that edits of the page show at once."""
+        status = self.path.stat()
+        if (stamp := (status.st_mtime_ns, status.st_size)) != self.stamp:
             self.content, self.stamp = self.path.read_bytes(), stamp
             self.tag = f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
         return self
 
 
 class PageFiles:
-    """The files that there are when it is made, and no others."""
+    """The files that exist when it is constructed, and no others."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files = {
@@ -63,14 +63,18 @@ class PageFiles:
             if path.is_file() and path.suffix in TYPES and not path.name.startswith(".")
         }
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, sorted."""
+        return list(self._files)
+
     def answer(self, name: str, request: Request) -> Response:
-        """Return a file, or word that who asks has it; NotFoundError: there is none."""
+        """Return a file, or status 304 if the client has it; NotFoundError: no such file."""
         if name not in self._files:
             raise NotFoundError(f"the dashboard has no file {name[:80]!r}")
-        file = self._files[name].fresh()
+        file = self._files[name].refresh()
         headers = HEADERS | {"etag": file.tag}
-        had = request.headers.get("if-none-match", "").split(",")
-        known = {tag.strip().removeprefix("W/") for tag in had}
-        if file.tag in known:
+        cached = request.headers.get("if-none-match", "").split(",")
+        if file.tag in {tag.strip().removeprefix("W/") for tag in cached}:
             return Response(status_code=304, headers=headers)
         return Response(file.content, headers=headers, media_type=TYPES[file.path.suffix])

@@ -1,7 +1,8 @@
-"""What-if for the dashboard: `penstock what-if` as a child that can harm nobody.
+"""What-if for the dashboard: runs `penstock what-if` in a confined child process.
 
-One at a time, at the lowest priority, bounded in time, memory and output, gone with the controller.
-A simulation is another process because it takes seconds, and turns are given within milliseconds.
+One at a time, at the lowest priority, bounded in time, memory and output, ended with the
+controller. A simulation takes seconds, and the controller grants turns within milliseconds: so it
+is a process of its own.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import secrets
 import signal
 import sys
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -20,27 +22,25 @@ from msgspec import Meta
 
 from penstock.config.sections import window as checked_window
 from penstock.errors import InputError
-from penstock.live.http.faults import ConflictError, NotFoundError
-from penstock.live.http.record_list import Records
+from penstock.live.http.dispatch import ConflictError, NotFoundError
+from penstock.live.http.openapi import Reply
+from penstock.live.http.record_list import RecordList
 
 COMMAND = (sys.executable, "-P", "-m", "penstock.cli", "what-if", "--json", "--lanes")
-CONFINED = (sys.executable, "-P", "-m", "penstock.live.http.sandbox")
-SECONDS, MEMORY, OUTPUT = 120, 1 << 30, 8 << 20
-"""What one may take: seconds by the clock and of a processor, bytes of memory, bytes of result."""
-KEPT = 4
-"""Results that are kept, the newest."""
-LAST_WORDS = 4096
-"""Bytes of what it says on its way out that are read."""
-DIES_WITHIN = 5.0
+SANDBOX = (sys.executable, "-P", "-m", "penstock.live.http.sandbox")
+KEPT_RESULTS = 4
+STDERR_BYTES = 4096
+"""The last bytes of standard error that are read."""
+KILL_SECONDS = 5.0
 WRONG_INPUT = 2
-"""The exit status of a command that was asked what cannot be."""
+"""The exit status of a penstock command whose arguments are wrong."""
 log = logging.getLogger("penstock.controller")
 State = Literal["running", "done", "failed", "cancelled"]
 _TIME = r"[0-9]{1,9}(\.[0-9]{1,6})? ?(ms|s|min|h|d)?"
 PolicyName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$(?!\n)")]
 
 
-class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run of /v1/records, or a day of it, and the policies of /v1/policies to simulate it with.
 
     The window bounds the metrics, as that of `penstock what-if` does: "9 h:17 h".
@@ -56,13 +56,13 @@ class AskWhatIf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class WhatIfStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """It runs; GET /v1/what-if/{id} tells how far it is."""
+    """The what-if runs; GET /v1/what-if/{id} returns its state."""
 
     id: str
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
-    """How a what-if stands; `result` is that of `penstock what-if --lanes --json`."""
+    """The state of a what-if; `result` is that of `penstock what-if --lanes --json`."""
 
     id: str
     state: State
@@ -76,13 +76,23 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     result: dict[str, Any] | None
 
 
-class FailedError(Exception):
-    """It has no result, and why."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfLimits:
+    """What one what-if may take."""
+
+    seconds: int = 120
+    """By the clock, and of a processor."""
+    memory: int = 1 << 30
+    output: int = 8 << 20
+
+
+class WhatIfError(Exception):
+    """Why a what-if has no result."""
 
 
 @dataclass(slots=True)
-class _Asked:
-    wanted: AskWhatIf
+class _Run:
+    request: WhatIfRequest
     began: float = field(default_factory=time.time)
     since: float = field(default_factory=time.monotonic)
     lasted: float | None = None
@@ -91,126 +101,128 @@ class _Asked:
     result: bytes | None = None
     task: "asyncio.Task[None] | None" = None
 
-    def over(self) -> None:
-        """Say how long it took; one that was ended before it began has not said anything."""
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since if self.lasted is None else self.lasted
+
+    def finish(self) -> None:
+        """Note how long it took; a task that was cancelled before it started set no state."""
         self.lasted = time.monotonic() - self.since
         if self.state == "running":
             self.state = "cancelled"
 
 
-class WhatIfs:
-    """Runs what is asked, one at a time, and keeps the last results."""
+class WhatIfRuns:
+    """Runs what-ifs, one at a time, and keeps the last results."""
 
     def __init__(
         self,
-        records: Records,
+        records: RecordList,
         *,
         command: tuple[str, ...] = COMMAND,
-        seconds: int = SECONDS,
-        memory: int = MEMORY,
-        output: int = OUTPUT,
+        limits: WhatIfLimits | None = None,
     ) -> None:
         self._records, self._command = records, command
-        self._seconds, self._memory, self._output = seconds, memory, output
-        self._asked: dict[str, _Asked] = {}
+        self._limits = limits or WhatIfLimits()
+        self._runs: dict[str, _Run] = {}
         self._starting = asyncio.Lock()
 
-    async def start(self, wanted: AskWhatIf) -> str:
-        """Begin a simulation and return its id.
+    async def start(self, request: WhatIfRequest) -> str:
+        """Start a simulation and return its id.
 
         ConflictError: another one runs, or the window is empty. NotFoundError: no such record.
         """
         async with self._starting:
-            for id, other in self._asked.items():
+            for id, other in self._runs.items():
                 if other.state == "running":
-                    seconds = time.monotonic() - other.since
                     raise ConflictError(
-                        f"what-if {id} of run {other.wanted.run} runs since {seconds:.0f} s, and "
-                        f"one runs at a time; wait for it, or DELETE /v1/what-if/{id}"
+                        f"what-if {id} of run {other.request.run} has been running for "
+                        f"{other.seconds:.0f} s, and only one runs at a time; wait for it, or "
+                        f"DELETE /v1/what-if/{id}"
                     )
-            files = await asyncio.to_thread(self._records.files, wanted.run, wanted.day)
+            files = await asyncio.to_thread(self._records.files, request.run, request.day)
             if not files:
-                day = "" if wanted.day is None else f" with a day {wanted.day}"
-                raise NotFoundError(f"there is no run {wanted.run}{day}; see /v1/records")
-            if wanted.window is not None:
+                day = "" if request.day is None else f" with a day {request.day}"
+                raise NotFoundError(f"there is no run {request.run}{day}; see /v1/records")
+            if request.window is not None:
                 try:
-                    checked_window(wanted.window)
+                    checked_window(request.window)
                 except InputError as error:
                     raise ConflictError(str(error)) from error
-            id, asked = secrets.token_hex(8), _Asked(wanted)
-            self._asked[id] = asked
-            asked.task = asyncio.create_task(self._work(asked, files))
-            asked.task.add_done_callback(lambda _: asked.over())
-        while len(self._asked) > KEPT:
-            del self._asked[next(iter(self._asked))]
+            id, run = secrets.token_hex(8), _Run(request)
+            self._runs[id] = run
+            run.task = asyncio.create_task(self._work(run, files))
+            run.task.add_done_callback(lambda _: run.finish())
+        while len(self._runs) > KEPT_RESULTS:
+            del self._runs[next(iter(self._runs))]
         return id
 
-    def told(self, id: str) -> bytes:
-        """Return how one stands, as JSON; NotFoundError: it is not kept."""
-        asked = self._find(id)
-        lasted = time.monotonic() - asked.since if asked.lasted is None else asked.lasted
-        wanted = asked.wanted
-        told = WhatIf(
+    def answer(self, id: str) -> Reply[WhatIf]:
+        """Return the what-if of this id; NotFoundError: it is not kept."""
+        run = self._find(id)
+        what_if = WhatIf(
             id=id,
-            state=asked.state,
-            began=asked.began,
-            seconds=lasted,
-            run=wanted.run,
-            day=wanted.day,
-            policies=wanted.policies,
-            window=wanted.window,
-            error=asked.error,
+            state=run.state,
+            began=run.began,
+            seconds=run.seconds,
+            run=run.request.run,
+            day=run.request.day,
+            policies=run.request.policies,
+            window=run.request.window,
+            error=run.error,
             result=None,
         )
-        if asked.result is not None:
-            # It is JSON already, and megabytes of it: not to be read in the controller's loop.
-            told = msgspec.structs.replace(told, result=msgspec.Raw(asked.result))
-        return msgspec.json.encode(told)
+        if run.result is not None:
+            # Megabytes of JSON already, not to be decoded in the controller's loop.
+            what_if = msgspec.structs.replace(what_if, result=msgspec.Raw(run.result))
+        return Reply(what_if)
 
-    async def cancel(self, id: str) -> bytes:
-        """End one that runs, and return how it stands; one that is over stays as it is."""
-        asked = self._find(id)
-        if asked.state == "running" and asked.task is not None:
-            asked.task.cancel()
-            await asyncio.wait([asked.task], timeout=DIES_WITHIN)
-        return self.told(id)
+    async def cancel(self, id: str) -> Reply[WhatIf]:
+        """End a what-if that runs, and return it; one that is over stays as it is."""
+        run = self._find(id)
+        if run.state == "running" and run.task is not None:
+            run.task.cancel()
+            await asyncio.wait([run.task], timeout=KILL_SECONDS)
+        return self.answer(id)
 
     async def close(self) -> None:
         """End what runs."""
-        tasks = [asked.task for asked in self._asked.values() if asked.task is not None]
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _find(self, id: str) -> _Asked:
-        if id not in self._asked:
-            raise NotFoundError(f"there is no what-if {id[:40]!r}; the last {KEPT} are kept")
-        return self._asked[id]
+    def _find(self, id: str) -> _Run:
+        if id not in self._runs:
+            raise NotFoundError(
+                f"there is no what-if {id[:40]!r}; the last {KEPT_RESULTS} are kept"
+            )
+        return self._runs[id]
 
-    async def _work(self, asked: _Asked, files: list[str]) -> None:
+    async def _work(self, run: _Run, files: list[str]) -> None:
         try:
-            asked.result = await self._result(asked.wanted, files)
-            asked.state = "done"
+            run.result = await self._simulate(run.request, files)
+            run.state = "done"
         except asyncio.CancelledError:
-            asked.state = "cancelled"
-        except FailedError as error:
-            asked.state, asked.error = "failed", str(error)
+            run.state = "cancelled"
+        except WhatIfError as error:
+            run.state, run.error = "failed", str(error)
         except Exception:
             log.exception("a what-if failed")
-            asked.state, asked.error = "failed", "this is a fault of ours; the log has it"
+            run.state, run.error = "failed", "internal error; see the controller's log"
 
-    async def _result(self, wanted: AskWhatIf, files: list[str]) -> bytes:
-        asked = [f"--policies={','.join(wanted.policies)}"]
-        asked += [f"--window={wanted.window}"] if wanted.window is not None else []
-        limits = (self._seconds, self._memory, os.getpid())
+    async def _simulate(self, request: WhatIfRequest, files: list[str]) -> bytes:
+        options = [f"--policies={','.join(request.policies)}"]
+        options += [f"--window={request.window}"] if request.window is not None else []
+        limits = self._limits
         process = await asyncio.create_subprocess_exec(
-            *CONFINED,
-            *map(str, limits),
+            *SANDBOX,
+            *map(str, (limits.seconds, limits.memory, os.getpid())),
             *self._command,
-            *asked,
+            *options,
             "--",
             *files,
-            # Names alone: nobody is told in which directory they are.
+            # File names without their directory, so that no message shows it.
             cwd=self._records.directory,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
             stdin=asyncio.subprocess.DEVNULL,
@@ -219,66 +231,79 @@ class WhatIfs:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(limits.seconds):
                 assert process.stdout is not None
                 assert process.stderr is not None
-                output, words = await asyncio.gather(
-                    _read(process.stdout, self._output), _last(process.stderr)
-                )
+                reading = (_read(process.stdout, limits.output), _read_last(process.stderr))
+                output, errors = await _gather(*reading)
                 status = await process.wait()
         except TimeoutError:
-            raise FailedError(
-                f"it took longer than {self._seconds} s; choose a day or fewer policies, or run "
+            raise WhatIfError(
+                f"it took longer than {limits.seconds} s; choose a day or fewer policies, or run "
                 "'penstock what-if' on a command line"
             ) from None
         finally:
-            await _end(process)
+            await _kill(process)
         if status == 0:
             return output
-        raise FailedError(_reason(status, words))
+        raise WhatIfError(_reason(status, errors))
+
+
+async def _gather(
+    output: Coroutine[Any, Any, bytes], errors: Coroutine[Any, Any, str]
+) -> tuple[bytes, str]:
+    """Await both; if one fails, the other does not go on reading."""
+    tasks = (asyncio.create_task(output), asyncio.create_task(errors))
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
-    found = bytearray()
+    output = bytearray()
     while piece := await stream.read(1 << 16):
-        found += piece
-        if len(found) > most:
-            raise FailedError(f"its result has more than {most} bytes; choose a day")
-    return bytes(found)
+        output += piece
+        if len(output) > most:
+            raise WhatIfError(f"its result has more than {most} bytes; choose a day")
+    return bytes(output)
 
 
-async def _last(stream: asyncio.StreamReader) -> str:
-    found = b""
-    while piece := await stream.read(LAST_WORDS):
-        found = (found + piece)[-LAST_WORDS:]
-    return found.decode(errors="replace")
+async def _read_last(stream: asyncio.StreamReader) -> str:
+    last = b""
+    while piece := await stream.read(STDERR_BYTES):
+        last = (last + piece)[-STDERR_BYTES:]
+    return last.decode(errors="replace")
 
 
-def _reason(status: int, words: str) -> str:
-    """Return why there is no result; what only the site may know goes to the log."""
-    lines = [line for line in words.splitlines() if line.strip()]
+def _reason(status: int, errors: str) -> str:
+    """Return why there is no result; details that clients must not see go to the log."""
+    lines = [line for line in errors.splitlines() if line.strip()]
     if status == WRONG_INPUT and lines:
         return lines[-1].removeprefix("Error: ")[:400]
-    if "MemoryError" in words or "memory" in words.lower():
-        return "it needs more memory than a controller spares; choose a day, or a command line"
-    log.warning("a what-if ended with status %d: %s", status, words[-1000:])
+    if "memory" in errors.lower():
+        return "it needs more memory than is allowed here; choose a day, or use a command line"
+    log.warning("a what-if ended with status %d: %s", status, errors[-1000:])
     if status == -signal.SIGXCPU:
-        return "it took too much of the processor; choose a day, or a command line"
+        return "it used too much processor time; choose a day, or use a command line"
     if status < 0:
-        return f"it was ended by signal {-status}; the controller's log may have why"
-    return f"it ended with status {status}; the controller's log has what it said"
+        return f"it was ended by signal {-status}; see the controller's log"
+    return f"it ended with status {status}; see the controller's log"
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Leave no process behind, whatever it does."""
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill the process and all its children."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     try:
-        async with asyncio.timeout(DIES_WITHIN):
+        async with asyncio.timeout(KILL_SECONDS):
             await process.wait()
-            # A pipe that was not read to its end is not closed either.
-            while process.stdout is not None and await process.stdout.read(1 << 16):
-                pass
+            # A pipe is closed only once it has been read to its end.
+            for stream in (process.stdout, process.stderr):
+                while stream is not None and await stream.read(1 << 16):
+                    pass
     except TimeoutError:
         log.warning("a what-if, process %d, does not end", process.pid)

@@ -1,4 +1,4 @@
-"""Samples of a second: rates are of the time between answers, and of what moved in that time."""
+"""Samples: a rate is what an I/O node moved between two answers, over the time between them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.http.dashboard import sampler
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.protocol import messages
@@ -20,9 +19,8 @@ MIB = 1 << 20
 class Site:
     """A controller as the sampler sees it, with two I/O nodes and a clock that the test moves."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.clock = 1000.0
-        monkeypatch.setattr(sampler, "time", SimpleNamespace(monotonic=lambda: self.clock))
         self.slow = 0.0  # seconds until the second one answers
         self.pattern: dict[int, str] = {}
         node = SimpleNamespace(node=1, link=1, remote=False, number=0, absence="", deaths=0)
@@ -35,7 +33,7 @@ class Site:
             header=SimpleNamespace(epoch=1e9),
             turn_id=lambda id: None,
         )
-        self.history: History = History(self.as_controller)
+        self.history: History = History(self.as_controller, lambda: self.clock)
         self.sampler = Sampler(self.as_controller, self.history)
 
     @property
@@ -44,27 +42,27 @@ class Site:
 
     async def ask_each(
         self,
-        asked: Mapping[int, messages.Message],
+        requests: Mapping[int, messages.Message],
         _answer: object,
-        heard: Callable[[int, Any], None],
+        receive: Callable[[int, Any], None],
         _within: float,
     ) -> None:
-        for number in asked:
+        for number in requests:
             self.clock += self.slow * number
-            heard(number, measured(number, int(self.clock * MIB)))  # a MiB every second
+            receive(number, measured(number, int(self.clock * MIB)))  # a MiB every second
 
     def sample(self, after: float = 1.0) -> Any:
         self.clock += after
         asyncio.run(self.sampler.sample())
         return self.sampler.since(-1)[-1]
 
-    def job(self, number: int, io_node: int = 0, **more: Any) -> JobEntry:
-        begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada", **more)
-        made = JobEntry(
+    def job(self, number: int, io_node: int = 0, **fields: Any) -> JobEntry:
+        begin = messages.BeginJob(name="job", pid=1, command=["x"], user="ada", **fields)
+        job = JobEntry(
             id=f"job.{number}", serial=number, begin=begin, began=1e9, io_nodes=(io_node,)
         )
-        self.history.began(made)
-        return made
+        self.history.began(job)
+        return job
 
     def counts(self, job: JobEntry, moved: int) -> None:
         job.counters = {"write_bytes": moved}
@@ -72,14 +70,14 @@ class Site:
 
 
 def measured(number: int, moved: int) -> messages.NodeCounters:
-    given = dict.fromkeys(messages.NodeCounters.__struct_fields__, 0)
-    given |= {"node": 1, "number": number, "write_bytes": moved}
-    return messages.NodeCounters(**{**given, "scheduler": "fifo"})  # type: ignore[arg-type]
+    counters = dict.fromkeys(messages.NodeCounters.__struct_fields__, 0)
+    counters |= {"node": 1, "number": number, "write_bytes": moved}
+    return messages.NodeCounters(**{**counters, "scheduler": "fifo"})  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Site:
-    return Site(monkeypatch)
+def site() -> Site:
+    return Site()
 
 
 def test_a_slow_sample_makes_no_io_node_fast(site: Site) -> None:

@@ -1,6 +1,5 @@
-"""A transfer whose share changes near its end: the page hears of the end, and of the right one."""
+"""A transfer whose share changes near its end: the dashboard receives the correct end."""
 
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +12,18 @@ from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.protocol import messages
 
 
-def kept(job: JobEntry) -> History:
-    """The history of one that transfers, and of nobody else."""
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def history_of(job: JobEntry, clock: Clock) -> History:
+    """Return the history of a site with one job."""
     governor: Any = SimpleNamespace(
         turns=SimpleNamespace(standings={}, watch=None),
         header=SimpleNamespace(epoch=1e9),
@@ -24,7 +33,12 @@ def kept(job: JobEntry) -> History:
     controller: Any = SimpleNamespace(
         governor=governor, jobs=SimpleNamespace(running={job.id: job}), history=None
     )
-    return History(controller)
+    return History(controller, clock)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
@@ -34,8 +48,8 @@ def job() -> JobEntry:
 
 
 @pytest.fixture
-def history(job: JobEntry) -> History:
-    return kept(job)
+def history(job: JobEntry, clock: Clock) -> History:
+    return history_of(job, clock)
 
 
 @pytest.fixture
@@ -43,60 +57,60 @@ def lane(history: History) -> Lane:
     return history.lanes.by_id["job.1"]
 
 
-def told(lane: Lane, since: int = -1) -> dict[float, float]:
-    """The ends by starts, a later one in the place of one before it."""
-    texts = lane.stretches_since(since)
+def intervals(lane: Lane, since: int = -1) -> dict[float, float]:
+    """Return the end of each interval by its start; a later end replaces an earlier one."""
+    texts = lane.intervals_since(since)
     return {start: end for _, _, start, end, _ in map(msgspec.json.decode, texts)}
 
 
-def transfers(history: History, lane: Lane, seconds: float) -> float:
-    """Let it have transferred for a while, alone; return since when."""
-    began = time.monotonic() - seconds
+def transfer(history: History, lane: Lane, seconds: float) -> float:
+    """Begin a transfer this long ago, alone; return its start."""
+    began = history.clock() - seconds
     history.shares.set(began, "job.1", 1.0)
-    history._open(lane, "io", history.epoch + began, 1.0)
+    history.open(lane, "io", history.epoch + began, 1.0)
     return round(history.epoch + began, 4)
 
 
-def ends(history: History, ago: float, after: float) -> float:
-    """Say that its phase was over a while before a time; return when that was."""
-    over = messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=0.0)
-    history.over("job.1", after - history.epoch - ago, over)
+def report_end(history: History, ago: float, after: float) -> float:
+    """Report that the phase ended this long before a time; return its end."""
+    report = messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=0.0)
+    history.over("job.1", after - history.epoch - ago, report)
     assert history.faults == 0
     return round(after - ago, 4)
 
 
-def test_a_stretch_that_began_after_the_end_is_closed(history: History, lane: Lane) -> None:
-    began = transfers(history, lane, 5.0)
-    history.shares.set(time.monotonic(), "job.2", 1.0)
-    history.tick()  # it has half of it now: a new stretch, which every page is told of
+def test_an_interval_that_began_after_the_end_is_closed(history: History, lane: Lane) -> None:
+    began = transfer(history, lane, 5.0)
+    history.shares.set(history.clock(), "job.2", 1.0)
+    history.tick()  # its share is a half now: a new interval, which every client is sent
     opened, seen = lane.since, history.lanes.revision
     assert lane.kind == "io"
     assert opened > began + 4
-    over = ends(history, 0.15, opened)
-    # The next answer closes what was told as going on, and shortens what was told before it.
-    assert told(lane, seen) == {began: over, round(opened, 4): round(opened, 4)}
-    assert told(lane) == told(lane, seen)
+    over = report_end(history, 0.15, opened)
+    # The next answer closes the open interval, and shortens the one before it.
+    assert intervals(lane, seen) == {began: over, round(opened, 4): round(opened, 4)}
+    assert intervals(lane) == intervals(lane, seen)
     assert (lane.kind, lane.since) == (None, over)
 
 
 def test_an_end_before_several_changes_shortens_no_other_transfer(
     history: History, lane: Lane
 ) -> None:
-    first = transfers(history, lane, 60.0)
-    earlier = ends(history, 0.0, first + 10)
-    began = transfers(history, lane, 5.0)
+    first = transfer(history, lane, 60.0)
+    earlier = report_end(history, 0.0, first + 10)
+    began = transfer(history, lane, 5.0)
     for later in (2.0, 3.0):
-        history._open(lane, "io", began + later, 1.0)
-    # Whoever says that it was idle for an hour has done nothing since it began.
-    ends(history, 3600.0, lane.since)
-    found = told(lane)
-    assert found.pop(first) == earlier
-    assert len(found) == 3
-    assert all(start == end for start, end in found.items())
+        history.open(lane, "io", began + later, 1.0)
+    # A job that reports an hour of idle time has transferred nothing since it began.
+    report_end(history, 3600.0, lane.since)
+    later_ends = intervals(lane)
+    assert later_ends.pop(first) == earlier
+    assert len(later_ends) == 3
+    assert all(start == end for start, end in later_ends.items())
     assert lane.since == began
 
 
-def test_an_end_in_time_ends_the_last_stretch_alone(history: History, lane: Lane) -> None:
-    began = transfers(history, lane, 5.0)
-    over = ends(history, 0.0, began + 4.0)
-    assert told(lane) == {began: over}
+def test_an_end_in_time_ends_only_the_last_interval(history: History, lane: Lane) -> None:
+    began = transfer(history, lane, 5.0)
+    over = report_end(history, 0.0, began + 4.0)
+    assert intervals(lane) == {began: over}

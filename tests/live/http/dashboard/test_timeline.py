@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
-from live.http.api_site import ADMIN, WAIT, client, controlled, token_file
+from live.http.api_site import ADMIN, WAIT, client, controlled, sharing_config, token_file
 
-from penstock.config import Config
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
@@ -102,17 +100,10 @@ class Page:
         return list(self.stretches.items())
 
 
-def settings(mode: str, policy: str = "exclusive-fcfs") -> Config:
-    told: dict[str, Any] = {"sharing": {"policy": policy}, "live": {"mode": mode}}
-    # The jobs of these tests say nothing between phases: nobody is to be taken for gone.
-    told["live"] |= {"lease": "60 s", "max-wait": "60 s"}
-    return msgspec.convert(told, Config)
-
-
 @pytest.fixture(scope="module")
 def enforced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StateDirectory, str]]:
     folder = tmp_path_factory.mktemp("enforced")
-    with controlled(folder, io_nodes=1, config=settings("enforce")) as found:
+    with controlled(folder, io_nodes=1, config=sharing_config("enforce")) as found:
         yield found
 
 
@@ -204,7 +195,7 @@ def test_changes_add_up_to_the_whole(state: StateDirectory, page: Page) -> None:
 
 def test_shares_change_with_who_comes_and_goes(tmp_path: Path) -> None:
     """Two that share one file system have half of it each, and a mean in between over all."""
-    config = settings("enforce", "fair-share")
+    config = sharing_config("enforce", "fair-share")
     with controlled(tmp_path, io_nodes=1, config=config) as (state, where), client(where) as asked:
         page = Page(asked)
         with jobs(state, "one", "other") as (one, other):
@@ -226,7 +217,7 @@ def test_shares_change_with_who_comes_and_goes(tmp_path: Path) -> None:
 
 
 def test_who_is_observed_would_wait(tmp_path: Path) -> None:
-    config = settings("observe")
+    config = sharing_config("observe")
     with controlled(tmp_path, io_nodes=1, config=config) as (state, where), client(where) as asked:
         page = Page(asked)
         with jobs(state, "one", "other") as (one, other):

@@ -1,6 +1,6 @@
-"""The history of a controller: told of jobs and turns as they happen, asked by the dashboard.
+"""The history of a controller: follows its jobs and turns as they change, for the dashboard.
 
-Whatever goes wrong here is logged and passed over: turns come first.
+An exception here is logged and goes no further: turns come first.
 """
 
 import functools
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.turns import Expected
-from penstock.live.http.dashboard.lanes import RATE_LASTS, Kind, Lane, Lanes, Phase, ShareClock
+from penstock.live.http.dashboard.lanes import (
+    RATE_SECONDS,
+    Kind,
+    Lane,
+    Lanes,
+    PhaseRecord,
+    ShareClock,
+)
 from penstock.live.protocol import messages
 from penstock.model import JobId
 
@@ -20,41 +27,45 @@ if TYPE_CHECKING:
 
 WINDOW = 900.0
 """Seconds that are kept."""
-NOTABLE, NOTABLE_PART = 0.02, 0.1
-"""A share that changes by more than both, of the whole and of itself, begins a new stretch."""
+SHARE_CHANGE, RELATIVE_SHARE_CHANGE = 0.02, 0.1
+"""A share that changes by more than both, absolutely and relatively, begins a new interval."""
+LOGGED_FAULTS = 10
 log = logging.getLogger("penstock.controller")
 _P = ParamSpec("_P")
 
 
-def _minor(
+def _isolated(
     method: Callable[Concatenate["History", _P], None],
 ) -> Callable[Concatenate["History", _P], None]:
-    """Let no fault out: jobs do not depend on what people look at."""
+    """Log exceptions instead of raising them: jobs do not depend on the dashboard."""
 
     @functools.wraps(method)
-    def guarded(self: "History", /, *args: _P.args, **more: _P.kwargs) -> None:
+    def guarded(self: "History", /, *args: _P.args, **options: _P.kwargs) -> None:
         try:
-            method(self, *args, **more)
+            method(self, *args, **options)
         except Exception:
             self.faults += 1
-            if self.faults <= 10:  # the log is for other things, too
-                log.exception("the history passed over %s", method.__name__)
+            if self.faults <= LOGGED_FAULTS:
+                log.exception("the dashboard's history failed in %s", method.__name__)
 
     return guarded
 
 
 class History:
-    """Takes in what jobs do; `lanes` has it. It is the Watch of the controller's turns."""
+    """Turns what jobs do into `lanes`. It observes the controller's jobs and turns."""
 
-    def __init__(self, controller: "Controller") -> None:
+    def __init__(
+        self, controller: "Controller", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.clock = clock
         self._governor = controller.governor
         self.turns = controller.governor.turns
         self.epoch = controller.governor.header.epoch
-        """When the monotonic clock was 0, in seconds since 1970: fixed, so that times agree."""
+        """The time when the clock was 0, in seconds since 1970; fixed, so that times agree."""
         self.lanes = Lanes(known_since=self.now())
         self.shares = ShareClock()
-        self.passed = 0
-        """Bytes that went past the I/O nodes since this began."""
+        self.direct_bytes = 0
+        """Bytes that jobs moved directly since the history began."""
         self.faults = 0
         for job in controller.jobs.running.values():
             self.began(job)
@@ -65,17 +76,17 @@ class History:
 
     def now(self) -> float:
         """Return the time in seconds since 1970, on a clock that does not jump."""
-        return self.epoch + time.monotonic()
+        return self.epoch + self.clock()
 
-    @_minor
+    @_isolated
     def began(self, job: JobEntry) -> None:
-        """A job began, or came back."""
+        """A job began, or reconnected."""
         lane = self.lanes.began(job, self.now())
         id = self._governor.turn_id(job.id)
-        if id is not None and id != job.id:  # its mates may be amid a phase
-            self._stand(lane, id)
+        if id is not None and id != job.id:  # its other hosts may be in a phase
+            self._follow(lane, id)
 
-    @_minor
+    @_isolated
     def ended(self, job: JobEntry) -> None:
         """A job ended, or was lost."""
         lane = self.lanes.by_id.get(job.id)
@@ -84,130 +95,132 @@ class History:
         self._close(lane, self.now())
         if lane.phase is not None:
             self._finish(lane, lane.phase, self.now())
-        self.shares.set(time.monotonic(), job.id, 0.0)
+        self.shares.set(self.clock(), job.id, 0.0)
         lane.rate = 0.0
         self.lanes.ended(lane)
 
-    @_minor
+    @_isolated
     def changed(self, id: JobId) -> None:
         """A job has other I/O nodes."""
         if (lane := self.lanes.by_id.get(id)) is not None:
             lane.revision = self.lanes.next()
 
-    @_minor
+    @_isolated
     def counted(self, job: JobEntry) -> None:
-        """A job told its counters."""
+        """A job sent its counters."""
         lane = self.lanes.by_id.get(job.id)
         if lane is None:
             return
-        self.passed += lane.passes()
-        if lane.counts(self.now()):
+        self.direct_bytes += lane.take_direct_bytes()
+        if lane.update_rate(self.now()):
             lane.revision = self.lanes.next()
         if job.state != "running":
             lane.rate = 0.0
 
-    @_minor
+    @_isolated
     def asked(self, job: JobId, expected: Expected) -> None:
         """A phase is about to begin."""
-        known, phase = self.turns.manager.jobs[job], self.turns.standings[job].phase
+        w_iter = self.turns.manager.jobs[job].w_iter
+        phase = self.turns.standings[job].phase
         began = self.now() if phase is None else self.epoch + phase.began
         for lane in self._members(job):
             if lane.phase is not None and expected.resumes:
                 continue
             lane.shared = lane.spent = 0.0
-            if lane.phase is not None:  # it lent its turn, and nobody will tell its end
+            if lane.phase is not None:  # it yielded its turn, and its end will not be reported
                 self._finish(lane, lane.phase, lane.since)
-            lane.phase = Phase(
+            lane.phase = PhaseRecord(
                 began=began,
                 predicted_seconds=expected.seconds,
                 predicted_bytes=expected.bytes,
-                w_iter=known.w_iter,
+                w_iter=w_iter,
             )
 
-    @_minor
+    @_isolated
     def stands(self, job: JobId) -> None:
         """A phase waits, or transfers, from now on."""
         for lane in self._members(job):
-            self._stand(lane, job)
+            self._follow(lane, job)
 
-    @_minor
-    def over(self, job: JobId, time_: float, told: messages.PhaseEnded | None) -> None:
-        """A phase was over at a time, or is cut."""
+    @_isolated
+    def over(self, job: JobId, time_: float, report: messages.PhaseEnded | None) -> None:
+        """A phase ended at a time, or was interrupted (no report)."""
         ended = self.epoch + time_
         for lane in self._members(job):
             self._close(lane, ended)
             phase = lane.phase
-            if phase is None or told is None:
-                continue  # it may have lent its turn, and go on with it
-            if told.small:
+            if phase is None or report is None:
+                continue  # it may have yielded its turn, and resume
+            if report.small:
                 lane.phase = None
                 continue
-            phase.seconds, phase.bytes = told.seconds, told.bytes
-            phase.waited_seconds = told.waited or phase.waited_seconds
+            phase.seconds, phase.bytes = report.seconds, report.bytes
+            phase.waited_seconds = report.waited or phase.waited_seconds
             self._finish(lane, phase, ended)
-        self.shares.set(time.monotonic(), job, 0.0)
+        self.shares.set(self.clock(), job, 0.0)
 
     def tick(self) -> None:
-        """Take note of shares and rates that changed by what others did; drop what is too old."""
-        monotonic, now = time.monotonic(), self.now()
-        self.shares.settle(monotonic)
+        """Note shares and rates that changed because of other jobs; drop what is too old."""
+        now = self.now()
+        self.shares.settle(self.clock())
         for lane in self.lanes.by_id.values():
             if lane.kind == "io" and lane.weight > 0:
                 share = self.shares.share(lane.weight)
-                if abs(share - lane.share) > max(NOTABLE, NOTABLE_PART * lane.share):
-                    self._open(lane, "io", now, lane.weight)
-            if lane.rate and now - lane.counted > RATE_LASTS:
+                if abs(share - lane.share) > max(SHARE_CHANGE, RELATIVE_SHARE_CHANGE * lane.share):
+                    self.open(lane, "io", now, lane.weight)
+            if lane.rate and now - lane.counted > RATE_SECONDS:
                 lane.rate, lane.revision = 0.0, self.lanes.next()
         self.lanes.prune(now - WINDOW)
 
     def mean_share(self, lane: Lane, now: float) -> float:
-        """Return the mean share of what a lane does, since it does it."""
+        """Return the mean share of a lane's present interval."""
         elapsed = now - self.epoch - lane.opened
         if elapsed <= 0 or not lane.weight:
             return lane.share
         marked = self.shares.mark(now - self.epoch) - lane.mark
         return min(lane.weight * marked / elapsed, 1.0)
 
+    def open(self, lane: Lane, kind: Kind, start: float, weight: float) -> None:
+        """Begin an interval, which ends the one before it."""
+        self._close(lane, start)
+        lane.kind, lane.since, lane.weight = kind, start, weight
+        lane.revision = self.lanes.next()
+        lane.opened = self.clock()
+        lane.mark = self.shares.mark(lane.opened)
+        lane.share = self.shares.share(weight) if weight else 0.0
+
     def _members(self, id: JobId) -> Iterator[Lane]:
         for member in self._governor.members(id):
             if (lane := self.lanes.by_id.get(member)) is not None:
                 yield lane
 
-    def _stand(self, lane: Lane, id: JobId) -> None:
-        """Open the stretch that a phase is in."""
+    def _follow(self, lane: Lane, id: JobId) -> None:
+        """Open the interval that a phase is in."""
         phase = self.turns.standings[id].phase
         if phase is None:
             return
         if phase.admitted is not None:
-            self.shares.set(time.monotonic(), id, phase.weight)
+            self.shares.set(self.clock(), id, phase.weight)
             if (lane.kind, lane.weight) != ("io", phase.weight):
                 start = self.epoch + phase.admitted
-                again = lane.kind == "io" and start <= lane.since  # another weight: from now on
-                self._open(lane, "io", self.now() if again else start, phase.weight)
+                reweighted = lane.kind == "io" and start <= lane.since
+                self.open(lane, "io", self.now() if reweighted else start, phase.weight)
         elif phase.overdue:
-            self._open(lane, "io", self.now(), 0.0)
+            self.open(lane, "io", self.now(), 0.0)
         else:
-            self.shares.set(time.monotonic(), id, 0.0)
+            self.shares.set(self.clock(), id, 0.0)
             mode = self._governor.modes.of(self.turns.manager.jobs[id].user)
             kind: Kind = "wait" if mode == "enforce" else "would-wait"
             if lane.kind != kind:
-                waits = lane.kind in {"wait", "would-wait"}  # it does, and its mode changed
-                self._open(lane, kind, self.now() if waits else self.epoch + phase.since, 0.0)
+                waits = lane.kind in {"wait", "would-wait"}  # only its mode changed
+                self.open(lane, kind, self.now() if waits else self.epoch + phase.since, 0.0)
         if lane.phase is not None:
             lane.phase.waited_seconds = phase.waited
             if phase.admitted is not None and lane.phase.admitted is None:
                 lane.phase.admitted = self.epoch + phase.admitted
 
-    def _open(self, lane: Lane, kind: Kind, start: float, weight: float) -> None:
-        self._close(lane, start)
-        lane.kind, lane.since, lane.weight = kind, start, weight
-        lane.revision = self.lanes.next()
-        lane.opened = time.monotonic()
-        lane.mark = self.shares.mark(lane.opened)
-        lane.share = self.shares.share(weight) if weight else 0.0
-
     def _close(self, lane: Lane, end: float) -> None:
-        """End the stretch that a lane is in; from then on it computes."""
+        """End a lane's present interval; from then on the job computes."""
         kind, start = lane.kind, lane.since
         if kind is None:
             return
@@ -217,14 +230,14 @@ class History:
             lane.shared, lane.spent = lane.shared + share * spent, lane.spent + spent
             lane.phase.share = lane.shared / lane.spent if lane.spent else share
         over = round(max(end, start), 4)
-        if end < start and kind == "io":  # a share changed after it was over, before that was told
+        if end < start and kind == "io":  # a share changed between the end and its report
             end = self.lanes.cut(lane, round(start, 4), round(end, 4))
-        # It is kept even if nothing is left of it: who was told that it goes on must hear its end.
-        self.lanes.add_stretch(lane, (lane.job.id, kind, round(start, 4), over, round(share, 4)))
+        # Kept even if it is empty: a client that saw it open must receive its end.
+        self.lanes.add_interval(lane, (lane.job.id, kind, round(start, 4), over, round(share, 4)))
         lane.kind, lane.since, lane.weight = None, end, 0.0
         lane.revision = self.lanes.next()
 
-    def _finish(self, lane: Lane, phase: Phase, ended: float) -> None:
+    def _finish(self, lane: Lane, phase: PhaseRecord, ended: float) -> None:
         phase.ended = max(ended, phase.began)
         self.lanes.add_phase(lane, phase)
         lane.phase = None

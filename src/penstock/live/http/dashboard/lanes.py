@@ -1,11 +1,12 @@
-"""Lanes: what each job did when, in bounded memory, with a number for whatever changed.
+"""Lanes: what each job did when, in bounded memory, with a revision number for every change.
 
-Every change gets the next revision; who has seen revision r is told what came after it. What is
-dropped leaves a mark, so that who has not seen it in time can be told to begin anew.
+A client that has seen revision r is sent what came after it. Whatever is dropped raises `dropped`,
+so that a client that has not seen it is sent everything again.
 """
 
 from collections import deque
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
@@ -14,23 +15,30 @@ from penstock.live.protocol.counters import direct_bytes, forwarded_bytes
 from penstock.model import JobId
 
 Kind = Literal["io", "wait", "would-wait"]
-STRETCHES, LANE_STRETCHES = 60_000, 5_000
-"""Stretches that are over and kept, of all jobs and of one."""
-PHASES, LANE_PHASES = 50_000, 500
-"""Phases that are over and kept, of all jobs and of one."""
-ENDED = 1_000
-"""Jobs that ended and are kept."""
-GONE = 5_000
-"""Names of jobs that are kept no longer, for those who still show them."""
+Interval = tuple[JobId, Kind, float, float | None, float]
+"""Job, kind, start, end (None: it goes on) and mean share; `stretches` in the API."""
 PATTERNS = 50
-RATE_LASTS = 2.5
-"""Seconds after which a job that has not counted moves nothing."""
+RATE_SECONDS = 2.5
+"""A job whose counters are older than this moves nothing."""
 
 
-class Phase(msgspec.Struct, kw_only=True):
-    """A phase of a job, all times since the epoch; None: it has not come to that, or nobody knows.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneLimits:
+    """How much is kept: intervals and phases that are over, and jobs that ended."""
 
-    Predicted is what the controller expected before it began, observed what the job measured.
+    intervals: int = 60_000
+    intervals_per_job: int = 5_000
+    phases: int = 50_000
+    phases_per_job: int = 500
+    ended_jobs: int = 1_000
+    removed_ids: int = 5_000
+    """Ids of jobs that are no longer kept, for clients that still show them."""
+
+
+class PhaseRecord(msgspec.Struct, kw_only=True):
+    """A phase of a job; times are seconds since the epoch, None where not reached or unknown.
+
+    Predicted is what the controller expected before the phase, the rest what the job measured.
     """
 
     began: float
@@ -51,6 +59,7 @@ class Lane:
     __slots__ = (
         "counted",
         "direct",
+        "intervals",
         "job",
         "kind",
         "mark",
@@ -65,7 +74,6 @@ class Lane:
         "shared",
         "since",
         "spent",
-        "stretches",
         "weight",
     )
 
@@ -73,50 +81,50 @@ class Lane:
         self.job = job
         self.revision = revision
         self.kind: Kind | None = None  # None: it computes
-        self.since = since  # when it began to do what it does
+        self.since = since  # the start of its present interval
         self.weight = 0.0
-        self.opened, self.mark = 0.0, 0.0  # when that was heard, and the clock of shares then
-        self.share = 0.0  # then
-        self.stretches: deque[tuple[int, float, bytes]] = deque()  # revision, end, as it is told
-        self.phase: Phase | None = None
-        self.shared, self.spent = 0.0, 0.0  # of the phase: seconds of the whole, and at all
-        self.phases: deque[Phase] = deque()
+        self.opened, self.mark = 0.0, 0.0  # the clock, and that of shares, when it was opened
+        self.share = 0.0  # at that time
+        self.intervals: deque[tuple[int, float, bytes]] = deque()  # revision, end, JSON
+        self.phase: PhaseRecord | None = None
+        self.shared, self.spent = 0.0, 0.0  # of the phase: share x seconds, and seconds
+        self.phases: deque[PhaseRecord] = deque()
         self.patterns: deque[tuple[float, str]] = deque(maxlen=PATTERNS)
         self.rate = 0.0
         self.moved = forwarded_bytes(job.counters) + direct_bytes(job.counters)
         self.counted = 0.0
-        # What one that comes back did before is unknown until it counts: that is not of now.
+        # What a reconnecting job moved before is unknown until its first counters.
         self.direct = None if job.begin.resumes else direct_bytes(job.counters)
 
-    def stretches_since(self, revision: int) -> list[bytes]:
-        """Return the stretches that were over after a revision, as they are told, in order."""
+    def intervals_since(self, revision: int) -> list[bytes]:
+        """Return the intervals that ended after a revision, as JSON, in order."""
         newer: list[bytes] = []
-        for number, _, told in reversed(self.stretches):
+        for number, _, interval in reversed(self.intervals):
             if number <= revision:
                 break
-            newer.append(told)
+            newer.append(interval)
         return newer[::-1]
 
-    def counts(self, now: float) -> bool:
-        """Take in new counters; say whether the rate or what was moved is another."""
+    def update_rate(self, now: float) -> bool:
+        """Read the job's counters; return whether its rate or its bytes changed."""
         moved = forwarded_bytes(self.job.counters) + direct_bytes(self.job.counters)
-        before, had = self.moved, self.rate
+        before, old_rate = self.moved, self.rate
         elapsed = now - self.counted
         if self.counted and elapsed > 0:
             self.rate = max(moved - before, 0) / max(elapsed, 0.2)
         self.moved, self.counted = moved, now
-        return moved != before or self.rate != had
+        return moved != before or self.rate != old_rate
 
-    def passes(self) -> int:
-        """Return the bytes that went past the I/O nodes since the job last counted."""
+    def take_direct_bytes(self) -> int:
+        """Return the direct bytes since the last call."""
         before, self.direct = self.direct, direct_bytes(self.job.counters)
         return 0 if before is None else max(self.direct - before, 0)
 
 
 class ShareClock:
-    """Who has which part of the file system, as an integral: a mean share costs no more than two.
+    """The shares of all jobs over time, as one integral: a mean share is a difference of two marks.
 
-    A share is a weight over the sum of all, and changes for all whenever one comes or goes.
+    A share is a weight over the sum of all weights: it changes for all when one comes or goes.
     """
 
     def __init__(self) -> None:
@@ -126,16 +134,16 @@ class ShareClock:
         self._time = 0.0
 
     def set(self, now: float, job: JobId, weight: float) -> None:
-        """Give a job a weight from now on; 0: none."""
+        """Give a job a weight from now on; 0 removes it."""
         self.mark(now)
-        had = self.weights.pop(job, 0.0)
+        before = self.weights.pop(job, 0.0)
         if weight > 0:
             self.weights[job] = weight
-        # Adding up differences for days would leave an error; nobody's weight is nothing.
-        self._total = self._total - had + weight if self.weights else 0.0
+        # With no weights left, a rounding error of earlier differences must not remain.
+        self._total = self._total - before + weight if self.weights else 0.0
 
     def mark(self, now: float) -> float:
-        """Return the integral of one over all weights up to now."""
+        """Return the integral of 1 / (sum of all weights) up to now."""
         if self._total > 0 and now > self._time:
             self._mark += (now - self._time) / self._total
         self._time = max(now, self._time)
@@ -146,24 +154,25 @@ class ShareClock:
         return min(weight / self._total, 1.0) if self._total > 0 else 0.0
 
     def settle(self, now: float) -> None:
-        """Add all weights up anew."""
+        """Sum all weights again, to remove rounding errors."""
         self.mark(now)
         self._total = sum(self.weights.values())
 
 
 class Lanes:
-    """All lanes, by the jobs' ids."""
+    """All lanes, by job id."""
 
-    def __init__(self, known_since: float = 0.0) -> None:
+    def __init__(self, known_since: float = 0.0, limits: LaneLimits | None = None) -> None:
         self.by_id: dict[JobId, Lane] = {}
         self.revision = 0
         self.dropped = 0
-        """The last revision that is not kept."""
+        """The last revision of which something was dropped."""
         self.known_since = known_since
-        """The end of the last stretch that a bound dropped, or when all began."""
-        self.gone: deque[tuple[int, JobId]] = deque()
+        """The end of the last interval that a limit dropped, or the start of the history."""
+        self.removed: deque[tuple[int, JobId]] = deque()
+        self._limits = limits or LaneLimits()
         self._ended: deque[Lane] = deque()
-        self._stretches: deque[Lane] = deque()  # a lane as often as it has stretches
+        self._intervals: deque[Lane] = deque()  # one entry per interval
         self._phases: deque[Lane] = deque()
 
     def next(self) -> int:
@@ -172,7 +181,7 @@ class Lanes:
         return self.revision
 
     def began(self, job: JobEntry, since: float) -> Lane:
-        """Return the lane of a job, which may come back to it."""
+        """Return the lane of a job; a reconnecting job has its lane again."""
         lane = self.by_id.get(job.id)
         if lane is None:
             lane = self.by_id[job.id] = Lane(job, since, self.next())
@@ -182,73 +191,73 @@ class Lanes:
         return lane
 
     def ended(self, lane: Lane) -> None:
-        """Keep a job that ended, for a while."""
+        """Keep the lane of a job that ended, for a while."""
         lane.revision = self.next()
         self._ended.append(lane)
-        if len(self._ended) > ENDED:
-            self._forget(self._ended.popleft())
+        if len(self._ended) > self._limits.ended_jobs:
+            self._remove(self._ended.popleft())
 
-    def add_stretch(self, lane: Lane, told: tuple[Any, ...]) -> None:
-        """Keep a stretch that is over: job, kind, start, end and share."""
-        lane.stretches.append((self.next(), told[3], msgspec.json.encode(told)))
-        if len(lane.stretches) > LANE_STRETCHES:
-            self._drop(lane, bounded=True)
+    def add_interval(self, lane: Lane, interval: tuple[JobId, Kind, float, float, float]) -> None:
+        """Keep an interval that is over."""
+        lane.intervals.append((self.next(), interval[3], msgspec.json.encode(interval)))
+        if len(lane.intervals) > self._limits.intervals_per_job:
+            self._drop(lane, limited=True)
             return
-        self._stretches.append(lane)
-        if len(self._stretches) > STRETCHES:
-            self._drop(self._stretches.popleft(), bounded=True)
+        self._intervals.append(lane)
+        if len(self._intervals) > self._limits.intervals:
+            self._drop(self._intervals.popleft(), limited=True)
 
     def cut(self, lane: Lane, since: float, end: float) -> float:
-        """Let the transfer that went on at a time end before; return when: not before it began.
+        """Move the end of the transfer that ended at `since` back to `end`; return the new end.
 
-        What was told of it is told again.
+        It does not end before it began. Clients are sent the shortened intervals again.
         """
-        for k in reversed(range(len(lane.stretches))):
-            id, kind, start, over, share = msgspec.json.decode(lane.stretches[k][2])
-            if kind != "io" or over != since:  # that was another
+        for k in reversed(range(len(lane.intervals))):
+            id, kind, start, over, share = msgspec.json.decode(lane.intervals[k][2])
+            if kind != "io" or over != since:  # another transfer
                 break
             since = max(start, end)
-            told = msgspec.json.encode((id, kind, start, since, share))
-            lane.stretches[k] = (self.next(), since, told)
+            shortened = msgspec.json.encode((id, kind, start, since, share))
+            lane.intervals[k] = (self.next(), since, shortened)
             if since > start:
                 break
         return since
 
-    def add_phase(self, lane: Lane, phase: Phase) -> None:
+    def add_phase(self, lane: Lane, phase: PhaseRecord) -> None:
         """Keep a phase that is over."""
         lane.phases.append(phase)
-        if len(lane.phases) > LANE_PHASES:
+        if len(lane.phases) > self._limits.phases_per_job:
             lane.phases.popleft()
             return
         self._phases.append(lane)
-        if len(self._phases) > PHASES:
+        if len(self._phases) > self._limits.phases:
             oldest = self._phases.popleft()
-            if oldest.phases:  # it may be one that is gone
+            if oldest.phases:  # a removed lane has none
                 oldest.phases.popleft()
 
     def prune(self, before: float) -> None:
-        """Drop what was over before a time, and the jobs that were."""
+        """Drop the intervals and jobs that ended before a time."""
         while self._ended and (self._ended[0].job.ended or 0.0) < before:
-            self._forget(self._ended.popleft())
-        while self._stretches:
-            kept = self._stretches[0].stretches
-            if kept and kept[0][1] >= before:
+            self._remove(self._ended.popleft())
+        while self._intervals:
+            intervals = self._intervals[0].intervals
+            if intervals and intervals[0][1] >= before:
                 break
-            self._drop(self._stretches.popleft())
+            self._drop(self._intervals.popleft())
 
-    def _drop(self, lane: Lane, *, bounded: bool = False) -> None:
-        if not lane.stretches:  # it may be one that is gone
+    def _drop(self, lane: Lane, *, limited: bool = False) -> None:
+        if not lane.intervals:  # a removed lane has none
             return
-        revision, end, _ = lane.stretches.popleft()
+        revision, end, _ = lane.intervals.popleft()
         self.dropped = max(self.dropped, revision)
-        if bounded:
+        if limited:
             self.known_since = max(self.known_since, end)
 
-    def _forget(self, lane: Lane) -> None:
+    def _remove(self, lane: Lane) -> None:
         if self.by_id.get(lane.job.id) is lane:
             del self.by_id[lane.job.id]
-        lane.stretches.clear()
+        lane.intervals.clear()
         lane.phases.clear()
-        self.gone.append((self.next(), lane.job.id))
-        if len(self.gone) > GONE:
-            self.dropped = max(self.dropped, self.gone.popleft()[0])
+        self.removed.append((self.next(), lane.job.id))
+        if len(self.removed) > self._limits.removed_ids:
+            self.dropped = max(self.dropped, self.removed.popleft()[0])

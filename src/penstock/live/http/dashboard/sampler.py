@@ -1,7 +1,6 @@
-"""Samples of a second: what each I/O node moved, and how many jobs transferred and waited."""
+"""One sample per second: the rate of each I/O node, and how many jobs transfer and wait."""
 
 import asyncio
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +13,25 @@ from penstock.live.protocol import messages
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
-EVERY = 1.0
-ANSWERED_WITHIN = 0.8
-JOBS = 100
+INTERVAL = 1.0
+ANSWER_SECONDS = 0.8
+NAMED_JOBS = 100
 """Jobs of an I/O node that are named."""
 
 
 class Sampler:
-    """Samples a controller once a second."""
+    """Samples a controller once per second, by the history's clock."""
 
     def __init__(self, controller: "Controller", history: History) -> None:
         self._controller, self._history = controller, history
-        self._samples: deque[tuple[int, Sample]] = deque(maxlen=int(WINDOW / EVERY))
-        self._measured: dict[int, tuple[float, messages.NodeCounters]] = {}  # by number: when, what
-        self._before: dict[int, tuple[float, int, int]] = {}  # by number: when, node, bytes
-        self._sampled, self._passed = 0.0, 0
+        self._samples: deque[tuple[int, Sample]] = deque(maxlen=int(WINDOW / INTERVAL))
+        self._measured: dict[
+            int, tuple[float, messages.NodeCounters]
+        ] = {}  # by number, with the time
+        self._before: dict[int, tuple[float, int, int]] = {}  # by number: time, node, bytes
+        self._sampled, self._direct_bytes = 0.0, 0
         self.totals = controller.jobs.totals()
-        """Bytes forwarded and direct, and fail-opens, of all jobs ever, as of the last sample."""
+        """Bytes forwarded and direct, and fail-opens, of all jobs, as of the last sample."""
         self.io_nodes: list[NodeNow] = []
 
     def since(self, revision: int) -> list[Sample]:
@@ -42,44 +43,45 @@ class Sampler:
             newer.append(sample)
         return newer[::-1]
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Sample until cancelled."""
-        due = time.monotonic()
+        clock = self._history.clock
+        due = clock()
         while True:
             await self.sample()
-            due = max(due + EVERY, time.monotonic() + EVERY / 2)
-            await asyncio.sleep(due - time.monotonic())
+            due = max(due + INTERVAL, clock() + INTERVAL / 2)
+            await asyncio.sleep(due - clock())
 
     async def sample(self) -> None:
         """Take one sample."""
         await self._measure()
         self._history.tick()
         transferring = waiting = 0
-        on: dict[int, list[str]] = {}
+        jobs_on: dict[int, list[str]] = {}
         steps = Steps()
-        everyone = list(self._history.lanes.by_id.values())
-        for lane in everyone:
+        lanes = list(self._history.lanes.by_id.values())
+        for lane in lanes:
             transferring += lane.kind == "io"
             waiting += lane.kind == "wait"
             if lane.job.state == "running":
                 for number in lane.job.io_nodes:
-                    on.setdefault(number, []).append(lane.job.id)
+                    jobs_on.setdefault(number, []).append(lane.job.id)
             await steps.breathe()
-        await self._see_patterns(everyone, on)
+        await self._note_patterns(lanes, jobs_on)
         direct, self.totals = self._direct(), self._controller.jobs.totals()
         numbers = range(len(self._controller.fleet.io_nodes))
         answers = [self._measured.get(number) for number in numbers]
-        queued = [None if found is None else found[1].queued for found in answers]
+        queued = [None if answer is None else answer[1].queued for answer in answers]
         sample = Sample(
             time=self._history.now(),
-            io_nodes=[self._rate(number, found) for number, found in enumerate(answers)],
+            io_nodes=[self._rate(number, answer) for number, answer in enumerate(answers)],
             queued=queued,
             direct=direct,
             transferring=transferring,
             waiting=waiting,
         )
         self._samples.append((self._history.lanes.next(), sample))
-        self.io_nodes = [self._node(number, on.get(number, [])) for number in numbers]
+        self.io_nodes = [self._node(number, jobs_on.get(number, [])) for number in numbers]
 
     async def _measure(self) -> None:
         fleet = self._controller.fleet
@@ -89,68 +91,68 @@ class Sampler:
             if io_node.link is None and not io_node.remote:
                 await fleet.link(io_node)
 
-        def heard(number: int, told: Any) -> None:
-            if isinstance(told, messages.NodeCounters):
-                self._measured[number] = (time.monotonic(), told)
+        def note(number: int, answer: object) -> None:
+            if isinstance(answer, messages.NodeCounters):
+                self._measured[number] = (self._history.clock(), answer)
 
-        asked = {n.number: messages.GetCounters() for n in serving}
-        await fleet.ask_each(asked, messages.NodeCounters, heard, ANSWERED_WITHIN)
+        requests = {n.number: messages.GetCounters() for n in serving}
+        await fleet.ask_each(requests, messages.NodeCounters, note, ANSWER_SECONDS)
 
     def _rate(
         self, number: int, answer: tuple[float, messages.NodeCounters] | None
     ) -> float | None:
-        """Return the bytes a second that an I/O node moved between its last two answers."""
+        """Return an I/O node's bytes per second between its last two answers."""
         if answer is None:
             return None
-        heard, found = answer
-        moved = found.read_bytes + found.write_bytes
-        when, node, before = self._before.get(number, (heard, found.node, moved))
-        self._before[number] = (heard, found.node, moved)
-        if node != found.node:  # another process, which began to count anew
+        now, measured = answer
+        moved = measured.read_bytes + measured.write_bytes
+        earlier, node, before = self._before.get(number, (now, measured.node, moved))
+        self._before[number] = (now, measured.node, moved)
+        if node != measured.node:  # another process, which counts from 0
             before = 0
-        return max(moved - before, 0) / (heard - when) if heard > when else 0.0
+        return max(moved - before, 0) / (now - earlier) if now > earlier else 0.0
 
     def _direct(self) -> float:
-        """Return the bytes a second that went past the I/O nodes."""
-        now, passed = time.monotonic(), self._history.passed
-        elapsed, moved = now - self._sampled, passed - self._passed
-        self._sampled, self._passed = now, passed
-        return moved / elapsed if 0 < elapsed < 10 * EVERY else 0.0
+        """Return the direct bytes per second since the last sample."""
+        now, total = self._history.clock(), self._history.direct_bytes
+        elapsed, moved = now - self._sampled, total - self._direct_bytes
+        self._sampled, self._direct_bytes = now, total
+        return moved / elapsed if 0 < elapsed < 10 * INTERVAL else 0.0
 
     def _node(self, number: int, jobs: list[str]) -> NodeNow:
         io_node = self._controller.fleet.io_nodes[number]
-        _, found = self._measured.get(number, (0.0, None))
+        _, measured = self._measured.get(number, (0.0, None))
         serves = io_node.node is not None
-        told: dict[str, Any] = {}
+        tuning: dict[str, Any] = {}
         if serves and self._controller.tuning is not None:
-            told = self._controller.tuning.node(number)
-        state = "serving" if found is not None else "not answering"
+            tuning = self._controller.tuning.node(number)
+        state = "serving" if measured is not None else "not answering"
         return NodeNow(
             number=number,
             state=state if serves else io_node.absence,
             alive=serves,
             deaths=io_node.deaths,
-            jobs=jobs[:JOBS],
+            jobs=jobs[:NAMED_JOBS],
             job_count=len(jobs),
-            scheduler=None if found is None else found.scheduler,
-            queued=None if found is None else found.queued,
-            operation=told.get("operation"),
-            pattern=told.get("pattern"),
-            tuned=told.get("tuned", {}),
+            scheduler=None if measured is None else measured.scheduler,
+            queued=None if measured is None else measured.queued,
+            operation=tuning.get("operation"),
+            pattern=tuning.get("pattern"),
+            tuned=tuning.get("tuned", {}),
         )
 
-    async def _see_patterns(self, lanes: list[Lane], on: dict[int, list[str]]) -> None:
-        """Take note of jobs' access patterns, where their I/O node serves no other job."""
+    async def _note_patterns(self, lanes: list[Lane], jobs_on: dict[int, list[str]]) -> None:
+        """Note the access pattern of each job that has its I/O node to itself."""
         tuning, steps = self._controller.tuning, Steps()
         if tuning is None:
             return
         for lane in lanes:
             await steps.breathe()
             numbers = lane.job.io_nodes
-            if lane.kind != "io" or len(numbers) != 1 or on.get(numbers[0]) != [lane.job.id]:
+            if lane.kind != "io" or len(numbers) != 1 or jobs_on.get(numbers[0]) != [lane.job.id]:
                 continue
             pattern = tuning.node(numbers[0]).get("pattern")
-            had = lane.patterns[-1][1] if lane.patterns else None
-            if pattern not in {None, "unknown", had}:
+            last = lane.patterns[-1][1] if lane.patterns else None
+            if pattern not in {None, "unknown", last}:
                 lane.patterns.append((self._history.now(), str(pattern)))
                 lane.revision = self._history.lanes.next()

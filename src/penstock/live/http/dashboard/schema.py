@@ -1,6 +1,6 @@
-"""What the dashboard is told: the types are the code and the OpenAPI document.
+"""The answers for the dashboard; handlers return these types, and the OpenAPI document has them.
 
-Times are seconds since the epoch. A field that may be left out is one that only a token opens.
+Times are seconds since the epoch. A field that may be missing is for clients with a token.
 """
 
 from typing import Annotated
@@ -8,12 +8,12 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from penstock.live.http.dashboard.lanes import Kind, Phase
+from penstock.live.http.dashboard.lanes import Kind, PhaseRecord
 
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Stretch = tuple[str, Kind, float, float | None, Share]
-"""Job, kind, start, end (None: it goes on) and mean share."""
+"""An interval of a job: its id, kind, start, end (None: it goes on) and mean share."""
 
 
 class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,45 +21,45 @@ class LaneJob(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     serial: Count
-    state: str  # running, ended, lost; failed: it ended with another status than 0
+    state: str  # running, ended, lost; failed: its exit status is not 0
     began: float
     ended: float | None
     nodes: Count
     processes: Count | None
     io_nodes: list[int]
-    doing: str  # computing, transferring, waiting, would wait; or the state of one that is over
+    doing: str  # computing, transferring, waiting, would wait; or the state of one that ended
     since: float
     share: Share
-    behind: list[str]  # whom it waits for, the next ones
-    ahead: Count  # how many they are in all
+    behind: list[str]  # the next jobs ahead of it
+    ahead: Count  # the number of all jobs ahead of it
     at_most_seconds: float | None
     w_iter: float | None
     pattern: str | None
     forwarded_bytes: Count
     direct_bytes: Count
-    rate: float  # bytes a second
+    rate: float  # bytes per second
     waits: Count
     waited_seconds: float
     fail_opens: Count
-    mode: str | UnsetType = UNSET  # it would show which jobs are of a user who has a mode
+    mode: str | UnsetType = UNSET  # it would tell apart the jobs of a user with a mode
     user: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
     command: str | UnsetType = UNSET
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A second: what moved, and how many waited."""
+    """One second: rates, queues, and how many jobs transfer and wait."""
 
     time: float
-    io_nodes: list[float | None]  # bytes a second by number; None: no answer
+    io_nodes: list[float | None]  # bytes per second by number; None: no answer
     queued: list[int | None]
-    direct: float
+    direct: float  # bytes per second
     transferring: Count
     waiting: Count
 
 
 class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
-    """An I/O node as it was at the last sample."""
+    """An I/O node at the last sample."""
 
     number: Count
     state: str
@@ -75,10 +75,10 @@ class NodeNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserNow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user's jobs do, those that ended of late included."""
+    """Sums over a user's jobs, including those that ended recently."""
 
     user: str
-    jobs: Count  # that run
+    jobs: Count  # running
     forwarded_bytes: Count
     direct_bytes: Count
     rate: float
@@ -86,13 +86,13 @@ class UserNow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed since a cursor; `whole`: all that is kept, and what was told before is void."""
+    """What changed since a cursor; `whole`: everything, which replaces all earlier answers."""
 
     cursor: str
     whole: bool
     now: float
     window: float
-    known_since: float  # what was before is not known: no stretch there does not mean it computed
+    known_since: float  # earlier, a job without an interval need not have computed
     site: str
     policy: str
     mode: str
@@ -111,46 +111,46 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     users: list[UserNow] | UnsetType = UNSET
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store knows of a job's family: its user's jobs of the same program."""
+class Application(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows of a job's application: its user's jobs of the same program."""
 
     w_iter: float | None
     observations: Count
     phase_bytes: float | None
     bandwidth: float | None
-    curve: dict[str, float]  # bytes a second by number of I/O nodes
+    curve: dict[str, float]  # bytes per second by number of I/O nodes
 
 
 class JobPhases(msgspec.Struct, frozen=True, kw_only=True):
-    """A job and its last phases, the oldest first; the last may still be under way."""
+    """A job and its last phases, oldest first; the last one may not be over."""
 
     job: LaneJob
-    phases: list[Phase]
+    phases: list[PhaseRecord]
     w_iter: list[tuple[float, float]]
     pattern: list[tuple[float, str]]
-    known: Known | None
+    known: Application | None
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tuned, and the values that are tried."""
+    """A tuned parameter and its candidate values."""
 
     name: str
     values: list[int | float | str]
     default: int | float | str
 
 
-class Arm(msgspec.Struct, frozen=True, kw_only=True):
-    """What was learnt of a value in a context; `reward` is in bytes a busy second."""
+class CandidateValue(msgspec.Struct, frozen=True, kw_only=True):
+    """What was learned of a value for an access pattern; `reward` is in bytes per busy second."""
 
-    context: str
+    context: str  # the access pattern
     parameter: str
     value: int | float | str
-    chosen: float  # how often, those that are forgotten left out
+    chosen: float  # how often, without choices that are forgotten
     reward: float | None
 
 
 class TuningNow(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tuned; `policy` is None where nothing is."""
+    """The tuned parameters; `policy` is None if nothing is tuned."""
 
     policy: str | None
     applied: bool = False
@@ -158,8 +158,8 @@ class TuningNow(msgspec.Struct, frozen=True, kw_only=True):
     explored: Count = 0
     contexts: Count = 0
     parameters: list[Parameter] = []
-    arms: list[Arm] = []
+    arms: list[CandidateValue] = []
     history: list[tuple[float, int, str, int | float | str, bool]] = []
-    """Time, I/O node, parameter, value, whether it was being tried."""
+    """Time, I/O node, parameter, value, whether it was chosen to explore."""
     left_out: Count = 0
-    """Arms beyond those that are told."""
+    """Candidate values beyond those listed."""

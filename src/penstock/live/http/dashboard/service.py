@@ -1,43 +1,46 @@
-"""What the dashboard asks of a controller, answered in the controller's own loop."""
+"""The dashboard's part of a controller: its history, tuned values, records and what-if runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from penstock.live.controller.supervise import for_ever
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.sampler import Sampler
-from penstock.live.http.dashboard.schema import JobPhases, Known, TuningNow
-from penstock.live.http.dashboard.timeline import Timelines
-from penstock.live.http.dashboard.tuning_history import TunedHistory
-from penstock.live.http.faults import NotFoundError
+from penstock.live.http.dashboard.schema import Application, JobPhases, Timeline, TuningNow
+from penstock.live.http.dashboard.timeline import TimelineBuilder
+from penstock.live.http.dashboard.tuning_history import TuningHistory
+from penstock.live.http.dispatch import NotFoundError
+from penstock.live.http.openapi import Reply
 from penstock.live.http.policy_list import PolicyChoice, check, choices
-from penstock.live.http.record_list import RecordedRun, Records
-from penstock.live.http.what_if_runs import AskWhatIf, WhatIfs
+from penstock.live.http.record_list import RecordedRun, RecordList
+from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest, WhatIfRuns
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
 
-class Watched:
-    """A controller whose history is kept."""
+class DashboardService:
+    """Records a controller's history and answers from it, in the controller's own loop."""
 
     def __init__(self, controller: "Controller") -> None:
         self._archive = controller.archive
         self._history = History(controller)
         self._sampler = Sampler(controller, self._history)
-        self._timelines = Timelines(controller, self._history, self._sampler)
-        self._tuned = TunedHistory(controller.tuning, self._history.epoch)
-        self._records = Records(controller.state.records, controller.governor.header.run)
-        self._what_ifs = WhatIfs(self._records)
+        self._timelines = TimelineBuilder(controller, self._history, self._sampler)
+        self._tuning = TuningHistory(controller.tuning, self._history.now)
+        self._records = RecordList(controller.state.records, controller.governor.header.run)
+        self._what_ifs = WhatIfRuns(self._records)
         self._policies: list[PolicyChoice] | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Sample as long as the block goes on; no what-if outlives it."""
-        sampling = asyncio.create_task(for_ever(self._sampler.keep, "sampling"))
+        """Sample while the block runs; no what-if outlives it."""
+        sampling = asyncio.create_task(for_ever(self._sampler.run, "sampling"))
         try:
             yield
         finally:
@@ -46,15 +49,15 @@ class Watched:
             with suppress(asyncio.CancelledError):
                 await sampling
 
-    async def timeline(self, since: str | None, *, named: bool) -> bytes:
-        """Return what changed since a cursor, as JSON."""
-        return await self._timelines.answer(since, named=named)
+    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+        """Return what changed since a cursor."""
+        return Reply(msgspec.Raw(await self._timelines.answer(since, named=named)))
 
     async def phases(self, job: str, *, named: bool) -> JobPhases:
         """Return a job's last phases."""
         lane = self._history.lanes.by_id.get(job)
         if lane is None:
-            raise NotFoundError(f"there is no job {job[:80]!r}; /v1/timeline has those kept")
+            raise NotFoundError(f"there is no job {job[:80]!r}; GET /v1/timeline lists the jobs")
         phases = [*lane.phases, *([] if lane.phase is None else [lane.phase])]
         changes: list[tuple[float, float]] = []
         for phase in phases:
@@ -65,44 +68,44 @@ class Watched:
             phases=phases,
             w_iter=changes,
             pattern=list(lane.patterns),
-            known=self._known(lane),
+            known=self._application(lane),
         )
 
     async def tuning(self) -> TuningNow:
-        """Return what is tuned, and what was learnt."""
-        return self._tuned.told()
+        """Return the tuned parameters, and what was learned of their values."""
+        return self._tuning.answer()
 
     async def policies(self) -> list[PolicyChoice]:
-        """Return the policies that a what-if can take."""
+        """Return the policies that a what-if can use."""
         if self._policies is None:
             self._policies = await asyncio.to_thread(choices)
         return self._policies
 
     async def records(self) -> list[RecordedRun]:
-        """Return the records that there are, the newest first."""
-        return await asyncio.to_thread(self._records.listed)
+        """Return the records that a what-if can use, newest first."""
+        return await asyncio.to_thread(self._records.runs)
 
-    async def start_what_if(self, wanted: AskWhatIf) -> str:
-        """Begin a simulation and return its id."""
-        check(wanted.policies, await self.policies())
-        return await self._what_ifs.start(wanted)
+    async def start_what_if(self, request: WhatIfRequest) -> str:
+        """Start a simulation and return its id."""
+        check(request.policies, await self.policies())
+        return await self._what_ifs.start(request)
 
-    async def what_if(self, id: str) -> bytes:
-        """Return how a what-if stands, as JSON."""
-        return self._what_ifs.told(id)
+    async def what_if(self, id: str) -> Reply[WhatIf]:
+        """Return the what-if of this id."""
+        return self._what_ifs.answer(id)
 
-    async def cancel_what_if(self, id: str) -> bytes:
-        """End a what-if."""
+    async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
+        """End a what-if and return it."""
         return await self._what_ifs.cancel(id)
 
-    def _known(self, lane: Lane) -> Known | None:
-        found = self._archive.knowledge(lane.job)
-        if found is None:
+    def _application(self, lane: Lane) -> Application | None:
+        known = self._archive.knowledge(lane.job)
+        if known is None:
             return None
-        return Known(
-            w_iter=found.w_iter,
-            observations=found.observations,
-            phase_bytes=found.phase_bytes,
-            bandwidth=found.bandwidth,
-            curve={str(count): value for count, value in sorted((found.curve or {}).items())},
+        return Application(
+            w_iter=known.w_iter,
+            observations=known.observations,
+            phase_bytes=known.phase_bytes,
+            bandwidth=known.bandwidth,
+            curve={str(count): value for count, value in sorted((known.curve or {}).items())},
         )

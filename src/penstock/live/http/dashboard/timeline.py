@@ -1,9 +1,8 @@
-"""The timeline: one answer a second feeds a dashboard, made in steps that keep no turn waiting."""
+"""The timeline: one answer per second for each dashboard, built in steps that delay no turn."""
 
 import asyncio
 import secrets
 import socket
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -25,62 +24,62 @@ if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
 BEHIND = 8
-"""Jobs that one waits for that are named."""
+"""Jobs ahead of a waiting one that are named."""
 USERS = 100
-LONGEST_COMMAND = 200
+COMMAND_LENGTH = 200
 _DOING = {"io": "transferring", "wait": "waiting", "would-wait": "would wait", None: "computing"}
 Queue = Mapping[JobId, tuple[list[JobId], int]]
 
 
-class Timelines:
-    """Makes timelines of a controller's history."""
+class TimelineBuilder:
+    """Builds timelines from a controller's history."""
 
     def __init__(self, controller: "Controller", history: History, sampler: Sampler) -> None:
         self._controller, self._history, self._sampler = controller, history, sampler
         self._run = secrets.token_hex(6)
         self._site = socket.gethostname()
-        self._one = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def answer(self, cursor: str | None, *, named: bool) -> bytes:
-        """Return what changed since a cursor as JSON; `named`: with what is the users' own."""
-        async with self._one:  # several dashboards take turns, too
+        """Return a Timeline since a cursor as JSON; `named`: include what is private to users."""
+        async with self._lock:  # one dashboard after the other
             return await self._answer(cursor, named=named)
 
     async def _answer(self, cursor: str | None, *, named: bool) -> bytes:
         history, lanes = self._history, self._history.lanes
         since = self._since(cursor)
-        # What changes from here on is of a later revision: the next answer tells it, again maybe.
+        # Later changes have a later revision: the next answer has them, possibly again.
         head = self._head(since)
         now = head.now
-        everyone = list(lanes.by_id.values())
+        all_lanes = list(lanes.by_id.values())
         queue = self._queue()
-        # Who is in a phase has another share, or others before it, by what those do.
-        changed = [lane for lane in everyone if lane.revision > since or lane.kind is not None]
-        told: list[bytes] = []
-        stretches: list[bytes] = []
+        # A job in a phase may have another share, or other jobs ahead of it, without an event.
+        changed = [lane for lane in all_lanes if lane.revision > since or lane.kind is not None]
+        jobs: list[bytes] = []
+        intervals: list[bytes] = []
         steps = Steps()
-        for lane in everyone:
-            if newer := lane.stretches_since(since):
-                stretches.append(b",".join(newer))  # by lanes: to join all at once would take long
+        for lane in all_lanes:
+            if newer := lane.intervals_since(since):
+                intervals.append(b",".join(newer))  # per lane: joining all at once takes long
             await steps.breathe()
         for lane in changed:
-            told.append(msgspec.json.encode(self.job(lane, queue, named=named)))
+            jobs.append(msgspec.json.encode(self.job(lane, queue, named=named)))
             await steps.breathe()
-        for lane in everyone:
+        for lane in all_lanes:
             if lane.kind is not None:
                 share = round(history.mean_share(lane, max(now, history.now())), 4)
-                opened = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
-                stretches.append(msgspec.json.encode(opened))
+                interval = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
+                intervals.append(msgspec.json.encode(interval))
             await steps.breathe()
-        head = msgspec.structs.replace(head, known_since=lanes.known_since)  # some may be dropped
+        head = msgspec.structs.replace(head, known_since=lanes.known_since)  # meanwhile
         if named:
-            head = msgspec.structs.replace(head, users=await self._users(everyone))
-        lists = {"jobs": told, "stretches": stretches}
+            head = msgspec.structs.replace(head, users=await self._users(all_lanes))
+        lists = {"jobs": jobs, "stretches": intervals}
         raw = {name: msgspec.Raw(b"[" + b",".join(x) + b"]") for name, x in lists.items()}
         return msgspec.json.encode(msgspec.structs.replace(head, **raw))
 
     def _since(self, cursor: str | None) -> int:
-        """Return the revision that a cursor stands for; -1: the whole must be told."""
+        """Return the revision of a cursor; -1: everything must be sent."""
         run, _, revision = (cursor or "").partition("-")
         if run != self._run or not (revision.isascii() and revision.isdigit()):
             return -1
@@ -108,32 +107,32 @@ class Timelines:
             policy_failures=governor.failures,
             forwarded_bytes=totals.forwarded_bytes,
             direct_bytes=totals.direct_bytes,
-            gone=[id for revision, id in lanes.gone if revision > since] if since >= 0 else [],
+            gone=[id for revision, id in lanes.removed if revision > since] if since >= 0 else [],
             samples=sampler.since(since),
             io_nodes=sampler.io_nodes,
         )
 
     def _queue(self) -> Queue:
-        """Return whom each waits for: the next ones, and how many in all."""
-        found: dict[JobId, tuple[list[JobId], int]] = {}
+        """Return the jobs ahead of each waiting job: the next ones, and how many in all."""
+        queue: dict[JobId, tuple[list[JobId], int]] = {}
         for transferring, waiting in self._history.turns.manager.queues():
             ahead = [*transferring, *waiting]
             for k, id in enumerate(waiting, len(transferring)):
-                found[id] = (ahead[: min(k, BEHIND)], k)
-        return found
+                queue[id] = (ahead[: min(k, BEHIND)], k)
+        return queue
 
     def job(self, lane: Lane, queue: Queue | None = None, *, named: bool) -> LaneJob:
-        """Return a job as the timeline tells it."""
+        """Return a job of the timeline."""
         governor, history, job = self._controller.governor, self._history, lane.job
         id, counters, over = governor.turn_id(job.id), job.counters, job.state != "running"
         begin, longest = job.begin, governor.longest_wait
-        known = None if id is None else history.turns.manager.jobs.get(id)
+        model = None if id is None else history.turns.manager.jobs.get(id)
         behind, ahead, most = list[JobId](), 0, None
         if lane.kind in {"wait", "would-wait"} and id is not None:
             behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
             phase = history.turns.standings[id].phase
-            began = time.monotonic() if phase is None else phase.began
-            most = max(longest - (time.monotonic() - began), 0.0)
+            waited = 0.0 if phase is None else history.clock() - phase.began
+            most = max(longest - waited, 0.0)
         failed = named and job.state == "ended" and job.status
         return LaneJob(
             id=job.id,
@@ -150,7 +149,7 @@ class Timelines:
             behind=behind,
             ahead=ahead,
             at_most_seconds=most,
-            w_iter=_w_iter(lane) if known is None else known.w_iter,
+            w_iter=_w_iter(lane) if model is None else model.w_iter,
             pattern=lane.patterns[-1][1] if lane.patterns else None,
             forwarded_bytes=forwarded_bytes(counters),
             direct_bytes=direct_bytes(counters),
@@ -198,6 +197,6 @@ def _w_iter(lane: Lane) -> float | None:
 
 
 def _command(words: list[str]) -> str:
-    """Return a command line, cut: it is its user's word, and may be endless."""
-    text = " ".join(word[:LONGEST_COMMAND] for word in islice(words, LONGEST_COMMAND))
-    return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 1] + "…"
+    """Return a command line, cut: users choose its length."""
+    text = " ".join(word[:COMMAND_LENGTH] for word in islice(words, COMMAND_LENGTH))
+    return text if len(text) <= COMMAND_LENGTH else text[: COMMAND_LENGTH - 1] + "…"

@@ -1,23 +1,21 @@
-"""What was tuned at which I/O node when, and what has been learnt of each value."""
+"""The history of tuned values at each I/O node, and what was learned of each candidate value."""
 
-import time
 from collections import deque
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from penstock.live.controller.tuning import Tuning
-from penstock.live.http.dashboard.schema import Arm, Parameter, TuningNow
+from penstock.live.http.dashboard.schema import CandidateValue, Parameter, TuningNow
 from penstock.model import Value
 
-CHANGES = 5_000
-ARMS = 500
+MOST_CHANGES = 5_000
+MOST_VALUES = 500
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
-class _Known(msgspec.Struct):
-    """What the tuners that are bandits have learnt of a context; others keep it to themselves."""
+class _Context(msgspec.Struct):
+    """What a bandit learned of an access pattern; other tuners have no such state."""
 
     operation: str
     pattern: str
@@ -27,46 +25,50 @@ class _Known(msgspec.Struct):
     count: list[float]
     mean: list[float]
 
+    def __str__(self) -> str:
+        requests = f"{self.operation} {self.pattern}, {_size(self.size)} requests"
+        return f"{requests}, load {self.load}"
+
 
 class _Learned(msgspec.Struct):
-    contexts: list[_Known] = []
+    contexts: list[_Context] = []
 
 
-class TunedHistory:
-    """Takes note of every change of a tuned value; without tuning there is none."""
+class TuningHistory:
+    """Notes every change of a tuned value; `now` returns seconds since the epoch."""
 
-    def __init__(self, tuning: Tuning | None, epoch: float) -> None:
-        self._tuning, self._epoch = tuning, epoch
-        self._changes: deque[tuple[float, int, str, Value, bool]] = deque(maxlen=CHANGES)
+    def __init__(self, tuning: Tuning | None, now: Callable[[], float]) -> None:
+        self._tuning, self._now = tuning, now
+        self._changes: deque[tuple[float, int, str, Value, bool]] = deque(maxlen=MOST_CHANGES)
         self._last: dict[tuple[int, str], tuple[Value, bool]] = {}
         if tuning is not None:
             tuning.watch = self._note
 
-    def told(self) -> TuningNow:
-        """Return what is tuned, and how that went."""
+    def answer(self) -> TuningNow:
+        """Return the tuned parameters, and what was learned of their values."""
         tuning = self._tuning
         if tuning is None:
             return TuningNow(policy=None)
-        told = tuning.told()
-        arms = sorted(self._arms(tuning), key=lambda arm: -arm.chosen)
+        summary = tuning.told()
+        values = sorted(_candidates(tuning), key=lambda value: -value.chosen)
         return TuningNow(
-            policy=told["policy"],
-            applied=told["applied"],
-            rounds=told["rounds"],
-            explored=told["explored"],
-            contexts=told["contexts"],
+            policy=summary["policy"],
+            applied=summary["applied"],
+            rounds=summary["rounds"],
+            explored=summary["explored"],
+            contexts=summary["contexts"],
             parameters=[
                 Parameter(name=p.name, values=list(p.values), default=p.default)
                 for p in tuning.parameters
             ],
-            arms=arms[:ARMS],
+            arms=values[:MOST_VALUES],
             history=list(self._changes),
-            left_out=max(len(arms) - ARMS, 0),
+            left_out=max(len(values) - MOST_VALUES, 0),
         )
 
     def _note(self) -> None:
         assert self._tuning is not None
-        now = self._epoch + time.monotonic()
+        now = self._now()
         for council in self._tuning.councils:
             for number, chosen in council.chosen.items():
                 for name, value in chosen.items():
@@ -75,24 +77,24 @@ class TunedHistory:
                         self._last[number, name] = state
                         self._changes.append((now, number, name, *state))
 
-    def _arms(self, tuning: Tuning) -> Iterator[Arm]:
-        for name, tuner in tuning.experience.tuners.items():
-            for context in _contexts(tuner):
-                said = f"{context.operation} {context.pattern}, {_size(context.size)} requests"
-                said += f", load {context.load}"
-                columns = zip(context.values, context.count, context.mean, strict=False)
-                for value, count, mean in columns:
-                    reward = mean if count > 0 else None
-                    yield Arm(
-                        context=said, parameter=name, value=value, chosen=count, reward=reward
-                    )
 
-
-def _contexts(tuner: Any) -> list[_Known]:
-    try:
-        return msgspec.convert(tuner.learned(), _Learned).contexts
-    except Exception:  # a tuner may be anybody's, and learn what it likes
-        return []
+def _candidates(tuning: Tuning) -> Iterator[CandidateValue]:
+    for name, tuner in tuning.experience.tuners.items():
+        try:
+            contexts = msgspec.convert(tuner.learned(), _Learned).contexts
+        except Exception:  # a third party's tuner may return anything
+            continue
+        for context in contexts:
+            for value, count, mean in zip(
+                context.values, context.count, context.mean, strict=False
+            ):
+                yield CandidateValue(
+                    context=str(context),
+                    parameter=name,
+                    value=value,
+                    chosen=count,
+                    reward=mean if count > 0 else None,
+                )
 
 
 def _size(size: int) -> str:
