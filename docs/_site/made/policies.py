@@ -20,7 +20,7 @@ NEEDS = {
     "w_iter": "the mean length of an iteration; learnt while jobs run",
     "profile": "the class that a generator drew a job from: known in simulations alone",
     "remaining": "what is left of a phase; known of jobs that say it, "
-    "[turns](../../../live/turns.md#what-is-said-of-phases-to-come)",
+    "[turns](../../../live/turns.md#announcing-phases)",
     "progress": "what a job has done so far; counted",
     "io": "the length of a phase; known of jobs that say it",
     "work": "the length of a whole run; known of jobs that say it",
