@@ -210,15 +210,15 @@ TRIES = 3
 def live_and_simulated(n_high: int, *, part: float, near: float) -> tuple[Metrics, Metrics]:
     """Return the metrics of a managed run (the first of a few that is near) and its simulation."""
     jobs, window = io_sets.workload(n_high, part=part), (13 * part, 63 * part)
-    theirs = measure(simulate(jobs, registry.sharing("set-10")), window)
+    other = measure(simulate(jobs, registry.sharing("set-10")), window)
     for _ in range(TRIES):
         live = io_sets.managed(jobs, window[1])
         assert live.fail_opens == 0
         assert live.direct_bytes == 0
         ours = measure(live.run, window)
-        if abs(ours.utilization / theirs.utilization - 1) <= near:
+        if abs(ours.utilization / other.utilization - 1) <= near:
             break
-    return ours, theirs
+    return ours, other
 
 
 @pytest.mark.rates
@@ -227,8 +227,8 @@ def test_managed_jobs_are_near_their_simulation_and_better_off_than_unmanaged_on
 
     So short a window cuts phases of the long jobs, which makes Max Stretch a matter of chance.
     """
-    ours, theirs = live_and_simulated(12, part=0.2, near=io_sets.NEAR)
-    assert ours.utilization == pytest.approx(theirs.utilization, rel=io_sets.NEAR)
+    ours, other = live_and_simulated(12, part=0.2, near=io_sets.NEAR)
+    assert ours.utilization == pytest.approx(other.utilization, rel=io_sets.NEAR)
     jobs, until = io_sets.workload(12, part=0.2), 63 * 0.2
     unmanaged = measured(jobs, policy="fair-share", mode="off", until=until)
     assert ours.utilization > 1.1 * measure(unmanaged.run, (13 * 0.2, until)).utilization

@@ -96,18 +96,18 @@ def whose(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize(
-    ("overhead", "theirs", "ours"),
+    ("overhead", "other", "ours"),
     [(1.009, True, True), (1.011, True, False), (1.017, True, False), (1.019, False, False)],
 )
 def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
-    overhead: float, theirs: bool, ours: bool
+    overhead: float, other: bool, ours: bool
 ) -> None:
     found = whose(live_rows(overhead=overhead), "announced and ignored")
-    assert found == {"forwarding": theirs, "penstock": ours}
+    assert found == {"forwarding": other, "penstock": ours}
 
 
 @pytest.mark.parametrize(
-    ("choosing", "theirs", "ours"),
+    ("choosing", "other", "ours"),
     [
         ({768: 0.049}, True, True),
         ({768: 1.1}, True, False),
@@ -116,10 +116,10 @@ def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
     ],
 )
 def test_a_choice_is_held_against_240_io_nodes_of_the_thesis_and_768_of_ours(
-    choosing: dict[int, float], theirs: bool, ours: bool
+    choosing: dict[int, float], other: bool, ours: bool
 ) -> None:
     found = whose(live_rows(choosing=choosing), "a choice for")
-    assert found == {"forwarding": theirs, "penstock": ours}
+    assert found == {"forwarding": other, "penstock": ours}
 
 
 @pytest.fixture(scope="module")

@@ -33,11 +33,15 @@ from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure, measure_jobs
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
 
 claim = claims_of("demo")
+
+
+figure = captions_of("demo")
 
 SHORT, LONG = (0.5, 0.6, 0.7, 0.8), (4.0, 5.0, 6.0, 7.0)
 """Seconds of an iteration: w_iter in set-10's sets S_0 and S_1."""
@@ -233,15 +237,7 @@ def _lanes(rows: Rows, jobs: Sequence[str], window: tuple[float, float]) -> Figu
             window=(max(window[0], window[1] - DRAWN), window[1]),
         )
 
-    return Figure(
-        name="lanes",
-        title="Twelve real jobs share one file system",
-        caption="Jobs are named by their period; measured on an emulated file system. A transfer "
-        "is drawn as tall as the mean share of the bandwidth that it had.",
-        panels=[panel(label) for label in MODES],
-        stacked=True,
-        source="measured on an emulated file system",
-    )
+    return figure("lanes", [panel(label) for label in MODES], stacked=True)
 
 
 def _stretch(row: Row) -> Stretch:
@@ -270,24 +266,16 @@ def _bars(rows: Rows, jobs: Sequence[str]) -> Figure:
 
     utilization = bars("Utilization (higher is better)", "", ["all jobs"], "measured", UTILIZATION)
     slowdown = bars("I/O slowdown a job (lower is better)", "", jobs, "job", SLOWDOWN)
-    return Figure(
-        name="gains",
-        title="What turns are worth",
-        caption="Utilization is the part of their time that jobs compute; I/O slowdown the time "
-        "that a job waits or transfers over what it needs alone. Measured on an emulated file "
-        "system.",
-        panels=[utilization, slowdown],
-        source="measured on an emulated file system",
-    )
+    return figure("gains", [utilization, slowdown])
 
 
 def _claim(rows: Rows, metric: str) -> Claim:
-    theirs, ours = (float(_of(rows, label, "measured", metric)[0]) for label in MODES)
+    other, ours = (float(_of(rows, label, "measured", metric)[0]) for label in MODES)
     higher = metric == UTILIZATION
     return claim(
         "managed",
-        f"{ours:.3f} managed, {theirs:.3f} unmanaged",
-        ours > theirs if higher else ours < theirs,
+        f"{ours:.3f} managed, {other:.3f} unmanaged",
+        ours > other if higher else ours < other,
         repeats=REPEATED[metric],
         metric=NAMES[metric],
         higher="higher" if higher else "lower",

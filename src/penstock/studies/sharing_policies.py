@@ -19,6 +19,7 @@ from penstock.sim.generators.io_sets import io_sets, three_profiles
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.figures import metric_dots
 from penstock.studies.io_sets.gains import (
@@ -35,6 +36,9 @@ from penstock.studies.io_sets.gains import (
 from penstock.studies.table import Table
 
 claim = claims_of("sharing-policies")
+
+
+figure = captions_of("sharing-policies")
 
 WORKLOADS, EXAMPLE = "balanced", "example"
 DRAWN: Mapping[Size, int] = {"quick": 2, "fast": 8, "full": 40}
@@ -201,15 +205,7 @@ def _lanes(rows: list[Row]) -> Figure:
             window=SEEN,
         )
 
-    return Figure(
-        name="example",
-        title="Two long and three short periodic jobs share one file system",
-        caption="Two jobs that compute for 75 s and transfer for 25 s alone, three that compute "
-        "for 9.2 s and transfer for 0.8 s; a synthetic example, simulated. A transfer is drawn as "
-        "tall as the share of the bandwidth that it has.",
-        panels=[panel(policy) for policy in NOTES],
-        stacked=True,
-    )
+    return figure("example", [panel(policy) for policy in NOTES], stacked=True)
 
 
 def _computing(parts: Sequence[Stretch]) -> float:
@@ -220,20 +216,17 @@ def _computing(parts: Sequence[Stretch]) -> float:
 
 
 def _dots(table: Table, policies: list[str], workloads: int) -> Figure:
-    return Figure(
-        name="policies",
-        title="Sharing policies on the IO-SETS paper's balanced workload",
-        caption=f"Means over {workloads} synthetic workloads of 60 jobs, simulated; bars are 95% "
-        "bootstrap intervals, the best value is in bold. The greedy policies and fair-finish "
-        "interrupt transfers and must be told more than w_iter; clairvoyant-sets is an oracle.",
-        panels=[metric_dots(table, WORKLOADS, 0, metric, policies) for metric in METRICS],
+    return figure(
+        "policies",
+        [metric_dots(table, WORKLOADS, 0, metric, policies) for metric in METRICS],
+        workloads=workloads,
     )
 
 
 def claims(table: Table) -> list[Claim]:
     """Return what of the paper's claims can be seen at a first look."""
     won = {metric: gain(table, WORKLOADS, metric) for metric in (UTILIZATION, SLOWDOWN)}
-    lost = gain(table, WORKLOADS, UTILIZATION, ours=FAIR_SHARE, theirs=EXCLUSIVE)
+    lost = gain(table, WORKLOADS, UTILIZATION, ours=FAIR_SHARE, other=EXCLUSIVE)
     return [
         claim(
             "set10-utilization-higher",

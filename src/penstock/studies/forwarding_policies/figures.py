@@ -1,9 +1,10 @@
-"""The figures of the study, as records for a report to draw."""
+"""The figures of the study: Figures 5.2 to 5.11 of the thesis, and how STATIC may be read."""
 
 from collections.abc import Sequence
 
 from penstock.data import COUNTS
-from penstock.report.findings import Bars, Curves, Figure, Reference, Series
+from penstock.report.findings import Bars, Figure, Series
+from penstock.studies.captions import load as captions_of
 from penstock.studies.forwarding_policies import applications, decisions, queue_figures, sets
 from penstock.studies.forwarding_policies.patterns import (
     BEST,
@@ -14,10 +15,11 @@ from penstock.studies.forwarding_policies.patterns import (
     TABLE_5_1,
     patterns_by,
 )
-from penstock.studies.forwarding_policies.queue_figures import G5K, bars
+from penstock.studies.panels import bars, curves
 from penstock.studies.table import Table
 
-MEASURED, COMPUTED = "measured", "computed from measured curves"
+figure = captions_of("forwarding-policies")
+
 AVAILABLE = "available I/O nodes"
 MN4 = "Measured on MareNostrum 4 (Bez et al., PDSW 2020)."
 POOLS = (4, 8, 12, 16, 24, 32, 36, 48)
@@ -41,67 +43,29 @@ def figures(table: Table) -> list[Figure]:
 
 
 def _figure_5_2(table: Table) -> Figure:
-    panels = []
-    for letter in TABLE_5_1:
+    def series(letter: str) -> Series:
         mean, low, high = (
             [float(table.values(SHOWN, n, letter, what)[0]) for n in COUNTS]
             for what in ("mean", "low", "high")
         )
-        panels.append(
-            Bars(
-                title=letter,
-                x="",
-                y="",
-                labels=[str(n) for n in COUNTS],
-                series=[bars(letter, mean, low, high)],
-                small=True,
-            )
-        )
-    return Figure(
-        name="figure-5.2",
-        title="Figure 5.2: write bandwidth (MB/s) of twenty patterns by number of I/O nodes",
-        caption=f"{MN4} The patterns of Table 5.1; 0 is direct access. Bars are means over "
-        "repetitions, lines go from the least to the most. Each panel has its own scale.",
-        panels=panels,
-        columns=7,
-        source=MEASURED,
-    )
+        return Series(label=letter, x=(), y=mean, low=low, high=high)
+
+    labels = [str(n) for n in COUNTS]
+    panels = [bars(letter, labels, [series(letter)], small=True) for letter in TABLE_5_1]
+    return figure("figure-5.2", panels, columns=7)
 
 
 def _figure_5_3(table: Table) -> Figure:
     numbers = range(1, len(COUNTS) + 1)
-    return Figure(
-        name="figure-5.3",
-        title="Figure 5.3: how many choices a pattern has, and which is the best",
-        caption=f"{MN4} Left: statistically distinct choices of the 189 patterns (Kruskal-Wallis, "
-        "Dunn), counted in three ways. Right: the count with the highest bandwidth, by three "
-        "statistics over repetitions; the thesis shows the maximum.",
-        panels=[
-            Bars(
-                title="Choices",
-                x="distinct choices",
-                y="patterns",
-                labels=[str(n) for n in numbers],
-                series=[
-                    bars(reading, [patterns_by(table, CHOICES, reading)[n] for n in numbers])
-                    for reading in READINGS
-                ],
-                key=True,
-            ),
-            Bars(
-                title="Best count",
-                x="I/O nodes (0: direct)",
-                y="patterns",
-                labels=[str(n) for n in COUNTS],
-                series=[
-                    bars(f"by {statistic}", list(patterns_by(table, BEST, statistic).values()))
-                    for statistic in STATISTICS
-                ],
-                key=True,
-            ),
-        ],
-        source=MEASURED,
-    )
+    choices = {r: [patterns_by(table, CHOICES, r)[n] for n in numbers] for r in READINGS}
+    best = {f"by {s}": list(patterns_by(table, BEST, s).values()) for s in STATISTICS}
+    labels = [str(n) for n in numbers]
+    counts = [str(n) for n in COUNTS]
+    panels = [
+        bars("Choices", labels, choices, x="distinct choices", y="patterns", key=True),
+        bars("Best count", counts, best, x="I/O nodes (0: direct)", y="patterns", key=True),
+    ]
+    return figure("figure-5.3", panels)
 
 
 def _over_pools(
@@ -115,7 +79,7 @@ def _over_pools(
     return Series(label=label, x=points, y=median, low=low, high=high)
 
 
-def _drawn(table: Table) -> str:
+def _sample(table: Table) -> str:
     draws = len(table.rows(sets.MACHINE, 0, "nodes"))
     return (
         f"{sets.SETS:,} random sets of {sets.SIZE} of the 189 patterns, drawn {draws} times. {MN4}"
@@ -123,32 +87,15 @@ def _drawn(table: Table) -> str:
 
 
 def _figure_5_5(table: Table) -> Figure:
-    series = [
-        _over_pools(table, sets.BANDWIDTH, policy, policy, scale=1e-3) for policy in sets.POLICIES
+    y = "aggregate bandwidth (GB/s)"
+    series = [_over_pools(table, sets.BANDWIDTH, p, p, scale=1e-3) for p in sets.POLICIES]
+    medians = [Series(label=s.label, x=s.x, y=s.y) for s in series]
+    some = [s for s in series if s.label in ("mckp", "static", "zero")]
+    panels = [
+        curves("Medians", AVAILABLE, y, medians, bottom=0.0),
+        curves("With the middle half of the sets", AVAILABLE, y, some, bottom=0.0),
     ]
-    return Figure(
-        name="figure-5.5",
-        title="Figure 5.5: aggregate bandwidth of random sets of 16 applications",
-        caption=f"Medians over sets (left), with the middle half of the sets (right). "
-        f"{_drawn(table)} Below {sets.SIZE} I/O nodes one and static give more than there are.",
-        panels=[
-            Curves(
-                title="Medians",
-                x=AVAILABLE,
-                y="aggregate bandwidth (GB/s)",
-                series=[Series(label=s.label, x=s.x, y=s.y) for s in series],
-                bottom=0.0,
-            ),
-            Curves(
-                title="With the middle half of the sets",
-                x=AVAILABLE,
-                y="aggregate bandwidth (GB/s)",
-                series=[s for s in series if s.label in ("mckp", "static", "zero")],
-                bottom=0.0,
-            ),
-        ],
-        source=COMPUTED,
-    )
+    return figure("figure-5.5", panels, sample=_sample(table), size=sets.SIZE)
 
 
 def _figure_5_6(table: Table) -> Figure:
@@ -157,40 +104,35 @@ def _figure_5_6(table: Table) -> Figure:
         values = table.grid(sets.OVER, "mckp over static", quantile, points).mean(axis=0)
         return Series(label=label, x=points, y=(1 + values).tolist())
 
-    return Figure(
-        name="figure-5.6",
-        title="Figure 5.6: what mckp gains",
-        caption="Aggregate bandwidth of mckp over that of the policies that go by size, set by "
-        f"set, from {sets.SIZE} I/O nodes on. Left: medians and the middle half of the sets. "
-        f"Right: over static, with the extremes and 90% of the sets. {_drawn(table)}",
-        panels=[
-            Curves(
-                title="mckp over the policies by size",
-                x=AVAILABLE,
-                y="gain in bandwidth (%)",
-                series=[
-                    _over_pools(table, sets.OVER, f"mckp over {p}", p, scale=100, start=sets.SIZE)
-                    for p in sets.RIVALS
-                ],
-                bottom=0.0,
-            ),
-            Curves(
-                title="mckp over static",
-                x=AVAILABLE,
-                y="times static's bandwidth",
-                series=[
-                    extreme("max", "static, most"),
-                    extreme("q95", "static, 95%"),
-                    extreme("median", "static"),
-                    extreme("q05", "static, 5%"),
-                    extreme("min", "static, least"),
-                ],
-                references=[Reference(y=1.0, label="as static")],
-                log_y=True,
-            ),
-        ],
-        source=COMPUTED,
-    )
+    by_size = [
+        _over_pools(table, sets.OVER, f"mckp over {p}", p, scale=100, start=sets.SIZE)
+        for p in sets.RIVALS
+    ]
+    labels = {
+        "max": "static, most",
+        "q95": "static, 95%",
+        "median": "static",
+        "q05": "static, 5%",
+        "min": "static, least",
+    }
+    panels = [
+        curves(
+            "mckp over the policies by size",
+            AVAILABLE,
+            "gain in bandwidth (%)",
+            by_size,
+            bottom=0.0,
+        ),
+        curves(
+            "mckp over static",
+            AVAILABLE,
+            "times static's bandwidth",
+            [extreme(quantile, label) for quantile, label in labels.items()],
+            lines={"as static": 1.0},
+            log_y=True,
+        ),
+    ]
+    return figure("figure-5.6", panels, size=sets.SIZE, sample=_sample(table))
 
 
 def _readings(table: Table) -> Figure:
@@ -199,123 +141,75 @@ def _readings(table: Table) -> Figure:
         values = (table.values(sets.STATIC, sets.OPTIMAL, r, quantile) for r in readings)
         return [100 * float(value.mean()) for value in values]
 
-    return Figure(
-        name="static-readings",
-        title=f"How STATIC may be read, at {sets.OPTIMAL} I/O nodes",
-        caption="What mckp gains over STATIC by the machine's compute nodes CN, the rounding of "
-        "C F / CN (ceil or nearest), and the rounding of that to a measured count (down or up): "
-        f"medians, and the middle half of the sets. {_drawn(table)}",
-        panels=[
-            Bars(
-                title="mckp over static",
-                x="compute nodes of the machine",
-                y="gain in bandwidth (%)",
-                labels=list(sets.MACHINES),
-                series=[
-                    bars(
-                        rounding,
-                        gains(rounding, "median"),
-                        gains(rounding, "q25"),
-                        gains(rounding, "q75"),
-                    )
-                    for rounding in sets.ROUNDINGS
-                ],
-                references=[Reference(y=211.38, label="the thesis")],
-                key=True,
-            )
-        ],
-        source=COMPUTED,
+    series = []
+    for rounding in sets.ROUNDINGS:
+        median, low, high = (gains(rounding, quantile) for quantile in ("median", "q25", "q75"))
+        series.append(Series(label=rounding, x=(), y=median, low=low, high=high))
+    panel = bars(
+        "mckp over static",
+        list(sets.MACHINES),
+        series,
+        x="compute nodes of the machine",
+        y="gain in bandwidth (%)",
+        lines={"the thesis": 211.38},
+        key=True,
     )
+    return figure("static-readings", [panel], size=sets.OPTIMAL, sample=_sample(table))
 
 
 def _figure_5_9(table: Table, what: str, part: str, title: str) -> Figure:
-    name = applications.SCENARIO
     unit = "MB/s" if what == "bandwidth" else "I/O nodes"
+    top = 1.05 * max(
+        sum(decisions.by_application(table, n, policy, what).values())
+        for n in table.points(applications.SCENARIO)
+        for policy in applications.OPTIONS
+    )
 
     def panel(
         title: str, points: Sequence[tuple[float, str]], labels: Sequence[str], x: str
     ) -> Bars:
-        given = [decisions.by_application(table, n, policy, what) for n, policy in points]
-        return Bars(
-            title=title,
-            x=x,
-            y=unit,
-            labels=labels,
-            series=[bars(k, [values[k] for values in given]) for k in applications.NAMES],
-            stacked=True,
-            top=1.05 * most,
-            key=title == "mckp",
-        )
+        columns = [decisions.by_application(table, n, policy, what) for n, policy in points]
+        heights = {name: [column[name] for column in columns] for name in applications.NAMES}
+        key = title == "mckp"
+        return bars(title, labels, heights, x=x, y=unit, stacked=True, top=top, key=key)
 
-    most = max(
-        sum(decisions.by_application(table, n, policy, what).values())
-        for n in table.points(name)
-        for policy in applications.OPTIONS
-    )
     fixed = ("zero", "one", "oracle")
     last = float(applications.MOST)
     pools = [str(n) for n in POOLS]
-    return Figure(
-        name=f"figure-5.9{part}",
-        title=f"Figure 5.9({part}): {title}",
-        caption=f"Six applications under the registered policies. {G5K} zero, one and oracle do "
-        "not depend on the number of I/O nodes.",
-        panels=[
-            panel("not arbitrated", [(last, policy) for policy in fixed], fixed, ""),
-            *(
-                panel(policy, [(n, policy) for n in POOLS], pools, AVAILABLE)
-                for policy in ("static", "size", "mckp")
-            ),
-        ],
-        source=COMPUTED,
-    )
+    panels = [
+        panel("not arbitrated", [(last, policy) for policy in fixed], fixed, ""),
+        *(
+            panel(policy, [(n, policy) for n in POOLS], pools, AVAILABLE)
+            for policy in ("static", "size", "mckp")
+        ),
+    ]
+    return figure("figure-5.9", panels, name=f"figure-5.9{part}", part=part, title=title)
 
 
 def _figure_5_10(table: Table) -> Figure:
-    pools = (4, 8, 12, 16, 24, 32)
-
     def parts(io_nodes: int) -> list[float]:
         best = decisions.by_application(table, io_nodes, "mckp", "alone")
         ours = decisions.by_application(table, io_nodes, "mckp", "bandwidth")
         return [100 * ours[name] / best[name] for name in applications.NAMES]
 
-    return Figure(
-        name="figure-5.10",
-        title="Figure 5.10: what mckp leaves each application",
-        caption="Bandwidth under mckp, beside the others, over the best that the application "
-        f"reaches alone with up to so many I/O nodes. {G5K}",
-        panels=[
-            Bars(
-                title=f"{n} I/O nodes",
-                x="",
-                y="of its best alone (%)",
-                labels=applications.NAMES,
-                series=[bars("mckp", parts(n))],
-            )
-            for n in pools
-        ],
-        columns=3,
-        source=COMPUTED,
-    )
+    names, y = applications.NAMES, "of its best alone (%)"
+    pools = (4, 8, 12, 16, 24, 32)
+    panels = [bars(f"{n} I/O nodes", names, {"mckp": parts(n)}, y=y) for n in pools]
+    return figure("figure-5.10", panels, columns=3)
 
 
 def _figure_5_11(table: Table) -> Figure:
-    return Figure(
-        name="figure-5.11",
-        title="Figure 5.11: bandwidth under mckp minus that under static",
-        caption="Above zero (blue) the application is faster under mckp. Each panel has its own "
-        f"scale. {G5K}",
-        panels=[
-            Bars(
-                title=name,
-                x=AVAILABLE,
-                y="MB/s",
-                labels=[str(n) for n in POOLS],
-                series=[bars(name, [decisions.difference(table, n)[name] for n in POOLS])],
-                colour_by="sign",
-            )
-            for name in applications.NAMES
-        ],
-        columns=3,
-        source=COMPUTED,
-    )
+    labels = [str(n) for n in POOLS]
+    gained = [decisions.difference(table, n) for n in POOLS]
+    panels = [
+        bars(
+            name,
+            labels,
+            {name: [by_application[name] for by_application in gained]},
+            x=AVAILABLE,
+            y="MB/s",
+            colour_by="sign",
+        )
+        for name in applications.NAMES
+    ]
+    return figure("figure-5.11", panels, columns=3)

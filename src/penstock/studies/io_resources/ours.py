@@ -60,8 +60,8 @@ def gains(table: Table, scenario: str, ours: str, metric: str) -> dict[float, Es
     found = {}
     for x in table.points(scenario):
         # The best pair is chosen by means; so is what noise makes of it.
-        theirs = best_pair(table, scenario, x, metric)
-        by = change(table, scenario, metric, ours, theirs, loads=[x])
+        other = best_pair(table, scenario, x, metric)
+        by = change(table, scenario, metric, ours, other, loads=[x])
         found[x] = by if metric.endswith(BANDWIDTH) else _negative(by)
     return found
 
@@ -74,11 +74,11 @@ def _set_by_set(table: Table, scenario: str, metric: str, column: str) -> tuple[
     """Return in how many sets the search is worse than the best pair of that very set."""
     worse = sets = 0
     for x in table.points(scenario):
-        theirs: Floats = np.stack(
+        other: Floats = np.stack(
             [table.values(scenario, x, name, column) for name in pairs(table, scenario)]
         )
         ours = table.values(scenario, x, searched(metric), column)
-        best = theirs.max(axis=0) if column == BANDWIDTH else theirs.min(axis=0)
+        best = other.max(axis=0) if column == BANDWIDTH else other.min(axis=0)
         worse += int(((ours < best) if column == BANDWIDTH else (ours > best)).sum())
         sets += len(ours)
     return worse, sets

@@ -1,6 +1,6 @@
 """The study's metrics and comparisons.
 
-A change is ours / theirs - 1 of means over sets of jobs, averaged over loads, with a 95% bootstrap
+A change is ours / other - 1 of means over sets of jobs, averaged over loads, with a 95% bootstrap
 interval over sets; both met the same sets. All metrics but bandwidth are better when lower.
 """
 
@@ -34,12 +34,12 @@ def change(
     scenario: str,
     metric: str,
     ours: str,
-    theirs: str,
+    other: str,
     *,
     loads: Sequence[float] | None = None,
 ) -> Estimate:
-    """Return by how much `ours` is above `theirs`, as a fraction."""
-    ratio = table.ratio(scenario, metric, ours, theirs, loads)
+    """Return by how much `ours` is above `other`, as a fraction."""
+    ratio = table.ratio(scenario, metric, ours, other, loads)
     return Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
 
 
@@ -48,13 +48,13 @@ def changes(
     scenario: str,
     metric: str,
     ours: str,
-    theirs: str,
+    other: str,
     *,
     loads: Sequence[float] | None = None,
 ) -> dict[float, Estimate]:
     """Return the change at each load, up to saturation unless told otherwise."""
     loads = unsaturated(table, scenario) if loads is None else loads
-    return {x: change(table, scenario, metric, ours, theirs, loads=[x]) for x in loads}
+    return {x: change(table, scenario, metric, ours, other, loads=[x]) for x in loads}
 
 
 def unsaturated(table: Table, scenario: str) -> list[float]:

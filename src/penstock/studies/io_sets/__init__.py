@@ -67,7 +67,7 @@ class IoSets:
             basis=Basis(simulated="all results; workloads are synthetic"),
             made=(
                 ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),
-                ("gain", "Utilization: ours / theirs - 1; others: theirs / ours - 1"),
+                ("gain", "Utilization: ours / other - 1; others: other / ours - 1"),
             ),
         )
 

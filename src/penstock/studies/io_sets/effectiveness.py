@@ -97,7 +97,7 @@ def _gains(table: Table) -> list[Claim]:
     by_metric = {metric: gains(table, BASE, metric) for metric in METRICS}
     mean = {metric: gain(table, BASE, metric) for metric in METRICS}
     exclusive = {
-        metric: gains(table, BASE, metric, ours=FAIR_SHARE, theirs=EXCLUSIVE) for metric in METRICS
+        metric: gains(table, BASE, metric, ours=FAIR_SHARE, other=EXCLUSIVE) for metric in METRICS
     }
     better = [
         claim(
@@ -183,13 +183,13 @@ def _parts(table: Table) -> list[Claim]:
     many = [x for x in points if x >= MANY_HIGH]
 
     def lost(metric: str, policy: str, where: list[float]) -> str:
-        return percent(gain(table, BASE, metric, where, theirs=policy), 2)
+        return percent(gain(table, BASE, metric, where, other=policy), 2)
 
-    weights_few = gain(table, BASE, STRETCH, few, theirs="share-priority")
-    sets_few = gain(table, BASE, STRETCH, few, theirs="set-fair-share")
-    sets_many = gain(table, BASE, STRETCH, many, theirs="set-fair-share")
-    weights = gain(table, BASE, UTILIZATION, theirs="share-priority")
-    sets = gain(table, BASE, UTILIZATION, theirs="set-fair-share")
+    weights_few = gain(table, BASE, STRETCH, few, other="share-priority")
+    sets_few = gain(table, BASE, STRETCH, few, other="set-fair-share")
+    sets_many = gain(table, BASE, STRETCH, many, other="set-fair-share")
+    weights = gain(table, BASE, UTILIZATION, other="share-priority")
+    sets = gain(table, BASE, UTILIZATION, other="set-fair-share")
     return [
         claim(
             "fig-7-exclusive-access-inside",

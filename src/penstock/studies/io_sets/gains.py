@@ -1,7 +1,7 @@
 """How much one policy gains over another, in the paper's terms.
 
-A gain in Utilization is ours / theirs - 1. Max Stretch and IO-slowdown are better when lower, so
-the gain is theirs / ours - 1: "the relative loss of FAIR-SHARE to SET-10" (Figure 6). Figures are
+A gain in Utilization is ours / other - 1. Max Stretch and IO-slowdown are better when lower, so
+the gain is other / ours - 1: "the relative loss of FAIR-SHARE to SET-10" (Figure 6). Figures are
 ratios of means over workloads, averaged over points, with 95% bootstrap intervals.
 """
 
@@ -22,20 +22,20 @@ def gain(
     points: Sequence[float] | None = None,
     *,
     ours: str = SET_10,
-    theirs: str = FAIR_SHARE,
+    other: str = FAIR_SHARE,
 ) -> Estimate:
-    """Return by how much `ours` is better than `theirs`, as a fraction."""
-    over, under = (ours, theirs) if metric == UTILIZATION else (theirs, ours)
+    """Return by how much `ours` is better than `other`, as a fraction."""
+    over, under = (ours, other) if metric == UTILIZATION else (other, ours)
     ratio = table.ratio(scenario, metric, over, under, points)
     return Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
 
 
 def gains(
-    table: Table, scenario: str, metric: str, *, ours: str = SET_10, theirs: str = FAIR_SHARE
+    table: Table, scenario: str, metric: str, *, ours: str = SET_10, other: str = FAIR_SHARE
 ) -> dict[float, Estimate]:
     """Return the gain at each point of a scenario."""
     return {
-        x: gain(table, scenario, metric, [x], ours=ours, theirs=theirs)
+        x: gain(table, scenario, metric, [x], ours=ours, other=other)
         for x in table.points(scenario)
     }
 

@@ -51,7 +51,7 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> list[Claim]:
     ranks = {metric: _ranks(table, scenario, x, metric) for metric in METRICS}
     first = {metric: next(iter(ranks[metric])) for metric in METRICS}
     simple = [policy for policy in ranks[UTILIZATION] if policy not in INTERRUPT]
-    margin = gain(table, scenario, UTILIZATION, [x], theirs=next(p for p in simple if p != SET_10))
+    margin = gain(table, scenario, UTILIZATION, [x], other=next(p for p in simple if p != SET_10))
     return [
         claim(
             "rivals-greedy-com-wins",
@@ -75,7 +75,7 @@ def _rivals(table: Table, scenario: str, x: float, where: str) -> list[Claim]:
 def _fair_finish(table: Table) -> Claim:
     places = [*((MIX, x) for x in table.points(MIX)), (PLAFRIM, 0.0)]
     won = {
-        (scenario, x, metric): gain(table, scenario, metric, [x], ours="fair-finish", theirs=SET_10)
+        (scenario, x, metric): gain(table, scenario, metric, [x], ours="fair-finish", other=SET_10)
         for scenario, x in places
         for metric in METRICS
     }

@@ -151,7 +151,7 @@ def _who_is_worst(table: Table, scenario: str) -> str:
 def _fourth_profile(table: Table) -> list[Claim]:
     scenario, oracle = "figure-10", "clairvoyant-sets"
     lost = {
-        policy: gains(table, scenario, UTILIZATION, ours=oracle, theirs=policy)
+        policy: gains(table, scenario, UTILIZATION, ours=oracle, other=policy)
         for policy in (SET_10, FAIR_SHARE, EXCLUSIVE)
     }
     span = {

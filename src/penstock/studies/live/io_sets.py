@@ -19,12 +19,16 @@ from penstock.sim.generators.io_sets import periodic
 from penstock.sim.metrics import measure
 from penstock.sim.run import Run
 from penstock.sim.workload import Workload
+from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
 from penstock.studies.table import Table
 
 claim = claims_of("live-io-sets")
+
+
+figure = captions_of("live-io-sets")
 
 SCENARIO = "figure-4-live"
 JOBS, TIME = 16, 100.0
@@ -95,8 +99,8 @@ def differences(table: Table, metric: str) -> dict[tuple[float, int], float]:
     found = {}
     for x in table.points(SCENARIO):
         live, simulated = (table.rows(SCENARIO, x, p) for p in (MANAGED, SIMULATED))
-        for k, (ours, theirs) in enumerate(zip(live, simulated, strict=True)):
-            found[x, k] = _value(ours, metric) / _value(theirs, metric) - 1
+        for k, (ours, other) in enumerate(zip(live, simulated, strict=True)):
+            found[x, k] = _value(ours, metric) / _value(other, metric) - 1
     return found
 
 
@@ -136,7 +140,7 @@ class LiveIoSets:
             "sixteen real jobs share a file system, managed and unmanaged, and are simulated too. "
             "Time is divided by 100; measured on an emulated file system.",
             claims=claims(table),
-            figures=[figure(table)],
+            figures=[_figure_4(table)],
             basis=Basis(
                 simulated="the same workloads, beside what was measured",
                 emulated="the speed of the file system",
@@ -176,13 +180,13 @@ def _mean(table: Table, policy: str, metric: str) -> float:
 
 
 def _better(table: Table, metric: str) -> Claim:
-    ours, theirs = (_mean(table, p, metric) for p in (MANAGED, UNMANAGED))
+    ours, other = (_mean(table, p, metric) for p in (MANAGED, UNMANAGED))
     simulated, fair_share = (_mean(table, p, metric) for p in (SIMULATED, FAIR_SHARE))
     return claim(
         "managed-mean-over",
-        f"{ours:.3f} managed, {theirs:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
+        f"{ours:.3f} managed, {other:.3f} unmanaged (simulated: set-10 {simulated:.3f}, "
         f"fair-share {fair_share:.3f})",
-        ours > theirs if metric == UTILIZATION else ours < theirs,
+        ours > other if metric == UTILIZATION else ours < other,
         metric=NAMES[metric],
     )
 
@@ -197,8 +201,7 @@ def _counted(table: Table) -> Claim:
     )
 
 
-def figure(table: Table) -> Figure:
-    """Return Figure 4, measured and simulated."""
+def _figure_4(table: Table) -> Figure:
     points = table.points(SCENARIO)
 
     def curve(policy: str, metric: str) -> Series:
@@ -206,12 +209,9 @@ def figure(table: Table) -> Figure:
         spread = {"low": grid.min(axis=0), "high": grid.max(axis=0)} if len(grid) > 1 else {}
         return Series(label=policy, x=points, y=grid.mean(axis=0), **spread)
 
-    return Figure(
-        name="figure-4-live",
-        title="Figure 4: sixteen real jobs, live against simulated",
-        caption="16 jobs with alpha_io = 1/16, n_H of them with w_iter = 0.64 s, the others 6.4 s; "
-        "measured on an emulated file system, beside the simulation of the same workload.",
-        panels=[
+    return figure(
+        "figure-4-live",
+        [
             Curves(
                 title=f"{NAMES[metric]} ({'higher' if metric == UTILIZATION else 'lower'} is "
                 "better)",
@@ -223,7 +223,6 @@ def figure(table: Table) -> Figure:
             )
             for metric in (STRETCH, UTILIZATION)
         ],
-        source="measured on an emulated file system",
     )
 
 

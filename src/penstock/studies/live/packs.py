@@ -21,11 +21,15 @@ from penstock.sim.engine import simulate
 from penstock.sim.generators.packs import TABLE_1
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
+from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.live.testbed import measured
 from penstock.studies.packs.scenarios import ORDERS
 
 claim = claims_of("live-packs")
+
+
+figure = captions_of("live-packs")
 
 SCENARIO = "table-1-live"
 TIME = 100.0
@@ -204,12 +208,9 @@ def _figure(rows: list[Row]) -> Figure:
         ratios = [float(found[o]["live"] or 0) / float(found[o]["simulated"] or 1) for o in orders]
         return Series(label=what, x=(), y=ratios)
 
-    return Figure(
-        name="live-over-simulated",
-        title="List orders: live over simulated",
-        caption="The makespan, and each application's stretch, of the real jobs over those of the "
-        "simulation; measured on an emulated file system.",
-        panels=[
+    return figure(
+        "live-over-simulated",
+        [
             Bars(
                 title="Live over simulated (1: the same)",
                 x="",
@@ -220,7 +221,6 @@ def _figure(rows: list[Row]) -> Figure:
                 key=True,
             )
         ],
-        source="measured on an emulated file system",
     )
 
 

@@ -1,15 +1,17 @@
 """The figures that rest on recorded rewards."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from penstock.report.findings import Bars, Curves, Figure, Reference, Series
+from penstock.report.findings import Bars, Curves, Figure, Series
 from penstock.sim.evaluate.bandits import Learning
+from penstock.studies.captions import load as captions_of
+from penstock.studies.panels import bars, curves
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.claims import KINDS, show, strided
 from penstock.studies.tuning.offline import AGAIN_WITHIN, CHANGES_AT, OURS, Offline
 
-MEASURED = "Measured by our I/O nodes, of real processes, on an emulated file system"
-DRAWN = "Drawn from rewards that our I/O nodes measured on an emulated file system"
+figure = captions_of("tuning")
+
 SHORT = {"oracle": "O", "static": "S", "tree": "T", "forest": "F", "network": "N"}
 
 
@@ -26,59 +28,34 @@ def figures(offline: Offline, choices: Choices) -> list[Figure]:
 
 
 def _windows(offline: Offline) -> Figure:
-    panels = []
-    for does in ("read", "write"):
-        scenario = strided(does)
+    def panel(operation: str) -> Bars:
+        scenario = strided(operation)
         means = offline.means[scenario]
         base = {name: offline.baselines[scenario, name] for name in ("fifo", "hbrr")}
-        heights = [*base.values(), *means.values()]
-        panels.append(
-            Bars(
-                title=does,
-                x="scheduler, or window of TWINS",
-                y="MiB/s in all",
-                labels=[*base, *map(show, means)],
-                series=[Series(label=does, x=(), y=[scenario.io_nodes * each for each in heights])],
-                references=[Reference(y=scenario.io_nodes * base["fifo"], label="fifo")],
-            )
+        rewards = [*base.values(), *means.values()]
+        return bars(
+            operation,
+            [*base, *map(show, means)],
+            {operation: [scenario.io_nodes * each for each in rewards]},
+            x="scheduler, or window of TWINS",
+            y="MiB/s in all",
+            lines={"fifo": scenario.io_nodes * base["fifo"]},
         )
-    return Figure(
-        name="fig-3-8-windows",
-        title="Fig. 3.8: the window decides, and not alike for reads and writes",
-        caption=f"{MEASURED}: 16 processes, 4 I/O nodes, shared file, strided; reads of 256 KiB, "
-        "writes of 32 KiB. Bandwidth, where the thesis has times.",
-        panels=panels,
-        source="measured",
-    )
+
+    return figure("fig-3-8-windows", [panel("read"), panel("write")])
 
 
 def _choices(choices: Choices) -> Figure:
     names = ("oracle", "static", *KINDS)
     io_nodes = sorted({n for _, _, n in choices.increased})
-    panels = [
-        Bars(
-            title=f"{does}s {word}",
-            x="I/O nodes",
-            y="observations",
-            labels=[str(n) for n in io_nodes],
-            series=[
-                Series(label=SHORT[name], x=(), y=[counts[does, name, n] for n in io_nodes])
-                for name in names
-            ],
-            key=True,
-        )
-        for word, counts in (("improved", choices.increased), ("worsened", choices.decreased))
-        for does in ("read", "write")
-    ]
-    return Figure(
-        name="tables-3-6-3-7-choices",
-        title="Tables 3.6 and 3.7: windows by detected pattern against 1 ms",
-        caption=f"{MEASURED}. Of {choices.observations} observations: O oracle, S static 125 us, "
-        "T tree, F forest, N network.",
-        panels=panels,
-        columns=2,
-        source="measured",
-    )
+    labels = [str(n) for n in io_nodes]
+    panels = []
+    for word, counts in (("improved", choices.increased), ("worsened", choices.decreased)):
+        for does in ("read", "write"):
+            heights = {SHORT[name]: [counts[does, name, n] for n in io_nodes] for name in names}
+            title = f"{does}s {word}"
+            panels.append(bars(title, labels, heights, x="I/O nodes", y="observations", key=True))
+    return figure("tables-3-6-3-7-choices", panels, columns=2, count=choices.observations)
 
 
 def _x(learning: Learning) -> list[float]:
@@ -91,62 +68,43 @@ def _series(label: str, learning: Learning, letter: str, *, precise: bool = True
     return Series(label=label, x=_x(learning), y=values[k].tolist())
 
 
-def _panel(title: str, series: Sequence[Series], y: str = "precision") -> Curves:
-    return Curves(title=title, x="observations", y=y, series=series, bottom=0, top=1)
+def _panel(title: str, series: list[Series], y: str = "precision") -> Curves:
+    return curves(title, "observations", y, series, bottom=0, top=1)
 
 
-def _epsilons(offline: Offline) -> Figure:
-    panels = [
-        _panel(
-            letter,
-            [_series(f"epsilon {e:g}", each, letter) for e, each in offline.epsilons.items()],
-        )
+def _by_letter(offline: Offline, policies: Mapping[str, Learning]) -> list[Curves]:
+    """Return one panel per access pattern with one curve per policy."""
+    return [
+        _panel(letter, [_series(name, each, letter) for name, each in policies.items()])
         for letter in offline.six
     ]
-    return Figure(
-        name="fig-4-3-epsilon",
-        title="Fig. 4.3: how often epsilon-greedy chooses the best window",
-        caption=f"{DRAWN}; bins of 10, {offline.repetitions} repetitions. {_named(offline)}",
-        panels=panels,
-        columns=3,
-    )
 
 
-def _named(offline: Offline) -> str:
+def _letters(offline: Offline) -> str:
     return "; ".join(f"{letter}: {one.name}" for letter, one in offline.six.items()) + "."
 
 
+def _epsilons(offline: Offline) -> Figure:
+    panels = _by_letter(offline, {f"epsilon {e:g}": each for e, each in offline.epsilons.items()})
+    letters, repetitions = _letters(offline), offline.repetitions
+    return figure("fig-4-3-epsilon", panels, columns=3, repetitions=repetitions, letters=letters)
+
+
 def _interleaved(offline: Offline) -> Figure:
-    learning = offline.interleaved
-    return Figure(
-        name="fig-4-4-interleaved",
-        title="Fig. 4.4: six access patterns that come in random order",
-        caption=f"{DRAWN}; bins of 50, epsilon 0.15. {_named(offline)}",
-        panels=[
-            _panel("precision", [_series(letter, learning, letter) for letter in offline.six]),
-            _panel(
-                "performance",
-                [_series(letter, learning, letter, precise=False) for letter in offline.six],
-                y="share of the best window's",
-            ),
-        ],
+    learning, y = offline.interleaved, "share of the best window's"
+    precision, performance = (
+        [_series(letter, learning, letter, precise=precise) for letter in offline.six]
+        for precise in (True, False)
     )
+    panels = [_panel("precision", precision), _panel("performance", performance, y=y)]
+    return figure("fig-4-4-interleaved", panels, letters=_letters(offline))
 
 
 def _policies(offline: Offline) -> Figure:
-    greedy = offline.epsilons[0.10]
-    shown = {"epsilon 0.1": greedy, **{n: offline.policies[n] for n in ("ucb1", OURS)}}
-    panels = [
-        _panel(letter, [_series(name, each, letter) for name, each in shown.items()])
-        for letter in offline.six
-    ]
-    return Figure(
-        name="fig-4-5-ucb1",
-        title="Fig. 4.5: UCB1 and ours against epsilon-greedy",
-        caption=f"{DRAWN}; bins of 10, {offline.repetitions} repetitions. {_named(offline)}",
-        panels=panels,
-        columns=3,
-    )
+    ours = {name: offline.policies[name] for name in ("ucb1", OURS)}
+    panels = _by_letter(offline, {"epsilon 0.1": offline.epsilons[0.10], **ours})
+    letters, repetitions = _letters(offline), offline.repetitions
+    return figure("fig-4-5-ucb1", panels, columns=3, repetitions=repetitions, letters=letters)
 
 
 def _changed(offline: Offline) -> Figure:
@@ -154,18 +112,11 @@ def _changed(offline: Offline) -> Figure:
         Series(label=name, x=_x(each), y=each.performance.mean(axis=0).tolist())
         for name, each in offline.changed.items()
     ]
-    return Figure(
-        name="changing-world",
-        title="When the best window becomes the worst",
-        caption=f"{DRAWN}, in the {len(offline.mattering)} scenarios where the window matters; "
-        f"ranks are reversed at observation {CHANGES_AT}, the bar is {AGAIN_WITHIN} later.",
-        panels=[
-            Curves(
-                title="mean over scenarios",
-                x="observations",
-                y="share of the best window's performance",
-                series=series,
-                references=[Reference(y=0.95, label="0.95")],
-            )
-        ],
+    y = "share of the best window's performance"
+    return figure(
+        "changing-world",
+        [curves("mean over scenarios", "observations", y, series, lines={"0.95": 0.95})],
+        count=len(offline.mattering),
+        changes_at=CHANGES_AT,
+        again_within=AGAIN_WITHIN,
     )

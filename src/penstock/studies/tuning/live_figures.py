@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from penstock.report.findings import Bars, Cloud, Curves, Figure, Reference, Scatter, Series
+from penstock.report.findings import Cloud, Curves, Figure, Scatter, Series
+from penstock.studies.captions import load as captions_of
+from penstock.studies.panels import bars, curves
 from penstock.studies.tuning import jobs
 from penstock.studies.tuning.claims import show
 from penstock.studies.tuning.live_claims import decisions, ends, estimates
@@ -16,155 +18,108 @@ from penstock.studies.tuning.measured import (
     mean_seconds,
 )
 
-MEASURED = "Measured: real processes and I/O nodes, on an emulated file system"
+figure = captions_of("tuning")
+
 MIB = 2**20
 PLACES = {"write": jobs.WRITE, "read": jobs.READ}
 
 
-def figures(seen: Measured) -> list[Figure]:
+def figures(measured: Measured) -> list[Figure]:
     """Return all figures."""
-    return [_chosen(seen), _estimates(seen), _bandwidth(seen), _madbench(seen), _decisions(seen)]
+    return [
+        _windows(measured),
+        _estimates(measured),
+        _bandwidth(measured),
+        _madbench(measured),
+        _decisions(measured),
+    ]
 
 
-def _chosen(seen: Measured) -> Figure:
-    panels = []
-    for policy in POLICIES:
-        rows = seen.chosen(f"{ONLINE}{policy}")
+def _windows(measured: Measured) -> Figure:
+    def panel(policy: str) -> Scatter:
+        rows = measured.chosen(f"{ONLINE}{policy}")
         clouds = [
             Cloud(
-                label=does,
-                x=[float(row["at"] or 0) for row in rows if row["operation"] == does],
-                y=[1e3 * float(row["window"] or 0) for row in rows if row["operation"] == does],
+                label=operation,
+                x=[float(row["at"] or 0) for row in rows if row["operation"] == operation],
+                y=[
+                    1e3 * float(row["window"] or 0) for row in rows if row["operation"] == operation
+                ],
             )
-            for does in PLACES
+            for operation in PLACES
         ]
-        panels.append(Scatter(title=policy, x="seconds", y="window, ms", clouds=clouds, log_y=True))
-    return Figure(
-        name="fig-4-6-4-9-choices",
-        title="Figs. 4.6 and 4.9: windows in force while a job writes and reads in turn",
-        caption=f"{MEASURED}: 16 processes, 4 I/O nodes, strided, 32 KiB; a dot an interval of "
-        "0.25 s, coloured by what was seen in it.",
-        panels=panels,
-        stacked=True,
-        source="measured",
-    )
+        return Scatter(title=policy, x="seconds", y="window, ms", clouds=clouds, log_y=True)
+
+    return figure("fig-4-6-4-9-choices", [panel(policy) for policy in POLICIES], stacked=True)
 
 
-def _estimates(seen: Measured) -> Figure:
-    found = estimates(seen, f"{ONLINE}{POLICIES[0]}")
-    return Figure(
-        name="fig-4-7-estimates",
-        title=f"Fig. 4.7: what {POLICIES[0]} makes of each window at the end",
-        caption=f"{MEASURED}. Mean over the contexts of an operation, as they count.",
-        panels=[
-            Bars(
-                title=does,
-                x="window",
-                y="MiB/s an I/O node",
-                labels=[show(window) for window in each],
-                series=[Series(label=does, x=(), y=[value / MIB for value in each.values()])],
-            )
-            for does, each in sorted(found.items())
-        ],
-        source="measured",
-    )
-
-
-def _bandwidth(seen: Measured) -> Figure:
-    panels = []
-    for does, place in PLACES.items():
-        fixed = seen.fixed(FIXED, (place,))
-        best, worst = ends(fixed)
-        series = []
-        volume = 0.0
-        for policy in POLICIES:
-            repetitions = seen.jobs(f"{ONLINE}{policy}")
-            volume = repetitions[0][place][1]
-            series.append(
-                Series(
-                    label=policy,
-                    x=list(range(1, len(repetitions) + 1)),
-                    y=[volume / one[place][0] / MIB for one in repetitions],
-                )
-            )
-        panels.append(
-            Curves(
-                title=does,
-                x="repetition",
-                y="MiB/s",
-                series=series,
-                references=[
-                    Reference(y=volume / fixed[best] / MIB, label=f"best fixed, {show(best)}"),
-                    Reference(y=volume / fixed[worst] / MIB, label=f"worst fixed, {show(worst)}"),
-                ],
-                bottom=0,
-            )
+def _estimates(measured: Measured) -> Figure:
+    policy = POLICIES[0]
+    panels = [
+        bars(
+            operation,
+            [show(window) for window in each],
+            {operation: [value / MIB for value in each.values()]},
+            x="window",
+            y="MiB/s per I/O node",
         )
-    return Figure(
-        name="fig-4-8-bandwidth",
-        title="Fig. 4.8: bandwidth while windows are learnt",
-        caption=f"{MEASURED}; fixed windows are of other runs of the same job.",
-        panels=panels,
-        source="measured",
-    )
+        for operation, each in sorted(estimates(measured, f"{ONLINE}{policy}").items())
+    ]
+    return figure("fig-4-7-estimates", panels, policy=policy)
 
 
-def _madbench(seen: Measured) -> Figure:
-    panels = []
-    repetitions = seen.jobs(MADBENCH)
-    for name, places in jobs.COMPONENTS.items():
-        fixed = seen.fixed(MADBENCH_FIXED, places)
-        best, worst = ends(fixed)
-        panels.append(
-            Curves(
-                title=name,
-                x="repetition",
-                y="seconds",
-                series=[
-                    Series(
-                        label=POLICIES[0],
-                        x=list(range(1, len(repetitions) + 1)),
-                        y=[mean_seconds([one], places) for one in repetitions],
-                    )
-                ],
-                references=[
-                    Reference(y=fixed[best], label=f"best fixed, {show(best)}"),
-                    Reference(y=fixed[worst], label=f"worst fixed, {show(worst)}"),
-                ],
-                bottom=0,
-            )
-        )
-    return Figure(
-        name="fig-4-10-4-11-madbench",
-        title="Figs. 4.10 and 4.11: S, W and C of a job like MADbench2",
-        caption=f"{MEASURED}. Its writes and reads, not its computation: S writes, W reads and "
-        "writes in turn, C reads.",
-        panels=panels,
-        source="measured",
-    )
+def _against_fixed(
+    title: str, y: str, values: dict[str, list[float]], fixed: dict[float, float], volume: float = 0
+) -> Curves:
+    """Return values by repetition, with lines for the best and the worst fixed window.
 
-
-def _decisions(seen: Measured) -> Figure:
-    found = decisions(seen)
-    nodes = [float(n) for n in found]
-    quantiles = {
-        name: [1e3 * float(np.quantile(each, part)) for each in found.values()]
-        for name, part in (("median", 0.5), ("99%", 0.99))
+    `fixed` are seconds by window; with a `volume` the lines are bandwidths.
+    """
+    best, worst = ends(fixed)
+    lines = {
+        f"{word} fixed, {show(window)}": volume / fixed[window] / MIB if volume else fixed[window]
+        for word, window in (("best", best), ("worst", worst))
     }
-    return Figure(
-        name="fig-4-12-decision",
-        title="Fig. 4.12: from the last report to the choice",
-        caption="Measured: the Council alone, in one process, fed with observations of our I/O "
-        "nodes on an emulated file system; the thesis' times are of a network.",
-        panels=[
-            Curves(
-                title="one Council",
-                x="I/O nodes",
-                y="milliseconds",
-                series=[Series(label=name, x=nodes, y=y) for name, y in quantiles.items()],
-                log_x=True,
-                log_y=True,
-            )
-        ],
-        source="measured",
-    )
+    series = [
+        Series(label=label, x=list(range(1, len(each) + 1)), y=each)
+        for label, each in values.items()
+    ]
+    return curves(title, "repetition", y, series, lines=lines, bottom=0)
+
+
+def _bandwidth(measured: Measured) -> Figure:
+    runs = {policy: measured.jobs(f"{ONLINE}{policy}") for policy in POLICIES}
+    panels = []
+    for operation, place in PLACES.items():
+        volume = runs[POLICIES[-1]][0][place][1]
+        values = {
+            policy: [run[0][place][1] / one[place][0] / MIB for one in run]
+            for policy, run in runs.items()
+        }
+        fixed = measured.fixed(FIXED, (place,))
+        panels.append(_against_fixed(operation, "MiB/s", values, fixed, volume))
+    return figure("fig-4-8-bandwidth", panels)
+
+
+def _madbench(measured: Measured) -> Figure:
+    repetitions = measured.jobs(MADBENCH)
+    panels = []
+    for name, places in jobs.COMPONENTS.items():
+        values = {POLICIES[0]: [mean_seconds([one], places) for one in repetitions]}
+        fixed = measured.fixed(MADBENCH_FIXED, places)
+        panels.append(_against_fixed(name, "seconds", values, fixed))
+    return figure("fig-4-10-4-11-madbench", panels)
+
+
+def _decisions(measured: Measured) -> Figure:
+    by_nodes = decisions(measured)
+    series = [
+        Series(
+            label=label,
+            x=[float(n) for n in by_nodes],
+            y=[1e3 * float(np.quantile(each, part)) for each in by_nodes.values()],
+        )
+        for label, part in (("median", 0.5), ("99%", 0.99))
+    ]
+    panel = curves("one Council", "I/O nodes", "milliseconds", series, log_x=True, log_y=True)
+    return figure("fig-4-12-decision", [panel])

@@ -58,16 +58,16 @@ def _unconverged(one: Compared) -> Claim:
 def _accuracy(one: Compared) -> list[Claim]:
     lasso = one.best["lasso"]
     found = []
-    for set_, theirs in paper.SHARES[one.machine].items():
+    for set_, other in paper.SHARES[one.machine].items():
         ours = (lasso.share(set_, 0.2), lasso.share(set_, 0.3))
         found.append(
             claim(
                 "table-vii-chosen-lasso-set",
                 _both(ours),
-                all(o >= t - 0.1 for o, t in zip(ours, theirs, strict=True)),
+                all(o >= t - 0.1 for o, t in zip(ours, other, strict=True)),
                 set_=set_,
                 one=one.where,
-                both=_both(theirs),
+                both=_both(other),
                 one_2=len(one.tests[set_]),
                 leaning=_leaning(one, set_),
             )
@@ -150,9 +150,9 @@ def _lasso_wins(one: Compared) -> Claim:
 
 
 def _selected(one: Compared) -> Claim:
-    scales, theirs = paper.CHOSEN[one.machine]
+    scales, other = paper.CHOSEN[one.machine]
     ours = [feature.name for feature, _ in one.chosen]
-    same = [name for name in ours if name in theirs]
+    same = [name for name in ours if name in other]
     tried = one.best["lasso"].tried
     return claim(
         "table-vi-load-skew-inside",
@@ -161,7 +161,7 @@ def _selected(one: Compared) -> Claim:
         bool(ours) and ours[0].startswith("s_"),
         one=one.where,
         scales=scales,
-        theirs=", ".join(theirs),
+        other=", ".join(other),
     )
 
 

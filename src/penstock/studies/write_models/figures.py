@@ -1,4 +1,4 @@
-"""The study's figures: 1, 4, 5, 6 and 7 of the paper, on simulated machines."""
+"""The figures of the study: 1, 4, 5, 6 and 7 of the paper, on simulated machines."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,20 @@ import numpy as np
 
 from penstock.learn.write_models.regressors import FIVE
 from penstock.learn.write_models.templates import TESTED
-from penstock.report.findings import Bars, Cloud, Curves, Figure, Panel, Reference, Scatter, Series
+from penstock.report.findings import Bars, Cloud, Figure, Scatter, Series
+from penstock.studies.captions import load as captions_of
+from penstock.studies.panels import bars, curves
 from penstock.studies.write_models import paper
 from penstock.studies.write_models.comparison import NAMES, Compared
 from penstock.studies.write_models.work import ADAPTED
 
-SOURCE = "Simulated write paths, not measurements of the machines"
+figure = captions_of("write-models")
+
 POINTS = 60
-"""Of a distribution that is drawn."""
+"""Points of a distribution's curve."""
 LIMIT = 2.0
-"""Relative errors are drawn up to this."""
+"""Figures show relative errors up to this."""
+WRITES = "part of samples"
 
 
 def figures(compared: Sequence[Compared]) -> list[Figure]:
@@ -35,142 +39,89 @@ def _distribution(label: str, values: Sequence[float]) -> Series:
 
 
 def _variation(compared: Sequence[Compared]) -> Figure:
-    return Figure(
-        name="fig-1-variation",
-        title="Fig. 1: how much identical runs differ",
-        caption=f"{SOURCE}: largest over smallest time of ten identical runs, writes of the "
-        "templates on 1 to 2,000 nodes. The simulator's interference was chosen so that Titan "
-        "varies more; the paper prints no figures.",
-        panels=[
-            Curves(
-                title="Distribution",
-                x="largest / smallest",
-                y="part of writes",
-                series=[_distribution(one.machine, one.spreads) for one in compared],
-                log_x=True,
-                bottom=0.0,
-            )
-        ],
-    )
+    series = [_distribution(one.machine, one.spreads) for one in compared]
+    x, y = "largest / smallest", "part of writes"
+    return figure("fig-1-variation", [curves("Distribution", x, y, series, log_x=True, bottom=0.0)])
 
 
 def _squares(compared: Sequence[Compared]) -> Figure:
-    panels: list[Panel] = []
-    for one in compared:
-        for part in ("converged", "unconverged"):
-            best = [one.best[name].squares[part] for name in FIVE]
-            base = [one.base[name].squares[part] for name in FIVE]
-            least = min(*best, *base)
-            panels.append(
-                Bars(
-                    title=f"{NAMES[one.machine]}, {part}",
-                    x="",
-                    y="mean square error / least",
-                    labels=FIVE,
-                    series=[
-                        Series(label="chosen", x=(), y=[x / least for x in best]),
-                        Series(label="base", x=(), y=[x / least for x in base]),
-                    ],
-                    log_y=True,
-                    key=True,
-                )
-            )
-    return Figure(
-        name="fig-4-search",
-        title="Fig. 4: models chosen among 255 subsets of scales, and those of all scales",
-        caption=f"{SOURCE}. Trained on 1 to 128 nodes, tested on 200 to 2,000.",
-        panels=panels,
-        columns=2,
-    )
+    def panel(one: Compared, part: str) -> Bars:
+        models = {"chosen": one.best, "base": one.base}
+        squares = {
+            label: [by_name[name].squares[part] for name in FIVE]
+            for label, by_name in models.items()
+        }
+        least = min(min(values) for values in squares.values())
+        heights = {label: [x / least for x in values] for label, values in squares.items()}
+        title, y = f"{NAMES[one.machine]}, {part}", "mean square error / least"
+        return bars(title, FIVE, heights, y=y, log_y=True, key=True)
+
+    parts = ("converged", "unconverged")
+    panels = [panel(one, part) for one in compared for part in parts]
+    return figure("fig-4-search", panels, columns=2)
 
 
 def _errors(one: Compared, number: int) -> Figure:
-    panels: list[Panel] = []
-    for set_ in TESTED:
-        order = np.argsort([sample.seconds for sample in one.tests[set_]])
-        errors = {name: one.best[name].errors[set_][order] for name in FIVE}
-        errors["ours"] = one.ours.errors[set_][order]
-        panels.append(
-            Scatter(
-                title=f"{set_} set",
-                x="samples, the shortest first",
-                y="relative error",
-                clouds=[
-                    Cloud(
-                        label=name,
-                        x=list(range(len(values))),
-                        y=np.clip(values, -LIMIT, LIMIT).tolist(),
-                    )
-                    for name, values in errors.items()
-                ],
+    def panel(name: str) -> Scatter:
+        order = np.argsort([sample.seconds for sample in one.tests[name]])
+        errors = {technique: one.best[technique].errors for technique in FIVE}
+        errors["ours"] = one.ours.errors
+        clouds = [
+            Cloud(
+                label=label,
+                x=list(range(len(order))),
+                y=np.clip(values[name][order], -LIMIT, LIMIT).tolist(),
             )
+            for label, values in errors.items()
+        ]
+        return Scatter(
+            title=f"{name} set", x="samples, the shortest first", y="relative error", clouds=clouds
         )
-    return Figure(
+
+    return figure(
+        "errors",
+        [panel(name) for name in TESTED],
         name=f"fig-{number}-errors-{one.machine}",
-        title=f"Fig. {number}: errors of the chosen models on {NAMES[one.machine]}",
-        caption=f"{SOURCE}. (t' - t) / t, cut at {LIMIT:g}; 'ours' is the physical term with "
-        "boosted residuals.",
-        panels=panels,
         stacked=True,
+        number=number,
+        machine=NAMES[one.machine],
+        limit=LIMIT,
     )
 
 
 def _shares(compared: Sequence[Compared]) -> Figure:
-    panels: list[Panel] = [
-        Bars(
-            title=f"{NAMES[one.machine]}, within {within:g}",
-            x="",
-            y="part of samples",
-            labels=paper.SETS,
-            series=[
-                Series(
-                    label="paper's lasso",
-                    x=(),
-                    y=[paper.SHARES[one.machine][set_][k] for set_ in paper.SETS],
-                ),
-                Series(
-                    label="lasso", x=(), y=[one.best["lasso"].share(s, within) for s in paper.SETS]
-                ),
-                Series(label="ours", x=(), y=[one.ours.share(s, within) for s in paper.SETS]),
-            ],
-            top=1.0,
-            key=True,
-        )
-        for one in compared
-        for k, within in enumerate((0.2, 0.3))
-    ]
-    return Figure(
-        name="table-7-accuracy",
-        title="Table VII: parts of the test sets that are predicted well",
-        caption=f"{SOURCE}; the paper's are of the machines themselves.",
-        panels=panels,
-        columns=2,
-    )
+    def panel(one: Compared, k: int, within: float) -> Bars:
+        heights = {
+            "paper's lasso": [paper.SHARES[one.machine][name][k] for name in paper.SETS],
+            "lasso": [one.best["lasso"].share(name, within) for name in paper.SETS],
+            "ours": [one.ours.share(name, within) for name in paper.SETS],
+        }
+        title = f"{NAMES[one.machine]}, within {within:g}"
+        return bars(title, paper.SETS, heights, y=WRITES, top=1.0, key=True)
+
+    panels = [panel(one, k, x) for one in compared for k, x in enumerate((0.2, 0.3))]
+    return figure("table-7-accuracy", panels, columns=2)
 
 
 def _gains(compared: Sequence[Compared]) -> Figure:
-    panels: list[Panel] = []
+    panels = []
     for one in compared:
-        times, theirs = paper.GAINS[one.machine]
+        times, part = paper.GAINS[one.machine]
+        gains = one.gains[ADAPTED]
+        series = [
+            _distribution("promised", [gain.promised for gain in gains]),
+            _distribution("simulated", [gain.simulated for gain in gains]),
+        ]
+        lines = {f"paper: {times:g}": 1 - part}
         panels.append(
-            Curves(
-                title=NAMES[one.machine],
-                x="times as fast",
-                y="part of samples",
-                series=[
-                    _distribution("promised", [gain.promised for gain in one.gains[ADAPTED]]),
-                    _distribution("simulated", [gain.simulated for gain in one.gains[ADAPTED]]),
-                ],
-                references=[Reference(y=1 - theirs, label=f"paper: {times:g}")],
+            curves(
+                NAMES[one.machine],
+                "times as fast",
+                WRITES,
+                series,
+                lines=lines,
                 log_x=True,
                 bottom=0.0,
             )
         )
-    return Figure(
-        name="fig-7-adaptation",
-        title="Fig. 7: what adaptation guided by the chosen lasso gains",
-        caption=f"{SOURCE}. Promised: t / (t'' - e). Simulated: the adapted write run in the "
-        "simulator, without the cost of bringing data to aggregators. The line is the part of "
-        "samples that the paper has below the gain beside it.",
-        panels=panels,
-    )
+    return figure("fig-7-adaptation", panels)

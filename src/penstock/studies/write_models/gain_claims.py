@@ -26,16 +26,16 @@ def claims(one: Compared) -> list[Claim]:
 
 
 def _adapted(one: Compared) -> Claim:
-    times, theirs = paper.GAINS[one.machine]
+    times, other = paper.GAINS[one.machine]
     gains = one.gains[ADAPTED]
     ours = float(np.mean([gain.promised >= times for gain in gains]))
     return claim(
         "fig-7-adaptation-promises-times",
         f"{ours:.1%} of {len(gains)}",
-        ours >= theirs - 0.1,
+        ours >= other - 0.1,
         times=times,
         one=one.where,
-        theirs=theirs,
+        other=other,
     )
 
 
@@ -67,12 +67,12 @@ def _advised(one: Compared) -> Claim:
 
 
 def _advised_by_lasso(one: Compared) -> Claim:
-    gains, other = one.gains[BY_LASSO], one.gains[ADVISED]
-    ours, theirs = (float(np.median([g.simulated for g in some])) for some in (other, gains))
+    gains, advised = one.gains[BY_LASSO], one.gains[ADVISED]
+    ours, lasso = (float(np.median([g.simulated for g in some])) for some in (advised, gains))
     return claim(
         "ours-advice-our-model-2",
         f"lasso: {_gained(gains)}; ours has a median of {ours:.2f}",
-        ours >= theirs and _losing(other) <= _losing(gains),
+        ours >= lasso and _losing(advised) <= _losing(gains),
         one=one.where,
     )
 
