@@ -24,7 +24,7 @@ import msgspec
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.live.store import Family, Keeper, Knowledge, RunningJob, Store
+from penstock.live.store import Family, Knowledge, RunningJob, Store, WriteBehind
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 GROUPS = 50
@@ -148,7 +148,7 @@ def grants(jobs: int, seconds: float) -> bool:
 
 def fill(path: Path, jobs: int) -> None:
     """Leave behind what a controller of so many jobs would have."""
-    with Keeper(Store(f"sqlite:///{path}")) as keeper:
+    with WriteBehind(Store(f"sqlite:///{path}")) as keeper:
         for k in range(jobs):
             name = f"code-{k % 500}"
             keeper.running(

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from penstock.live.store import Changes, Family, Keeper, Knowledge, RunningJob, Store
+from penstock.live.store import Changes, Family, Knowledge, RunningJob, Store, WriteBehind
 
 JOBS, RATE, SECONDS, TICK = 10_000, 1_000, 10, 0.01
 LOAD_BAR, CORE_BAR = 1.0, 0.05
@@ -111,7 +111,7 @@ def phases(url: str) -> None:
     began = time.process_time()
     drive(lambda _: None, lambda *_: None)
     without = time.process_time() - began
-    with Keeper(Store(url)) as keeper:
+    with WriteBehind(Store(url)) as keeper:
         began = time.process_time()
         held = drive(keeper.running, keeper.learn)
         assert keeper.flush()

@@ -29,7 +29,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.config.tuning import TuningSection
-from penstock.live.controller.io_nodes import Fleet, IoNode
+from penstock.live.controller.io_nodes import IoNode, IoNodes
 from penstock.live.controller.tuning import Tuning
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages
@@ -133,24 +133,24 @@ async def tune(state: StateDirectory, count: int, seconds: float) -> None:
     gc.freeze()  # as the controller does
     gc.set_threshold(50_000, 20, 50)
     deployment = Deployment(state=str(state.folder), roots=[], io_nodes=count)
-    fleet = Fleet(deployment, lambda _: {}, up=lambda _: None, down=lambda _: None)
+    io_nodes = IoNodes(deployment, lambda _: {}, up=lambda _: None, down=lambda _: None)
     # A policy that never settles: every interval has something to announce.
     section = TuningSection(
         tune=("window",), policy="epsilon-greedy", options={"epsilon": 1.0}, interval=0.25, guard=1
     )
     settings = messages.Settings(scheduler="twins")
-    tuning = Tuning(section, settings, fleet, state.tuning, enforced=lambda: True)
-    for io_node in fleet.io_nodes:
+    tuning = Tuning(section, settings, io_nodes, state.tuning, enforced=lambda: True)
+    for io_node in io_nodes.nodes:
         io_node.node = messages.Node(number=io_node.number, id=io_node.number + 1, address="")
-        await connected(fleet, io_node)
+        await connected(io_nodes, io_node)
         tuning.up(io_node.number)
     running = asyncio.create_task(tuning.run())
     await asyncio.sleep(seconds)
     running.cancel()
 
 
-async def connected(fleet: Fleet, io_node: IoNode) -> None:
-    await fleet.link(io_node)
+async def connected(io_nodes: IoNodes, io_node: IoNode) -> None:
+    await io_nodes.link(io_node)
     assert io_node.link is not None
 
 

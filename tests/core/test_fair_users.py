@@ -14,7 +14,7 @@ from penstock import registry
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.model import Action, Admit, Event, Hold, Job, JobStarted, PhaseBegan, PhaseEnded, Site
-from penstock.records import Chosen, Header, Logbook, LogbookWriter, replay
+from penstock.records import Chosen, Header, Record, RecordWriter, replay
 
 MANY = 200
 
@@ -140,7 +140,7 @@ def test_a_record_says_whether_and_replays_so(tmp_path: Path, fair_users: bool) 
     header = Header(run="r", epoch=0.0, site=Site(), sharing=Chosen(policy="exclusive-fcfs"))
     told = msgspec.structs.replace(header, fair_users=fair_users)
     assert not header.fair_users
-    with LogbookWriter(tmp_path, told) as logbook:
+    with RecordWriter(tmp_path, told) as record:
         site = Busy("exclusive-fcfs", fair_users=fair_users)
         for event in [
             *(JobStarted(time=0.0, job=Job(id=f"a{k}", serial=k, user="a")) for k in range(3)),
@@ -148,10 +148,10 @@ def test_a_record_says_whether_and_replays_so(tmp_path: Path, fair_users: bool) 
             *(PhaseBegan(time=1.0, job=job, resources=(0,)) for job in ("a0", "a1", "a2", "b")),
             PhaseEnded(time=2.0, job="a0", resource=0, io=1.0),
         ]:
-            logbook.write(event, site.hear(event))
+            record.write(event, site.hear(event))
     [path] = tmp_path.iterdir()
     assert site.transferring[-1] == ("b" if fair_users else "a1")
-    assert replay(Logbook(path)).first_difference is None
+    assert replay(Record(path)).first_difference is None
 
 
 @pytest.mark.parametrize("policy", sorted(registry.table("sharing")))

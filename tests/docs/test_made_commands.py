@@ -14,7 +14,7 @@ from penstock.cli.common import options
 from penstock.cli.verbs.up import up
 from penstock.config import Config
 from penstock.errors import InputError
-from penstock.live.controller.turn_service import Governor
+from penstock.live.controller.turn_service import TurnService
 
 MADE = {page: text for page, text in pages.from_code().items() if blocks(text, "console")}
 LIVE = ("penstock up ", "penstock run ", "penstock down ")
@@ -76,8 +76,8 @@ def configured(command: str) -> Config:
     return options.load(None, governed, flags, own=own).config
 
 
-def governor(config: Config) -> Governor:
-    return Governor(
+def turn_service(config: Config) -> TurnService:
+    return TurnService(
         config,
         io_nodes=2,
         tell=lambda *_: None,
@@ -95,11 +95,11 @@ def test_a_controller_takes_what_the_page_says_it_takes(page: str) -> None:
     kind, file = page.split("/")[-2:]
     if ups:
         config = configured(ups[0])
-        governor(config)
+        turn_service(config)
         assert getattr(config, kind).policy == file.removesuffix(".md")
     elif kind == "sharing":
         refused = configured(f"penstock up --io-nodes 2 --policy {file.removesuffix('.md')}")
         with pytest.raises(InputError, match="cannot know"):
-            governor(refused)
+            turn_service(refused)
     else:
         assert kind == "packing"

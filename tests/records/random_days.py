@@ -22,7 +22,7 @@ from penstock.model import (
     Site,
     Woke,
 )
-from penstock.records import Chosen, Entry, Header, LogbookWriter
+from penstock.records import Chosen, Entry, Header, RecordWriter
 from penstock.sim import reference
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload
@@ -163,7 +163,7 @@ def run(header: Header, events: Sequence[Event]) -> list[Entry]:
 
 def write(directory: Path, header: Header, entries: Sequence[Entry], **options: int) -> list[Path]:
     """Write a record and return its parts."""
-    with LogbookWriter(directory, header, flush=0.01, **options) as writer:
+    with RecordWriter(directory, header, flush=0.01, **options) as writer:
         for entry in entries:
             writer.write(entry.event, entry.actions, entry.bytes)
     assert writer.lost_total == writer.failed_total == 0

@@ -40,7 +40,7 @@ from penstock.model import (
     WakeAt,
     Woke,
 )
-from penstock.records import Chosen, Entry, Header, Logbook, LogbookWriter, replay, writer
+from penstock.records import Chosen, Entry, Header, Record, RecordWriter, replay, writer
 from penstock.records.lines import decode, encode
 from penstock.sim.formats import from_record
 
@@ -81,9 +81,9 @@ def test_a_replay_decides_the_same(
         made = header(policy, learn=learn, **arbiter)
         entries = run(made, events)
         (path,) = write(Path(directory), made, entries)
-        logbook = Logbook(path)
-        assert plain(logbook) == entries
-        replayed = replay(logbook)
+        record = Record(path)
+        assert plain(record) == entries
+        replayed = replay(record)
         assert replayed.first_difference is None
         assert replayed.events == len(events)
         assert replayed.actions == sum(len(entry.actions) for entry in entries)
@@ -101,7 +101,7 @@ def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
     wrong = (Admit(job="j0", resource=0, weight=7.0, max_share=1.0),)
     entries[at] = replace(entries[at], actions=wrong)
     (path,) = write(tmp_path, made, entries)
-    found = replay(Logbook(path))
+    found = replay(Record(path))
     assert found.events == at
     assert found.first_difference is not None
     assert found.first_difference.recorded == wrong
@@ -112,7 +112,7 @@ def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
 def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) -> None:
     entries = run(header("exclusive-fcfs"), a_day())
     (path,) = write(tmp_path, header("fair-share"), entries)
-    assert replay(Logbook(path)).first_difference is not None
+    assert replay(Record(path)).first_difference is not None
 
 
 def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
     entries = run(header("exclusive-fcfs"), a_day())
     (path,) = write(tmp_path / "records", made, entries)
     with pytest.raises(InputError, match="say that you trust it"):
-        replay(Logbook(path))
+        replay(Record(path))
     assert not Path(f"{mine}.ran").exists()
-    assert replay(Logbook(path), trusted=[f"{mine}:Mine"]).first_difference is None
+    assert replay(Record(path), trusted=[f"{mine}:Mine"]).first_difference is None
 
 
 FAILING = """
@@ -149,7 +149,7 @@ def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str
     policy = f"{tmp_path}/failing.py:Failing"
     made = header(policy)
     (tmp_path / "records").mkdir()
-    with LogbookWriter(tmp_path / "records", made, flush=0.01) as writer:
+    with RecordWriter(tmp_path / "records", made, flush=0.01) as writer:
         turns = Turns(*made.manager(), writer.write)
         for serial, name in enumerate(("good", "bad", "other")):
             turns.started(1.0, Job(id=name, serial=serial))
@@ -162,13 +162,13 @@ def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str
             turns.phase_ended(5.0, name, over)
             turns.ended(6.0, name)
     (path,) = (tmp_path / "records").iterdir()
-    found = replay(Logbook(path), trusted=[policy])
+    found = replay(Record(path), trusted=[policy])
     assert found.first_difference is None
-    assert [entry.event.time for entry in Logbook(path) if entry.failed] == [3.0]
-    assert found.events == sum(1 for _ in Logbook(path)) >= 11
+    assert [entry.event.time for entry in Record(path) if entry.failed] == [3.0]
+    assert found.events == sum(1 for _ in Record(path)) >= 11
     # Mended, the policy decides where it failed: that is a difference, and told.
     (tmp_path / "failing.py").write_text(FAILING.format(where=where).replace('"bad"', '"no one"'))
-    different = replay(Logbook(path), trusted=[policy]).first_difference
+    different = replay(Record(path), trusted=[policy]).first_difference
     assert different is not None
     assert different.recorded is None
     assert different.replayed is not None
@@ -178,7 +178,7 @@ def test_events_that_cannot_be_are_an_error_with_a_line(tmp_path: Path) -> None:
     entries = [Entry(event=PhaseEnded(time=1.0, job="nobody", resource=0, io=1.0))]
     (path,) = write(tmp_path, header(), entries)
     with pytest.raises(InputError, match=r"line 2: no job 'nobody'"):
-        replay(Logbook(path))
+        replay(Record(path))
 
 
 def test_every_action_and_event_comes_back() -> None:
@@ -204,14 +204,14 @@ def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, cut: int) -> N
     entries = run(made, a_day())
     (path,) = write(tmp_path, made, entries)
     os.truncate(path, path.stat().st_size - cut)
-    logbook = Logbook(path)
-    read = plain(logbook)
+    record = Record(path)
+    read = plain(record)
     if cut == 1:
-        assert (read, logbook.notes) == (entries, []), "only the end of the line is missing"
+        assert (read, record.notes) == (entries, []), "only the end of the line is missing"
     else:
         assert read == entries[:-1]
-        assert logbook.notes == [f"{path}, line {len(entries) + 1} breaks off and is left out"]
-    assert replay(logbook).first_difference is None
+        assert record.notes == [f"{path}, line {len(entries) + 1} breaks off and is left out"]
+    assert replay(record).first_difference is None
 
 
 def test_compressed_records_are_read_and_may_break_off(tmp_path: Path) -> None:
@@ -220,13 +220,13 @@ def test_compressed_records_are_read_and_may_break_off(tmp_path: Path) -> None:
     (path,) = write(tmp_path, made, entries)
     packed = path.with_name(path.name + ".gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert plain(Logbook(packed)) == entries
+    assert plain(Record(packed)) == entries
     os.truncate(packed, packed.stat().st_size // 2)
-    logbook = Logbook(packed)
-    read = plain(logbook)
+    record = Record(packed)
+    read = plain(record)
     assert 0 < len(read) < len(entries)
     assert read == entries[: len(read)]
-    assert "breaks off" in logbook.notes[-1]
+    assert "breaks off" in record.notes[-1]
 
 
 WRONG = [
@@ -255,7 +255,7 @@ def test_bad_files_are_refused_with_their_line(
     lines[at] = text
     path.write_bytes(b"\n".join(lines) + b"\n")
     with pytest.raises(InputError, match=told) as error:
-        list(Logbook(path))
+        list(Record(path))
     assert str(path) in str(error.value)
 
 
@@ -274,7 +274,7 @@ def test_damaged_records_are_read_or_refused(data: st.DataObject) -> None:
         for use in (from_record.load, replay):
             told = ""
             try:
-                use(Logbook(path))  # type: ignore[operator]
+                use(Record(path))  # type: ignore[operator]
             except InputError as error:
                 told = str(error)
             assert not told or str(path) in told
@@ -288,7 +288,7 @@ def test_a_line_without_end_is_not_read_into_memory(
     with path.open("ab") as file:
         file.write(b'{"event":"Woke","time":1.0,"x":"' + b"y" * 5000)
     with pytest.raises(InputError, match="has no end"):
-        list(Logbook(path))
+        list(Record(path))
 
 
 def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
@@ -298,13 +298,13 @@ def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
     parts = write(tmp_path, made, entries, size=200_000)
     assert len(parts) > 3
     assert all(path.stat().st_size < 400_000 for path in parts)
-    assert plain(Logbook(*parts)) == entries
-    last = Logbook(parts[-1])
+    assert plain(Record(*parts)) == entries
+    last = Record(parts[-1])
     assert [started.job.id for started in last.header.running] == ["j0", "j1"]
     assert last.header.began == next(iter(last)).event.time
     assert replay(last).events == len(entries)
     with pytest.raises(InputError, match="does not follow"):
-        Logbook(parts[0], parts[2])
+        Record(parts[0], parts[2])
     parts[0].unlink()
     with pytest.raises(InputError, match="goes on from part 1"):
         replay(last)
@@ -314,7 +314,7 @@ def test_a_new_day_begins_a_new_part(tmp_path: Path) -> None:
     made = header(epoch=10 * DAY - 100.0)
     entries = [Entry(event=Woke(time=time)) for time in (1.0, 99.0, 100.0, 101.0, DAY + 200.0)]
     parts = write(tmp_path, made, entries)
-    assert [len(list(Logbook(part))) for part in parts] == [2, 2, 1]
+    assert [len(list(Record(part))) for part in parts] == [2, 2, 1]
     assert parts[1].name == "record-19700111-000000-test-0002.jsonl"
     assert parts[0].stat().st_mode & 0o777 == 0o600, "a record tells what users run"
 
@@ -325,7 +325,7 @@ def test_a_gone_job_is_not_carried_on(tmp_path: Path) -> None:
     events = [JobStarted(time=1.0, job=job) for job in jobs]
     entries = [Entry(event=e) for e in (*events, JobEnded(time=2.0, job="a"), Woke(time=DAY))]
     parts = write(tmp_path, made, entries)
-    assert Logbook(parts[1]).header.running == [events[1]]
+    assert Record(parts[1]).header.running == [events[1]]
 
 
 def until(condition: object, told: str) -> None:
@@ -338,11 +338,11 @@ def until(condition: object, told: str) -> None:
 FULL = """
 import resource, sys, time
 from pathlib import Path
-from penstock.records import LogbookWriter
+from penstock.records import RecordWriter
 from penstock.model import Woke
 from records.random_days import header
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-writer = LogbookWriter(Path(sys.argv[1]), header(), flush=0.01)
+writer = RecordWriter(Path(sys.argv[1]), header(), flush=0.01)
 limit = time.monotonic() + 120.0
 def until(condition):
     while not condition():
@@ -373,7 +373,7 @@ def test_a_full_disk_costs_nothing_but_time(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.iterdir()
-    assert [entry.event.time for entry in Logbook(path)] == [float(i) for i in range(500)]
+    assert [entry.event.time for entry in Record(path)] == [float(i) for i in range(500)]
 
 
 class Disk:
@@ -396,7 +396,7 @@ def test_a_failing_disk_is_told_once(
     disk = Disk(monkeypatch)
     with (
         caplog.at_level(logging.INFO, "penstock.records"),
-        LogbookWriter(tmp_path, header(), flush=0.01) as book,
+        RecordWriter(tmp_path, header(), flush=0.01) as book,
     ):
         book.write(Woke(time=1.0))
         until(lambda: book.failed_total > 3, "it is tried again and again")
@@ -414,7 +414,7 @@ def test_what_does_not_fit_into_memory_is_lost_and_counted(
 ) -> None:
     job = Job(id="late", serial=9)
     disk = Disk(monkeypatch)
-    with LogbookWriter(tmp_path, header(), flush=0.01, most=10) as book:
+    with RecordWriter(tmp_path, header(), flush=0.01, most=10) as book:
         book.write(Woke(time=0.0))
         until(lambda: book.failed_total, "the first line fails")
         for i in range(1, 30):
@@ -426,18 +426,18 @@ def test_what_does_not_fit_into_memory_is_lost_and_counted(
         until(lambda: not book._queue and not book._piece, "the disk works again")
         book.write(Woke(time=31.0))
     parts = sorted(tmp_path.iterdir())
-    assert [len(list(Logbook(part))) for part in parts] == [11, 1]
-    behind = Logbook(parts[1]).header
+    assert [len(list(Record(part))) for part in parts] == [11, 1]
+    behind = Record(parts[1]).header
     assert behind.lost == lost
     assert [started.job for started in behind.running] == [job], "though its start was lost"
     with pytest.raises(InputError, match="20 events"):
-        replay(Logbook(parts[1]))
-    assert replay(Logbook(parts[0])).events == 11
+        replay(Record(parts[1]))
+    assert replay(Record(parts[0])).events == 11
 
 
 def test_a_directory_that_cannot_be_is_logged_not_raised(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    book = LogbookWriter(tmp_path / "file" / "records", header(), flush=0.01)
+    book = RecordWriter(tmp_path / "file" / "records", header(), flush=0.01)
     book.write(Woke(time=1.0))
     assert not book.close()
     assert book.failed_total
@@ -445,21 +445,21 @@ def test_a_directory_that_cannot_be_is_logged_not_raised(tmp_path: Path) -> None
 
 
 def test_an_event_that_cannot_be_encoded_is_a_gap(tmp_path: Path) -> None:
-    with LogbookWriter(tmp_path, header(), flush=0.01) as book:
+    with RecordWriter(tmp_path, header(), flush=0.01) as book:
         book.write(Woke(time=1.0))
         book.write(Woke(time=2.0), [Tune(resource=0, settings={"odd": object()})])  # type: ignore[dict-item]
         book.write(Woke(time=3.0))
     assert book.lost_total == 1
-    assert [Logbook(part).header.lost for part in sorted(tmp_path.iterdir())] == [0, 1]
+    assert [Record(part).header.lost for part in sorted(tmp_path.iterdir())] == [0, 1]
 
 
 KILLED = """
 import sys, time
 from pathlib import Path
 from records.random_days import header
-from penstock.records import LogbookWriter
+from penstock.records import RecordWriter
 from penstock.model import Woke
-writer = LogbookWriter(Path(sys.argv[1]), header(), flush=0.02)
+writer = RecordWriter(Path(sys.argv[1]), header(), flush=0.02)
 for i in range(10**9):
     writer.write(Woke(time=float(i)))
     while len(writer._queue) > 2000:
@@ -481,11 +481,11 @@ def test_kill_9_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
         child.send_signal(signal.SIGKILL)
         child.wait(WITHIN)
         child.stdout.close()
-    logbook = Logbook(*sorted(tmp_path.glob("record-*")))
-    times = [entry.event.time for entry in logbook]
+    record = Record(*sorted(tmp_path.glob("record-*")))
+    times = [entry.event.time for entry in record]
     assert times == [float(i) for i in range(len(times))]
     assert len(times) > 4000
-    assert len(logbook.notes) <= 1
+    assert len(record.notes) <= 1
 
 
 def test_a_header_says_all_that_a_manager_is_made_of() -> None:

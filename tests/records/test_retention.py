@@ -13,7 +13,7 @@ from records.random_days import header
 from penstock.config import Setting, load
 from penstock.errors import InputError
 from penstock.model import Woke
-from penstock.records import LogbookWriter, Retention
+from penstock.records import RecordWriter, Retention
 
 DAY = 86400.0
 
@@ -55,7 +55,7 @@ def test_unless_told_otherwise_nothing_is_removed(tmp_path: Path) -> None:
 
 def test_a_writer_removes_old_parts_when_it_begins_one(tmp_path: Path) -> None:
     old = part(tmp_path, 91)
-    with LogbookWriter(tmp_path, header(), flush=0.01, keep=Retention(seconds=90 * DAY)) as book:
+    with RecordWriter(tmp_path, header(), flush=0.01, keep=Retention(seconds=90 * DAY)) as book:
         book.write(Woke(time=1.0))
     assert not old.exists()
     assert list(tmp_path.iterdir()) == [book.path]
@@ -68,7 +68,7 @@ def test_parts_that_cannot_be_removed_do_not_end_the_record(
         raise RuntimeError("no")
 
     monkeypatch.setattr(Retention, "prune", refuse)
-    with LogbookWriter(tmp_path, header(), flush=0.01, keep=Retention(seconds=DAY)) as book:
+    with RecordWriter(tmp_path, header(), flush=0.01, keep=Retention(seconds=DAY)) as book:
         book.write(Woke(time=1.0))
     assert book.lost_total == 0
     assert any("cannot be removed" in record.message for record in caplog.records)
@@ -79,17 +79,17 @@ def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
 ) -> None:
     """Not only OSError: its thread must neither die nor be silent."""
     faults = iter([TypeError("odd"), KeyError("odder")])
-    begin = LogbookWriter._begin_part
+    begin = RecordWriter._begin_part
 
-    def faulty(self: LogbookWriter, *args: object) -> None:
+    def faulty(self: RecordWriter, *args: object) -> None:
         for fault in faults:
             raise fault
         begin(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LogbookWriter, "_begin_part", faulty)
+    monkeypatch.setattr(RecordWriter, "_begin_part", faulty)
     with (
         caplog.at_level(logging.ERROR, "penstock.records"),
-        LogbookWriter(tmp_path, header(), flush=0.01) as book,
+        RecordWriter(tmp_path, header(), flush=0.01) as book,
     ):
         book.write(Woke(time=1.0))
         deadline = time.monotonic() + HANG

@@ -105,7 +105,7 @@ class Site:
 
     def jobs(self, number: str) -> list[JobRecord]:
         """Return what the controller knows under a Slurm job's number, the latest last."""
-        status = launcher.ask(self.state, messages.Ask(), messages.Status)
+        status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         return [job for job in status.jobs if job.name == f"slurm-{number}"]
 
     def await_end(self, slurm: Cluster, job: str) -> str:

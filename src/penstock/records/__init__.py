@@ -7,18 +7,18 @@ Manager, which must come to the same actions.
 
 from penstock.records.header import Chosen, Header
 from penstock.records.lines import Entry
-from penstock.records.reader import Logbook
+from penstock.records.reader import Record
 from penstock.records.replay import Difference, Replayed, replay
 from penstock.records.retention import Retention
-from penstock.records.writer import LogbookWriter
+from penstock.records.writer import RecordWriter
 
 __all__ = [
     "Chosen",
     "Difference",
     "Entry",
     "Header",
-    "Logbook",
-    "LogbookWriter",
+    "Record",
+    "RecordWriter",
     "Replayed",
     "Retention",
     "replay",

@@ -31,7 +31,7 @@ class _Start(msgspec.Struct, frozen=True, kw_only=True):
     penstock: str = "?"
 
 
-class Logbook:
+class Record:
     """The record of one run: one part of it, or several that follow each other.
 
     Iterating opens the files anew each time; `notes` then says what was passed over.
@@ -59,12 +59,12 @@ class Logbook:
         """How many events are missing between the parts."""
         return sum(header.lost for header in self.headers[1:])
 
-    def whole(self) -> "Logbook":
+    def whole(self) -> "Record":
         """Return this record with the parts before it, which must lie beside it."""
         earlier = [
             _sibling(self.paths[0], self.header.run, part) for part in range(1, self.header.part)
         ]
-        return Logbook(*earlier, *self.paths)
+        return Record(*earlier, *self.paths)
 
     def __iter__(self) -> Iterator[Entry]:
         self.notes = []

@@ -9,7 +9,7 @@ from penstock.errors import InputError
 from penstock.files import reason
 from penstock.model import Action, Event
 from penstock.records.lines import Entry
-from penstock.records.reader import Logbook
+from penstock.records.reader import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,29 +32,29 @@ class Replayed:
     first_difference: Difference | None
 
 
-def replay(logbook: Logbook, *, trusted: Collection[str] = ()) -> Replayed:
+def replay(record: Record, *, trusted: Collection[str] = ()) -> Replayed:
     """Return what becomes of a record's events, from the first part of its run on.
 
     A record may name a policy's file, which would be run: only if it is among the `trusted`.
     """
-    logbook = logbook.whole()
-    for file in logbook.header.policy_files():
+    record = record.whole()
+    for file in record.header.policy_files():
         if file not in trusted:
             raise InputError(
-                f"{logbook.paths[0]} was decided by the policy {file!r}, a file that would be run; "
+                f"{record.paths[0]} was decided by the policy {file!r}, a file that would be run; "
                 "say that you trust it ('--trust')"
             )
-    if logbook.lost:
+    if record.lost:
         raise InputError(
-            f"{logbook.paths[0]}: {logbook.lost} events of run {logbook.header.run} could not be "
+            f"{record.paths[0]}: {record.lost} events of run {record.header.run} could not be "
             "written then, so the others cannot be replayed; take the parts before the gap"
         )
     try:
-        manager, ledger = logbook.header.manager()
+        manager, ledger = record.header.manager()
     except InputError as error:
-        raise InputError(f"{logbook.paths[0]}, line 1: {error}") from error
+        raise InputError(f"{record.paths[0]}, line 1: {error}") from error
     events = actions = 0
-    for entry in logbook:
+    for entry in record:
         recorded = None if entry.failed else tuple(entry.actions)
         event, decided = _decide(manager, ledger, entry)
         if event != entry.event or decided != recorded:

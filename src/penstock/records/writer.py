@@ -50,7 +50,7 @@ class _Line:
     after: _Gap | None
 
 
-class LogbookWriter:
+class RecordWriter:
     """Writes one run's record into a directory, in parts of a day (UTC) or about `size` bytes.
 
     `write` waits for no file and never raises. A line is out of reach of a kill -9 after `flush`
@@ -81,7 +81,7 @@ class LogbookWriter:
         self._closing = False
         self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
-        self._thread = threading.Thread(target=self._work, name="logbook", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="record", daemon=True)
         # Of the thread alone from here on.
         self._piece: list[_Line] = []
         self._part, self._part_running = 0, dict(self._running)
@@ -124,7 +124,7 @@ class LogbookWriter:
         self._thread.join(within)
         return not (self._thread.is_alive() or self._queue or self._piece)
 
-    def __enter__(self) -> "LogbookWriter":
+    def __enter__(self) -> "RecordWriter":
         return self
 
     def __exit__(self, *_: object) -> None:

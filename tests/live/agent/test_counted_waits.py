@@ -15,7 +15,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import wait_for_exit
-from penstock.records import Logbook, replay
+from penstock.records import Record, replay
 
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue", "policy_failed")
 HTTP = ("--http", "127.0.0.1:0")
@@ -158,20 +158,20 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     first.finish()
     site.penstock("down")
     (path,) = site.state.records.iterdir()
-    assert replay(Logbook(path), trusted=[f"{tmp_path}/bad.py:Bad"]).first_difference is None
+    assert replay(Record(path), trusted=[f"{tmp_path}/bad.py:Bad"]).first_difference is None
 
 
 def test_a_phase_that_was_let_go_and_has_its_turn_later_has_waited_once() -> None:
     heard = Heard()
-    governor, a, b = heard.governor, heard.start("a"), heard.start("b")
+    turn_service, a, b = heard.turn_service, heard.start("a"), heard.start("b")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    governor._heed(lambda: governor.turns.overdue(governor.turns.ledger.now + 60, 30.0))
+    turn_service._heed(lambda: turn_service.turns.overdue(turn_service.turns.ledger.now + 60, 30.0))
     assert heard.take() == [("b", "Turn", 1)]
     assert heard.end(a, 1) == [("b", "Turn", 1)]
-    governor.phase_ended(b, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=30.0))
-    assert (sum(governor.waits.counts), governor.waits.seconds) == (2, 30.0)
-    assert governor.throttled == {"ann": 30.0}
+    turn_service.phase_ended(b, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=30.0))
+    assert (sum(turn_service.waits.counts), turn_service.waits.seconds) == (2, 30.0)
+    assert turn_service.throttled == {"ann": 30.0}
 
 
 def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
@@ -179,35 +179,35 @@ def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
     a, b = heard.start("a"), heard.start("b")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    heard.governor.ended(b)
-    assert sum(heard.governor.waits.counts) == 1
+    heard.turn_service.ended(b)
+    assert sum(heard.turn_service.waits.counts) == 1
 
 
 @pytest.mark.parametrize("how", ["has its turn", "was let go", "lent its turn", "was silent"])
 def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
     """For as long as its phase waited until its turn came, or it went on without."""
     heard = Heard()
-    governor, a, b, c = heard.governor, heard.start("a"), heard.start("b"), heard.start("c")
+    turn_service, a, b, c = heard.turn_service, heard.start("a"), heard.start("b"), heard.start("c")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    phase = governor.turns.standings["b"].phase
+    phase = turn_service.turns.states["b"].phase
     assert phase is not None
     phase.since -= 10.0
     if how == "was let go":
-        governor._heed(lambda: governor.turns.overdue(phase.began + 30, 30.0))
+        turn_service._heed(lambda: turn_service.turns.overdue(phase.began + 30, 30.0))
         phase.waited -= 30.0
     elif how == "was silent":
-        governor._heed(lambda: governor.turns.silent(phase.began, 0.0))
+        turn_service._heed(lambda: turn_service.turns.silent(phase.began, 0.0))
     else:
         heard.end(a, 1)
         if how == "lent its turn":
             heard.begin(c, 1)
-            governor.idle(b, messages.Idle(phase=1, lends=True))
-    counted = sum(governor.waits.counts)
-    before = governor.waits.seconds
-    governor.ended(b)
-    assert sum(governor.waits.counts) == counted + 1
-    assert governor.waits.seconds - before == pytest.approx(10.0, abs=1.0)
+            turn_service.idle(b, messages.Idle(phase=1, lends=True))
+    counted = sum(turn_service.waits.counts)
+    before = turn_service.waits.seconds
+    turn_service.ended(b)
+    assert sum(turn_service.waits.counts) == counted + 1
+    assert turn_service.waits.seconds - before == pytest.approx(10.0, abs=1.0)
 
 
 def test_a_host_that_is_lost_last_of_its_job_has_waited() -> None:
@@ -215,13 +215,13 @@ def test_a_host_that_is_lost_last_of_its_job_has_waited() -> None:
     a, b, b2 = heard.start("a"), heard.start("b", "mpi"), heard.start("b2", "mpi")
     heard.begin(a, 1)
     heard.begin(b2, 1)
-    phase = heard.governor.turns.standings["b"].phase
+    phase = heard.turn_service.turns.states["b"].phase
     assert phase is not None
     phase.since -= 10.0
-    heard.governor.ended(b2)
-    assert heard.governor.waits.seconds == pytest.approx(10.0, abs=1.0)
-    heard.governor.ended(b)
-    assert sum(heard.governor.waits.counts) == 1
+    heard.turn_service.ended(b2)
+    assert heard.turn_service.waits.seconds == pytest.approx(10.0, abs=1.0)
+    heard.turn_service.ended(b)
+    assert sum(heard.turn_service.waits.counts) == 1
 
 
 @pytest.mark.parametrize("lease", [0.5, 2.0, 10.0])
@@ -231,10 +231,10 @@ def test_a_phase_whose_gate_may_still_be_closed_is_not_cut(lease: float) -> None
     a, b = heard.start("a"), heard.start("b")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    spoke = heard.governor.turns.standings["b"].heard
+    spoke = heard.turn_service.turns.states["b"].heard
     gate_opens = spoke + COUNTER_INTERVAL + lease
-    assert heard.governor.turns.silent(gate_opens, heard.governor.silence) == []
-    assert heard.governor.turns.silent(gate_opens + 3.0, heard.governor.silence) != []
+    assert heard.turn_service.turns.silent(gate_opens, heard.turn_service.silence) == []
+    assert heard.turn_service.turns.silent(gate_opens + 3.0, heard.turn_service.silence) != []
 
 
 @pytest.mark.parametrize("lie", [-1.0, 1e300])
@@ -242,5 +242,7 @@ def test_a_job_that_lies_about_its_wait_spoils_no_total(lie: float) -> None:
     heard = Heard()
     a = heard.start("a")
     heard.begin(a, 1)
-    heard.governor.phase_ended(a, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=lie))
-    assert 0 <= heard.governor.waits.seconds <= 62
+    heard.turn_service.phase_ended(
+        a, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=lie)
+    )
+    assert 0 <= heard.turn_service.waits.seconds <= 62

@@ -13,7 +13,7 @@ from limits import HANG
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
-from penstock.live.store import Family, Keeper, Knowledge, Store
+from penstock.live.store import Family, Knowledge, Store, WriteBehind
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 WAIT = HANG
@@ -38,7 +38,7 @@ class Site:
         self.jobs: dict[str, subprocess.Popen[str]] = {}
         (folder / "data").mkdir()
         self.state.create()
-        with Keeper(Store(f"sqlite:///{self.state.store}")) as keeper:
+        with WriteBehind(Store(f"sqlite:///{self.state.store}")) as keeper:
             user = launcher_user()
             family = Family(user=user, executable=Path(sys.executable).name, nodes=1)
             keeper.learn(family, Knowledge(curve={1: 100e6, 2: 190e6}))

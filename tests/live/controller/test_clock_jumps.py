@@ -7,8 +7,8 @@ import pytest
 from live.controller.turn_deployment import Deployed, deployed
 from live.store.sample_jobs import ended
 
-from penstock.live.store import Keeper, Store, write_behind
-from penstock.records import Logbook, replay
+from penstock.live.store import Store, WriteBehind, write_behind
+from penstock.records import Record, replay
 
 HOUR, YEAR = 3600.0, 365 * 86400.0
 JUMPING = """
@@ -73,7 +73,7 @@ def test_turns_leases_and_times_do_not_follow_the_wall_clock(
         assert (told.w_iter or 0.0) < 60
     site.penstock("down")
     [record] = site.state.records.iterdir()
-    replayed = replay(Logbook(record))
+    replayed = replay(Record(record))
     assert replayed.events > 8
     assert replayed.first_difference is None
 
@@ -84,7 +84,7 @@ def test_a_clock_that_jumped_ahead_deletes_no_history(
     """Jobs that ended a minute ago would be older than any history kept."""
     now = [1.7e9]
     monkeypatch.setattr(write_behind.time, "time", lambda: now[0])
-    with Keeper(Store(f"sqlite:///{tmp_path}/store.db"), history=30 * 86400.0) as kept:
+    with WriteBehind(Store(f"sqlite:///{tmp_path}/store.db"), history=30 * 86400.0) as kept:
         kept.ended(ended(1, id="a.1", began=now[0], ended=now[0]))
         kept.flush()
         now[0] += YEAR

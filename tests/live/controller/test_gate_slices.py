@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from limits import HANG
 
-from penstock.live.controller.gate_slices import Slices
+from penstock.live.controller.gate_slices import StrideScheduler
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
 POLICY = """
@@ -25,20 +25,20 @@ class Heavy(ByArrival):
 
 
 def test_slices_go_by_weight() -> None:
-    slices = Slices()
+    slices = StrideScheduler()
     assert slices.share({"a": 4.0, "b": 1.0})
     given = Counter(slices.next() for _ in range(1000))
     assert given == {"a": 800, "b": 200}
 
 
 def test_equal_weights_need_no_slices() -> None:
-    assert not Slices().share({"a": 2.0, "b": 2.0})
-    assert not Slices().share({"a": 2.0})
-    assert not Slices().share({})
+    assert not StrideScheduler().share({"a": 2.0, "b": 2.0})
+    assert not StrideScheduler().share({"a": 2.0})
+    assert not StrideScheduler().share({})
 
 
 def test_who_comes_later_has_no_claim_on_what_went_before() -> None:
-    slices = Slices()
+    slices = StrideScheduler()
     slices.share({"a": 1.0, "b": 2.0})
     for _ in range(300):
         slices.next()

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.controller.io_node_map import Assignments
+from penstock.live.controller.io_node_map import IoNodeMap
 from penstock.live.protocol.messages import Node, NodeMap
 
 
@@ -11,8 +11,8 @@ def node(number: int, *, run: int = 1) -> Node:
     return Node(number=number, id=100 * run + number, address=f"/run/{number}")
 
 
-def serving(io_nodes: int, *, stripe: int = 0) -> Assignments:
-    assignments = Assignments(io_nodes, stripe=stripe)
+def serving(io_nodes: int, *, stripe: int = 0) -> IoNodeMap:
+    assignments = IoNodeMap(io_nodes, stripe=stripe)
     for number in range(io_nodes):
         assignments.node_up(node(number))
     return assignments

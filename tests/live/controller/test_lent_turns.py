@@ -93,14 +93,14 @@ def test_nobody_lends_what_nobody_waits_for() -> None:
     heard = Heard()
     a, b = heard.start("a"), heard.start("b")
     heard.begin(a, 1)
-    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
     assert heard.take() == []
     heard.begin(b, 1)
-    heard.governor.idle(a, messages.Idle(phase=7, lends=True))  # not the phase that it is in
-    heard.governor.idle(b, messages.Idle(phase=1, lends=True))  # has none to lend
-    heard.governor.idle(a, messages.Idle(phase=1))  # of a version that cannot ask again
+    heard.turn_service.idle(a, messages.Idle(phase=7, lends=True))  # not the phase that it is in
+    heard.turn_service.idle(b, messages.Idle(phase=1, lends=True))  # has none to lend
+    heard.turn_service.idle(a, messages.Idle(phase=1))  # of a version that cannot ask again
     assert heard.take() == []
-    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
     assert heard.take() == [("a", "Hold", 1), ("b", "Turn", 1)]
 
 
@@ -109,14 +109,14 @@ def test_a_turn_that_was_lent_counts_as_one_phase_and_no_wait() -> None:
     a, b = heard.start("a"), heard.start("b")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
     heard.take()
     assert heard.begin(a, 1) == [("a", "Hold", 1)]
     assert heard.end(b, 1) == [("a", "Turn", 1)]
     heard.end(a, 1, moved=30)
     record = heard.record("a")
     assert (record.phases, record.phase_bytes) == (1, 30)
-    assert sum(heard.governor.waits.counts) == 2
+    assert sum(heard.turn_service.waits.counts) == 2
 
 
 def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
@@ -124,7 +124,7 @@ def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
     a, a2, b = heard.start("a", "mpi"), heard.start("a2", "mpi"), heard.start("b")
     for job in (a, a2, b):
         heard.begin(job, 1)
-    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
     assert heard.take() == []
 
 
@@ -155,16 +155,16 @@ def _ended(phase: int) -> messages.PhaseEnded:
     return messages.PhaseEnded(phase=phase, bytes=400, seconds=4.0, waited=0.0)
 
 
-def test_the_governor_knows_a_phase_that_resumes_by_its_number() -> None:
+def test_the_turn_service_knows_a_phase_that_resumes_by_its_number() -> None:
     heard = Heard()
     events: list[tuple[str, bool]] = []
-    heard.governor.turns.record = lambda event, *_: events.extend(
+    heard.turn_service.turns.record = lambda event, *_: events.extend(
         [(event.job, event.resumes)] if isinstance(event, PhaseBegan) else []
     )
     a, b = heard.start("a"), heard.start("b")
     heard.begin(a, 1)
     heard.begin(b, 1)
-    heard.governor.idle(a, messages.Idle(phase=1, lends=True))
+    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
     heard.begin(a, 1)
     heard.end(b, 1)
     heard.end(a, 1)

@@ -16,7 +16,7 @@ from limits import HANG
 from penstock.errors import InputError
 from penstock.live.controller import listeners
 from penstock.live.controller.listeners import Admission
-from penstock.live.controller.peer import LINES, Peer, Refusals
+from penstock.live.controller.peer import LINES, Peer, RefusalLog
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.address import Address
 from penstock.live.protocol.client import ControlConnection
@@ -30,7 +30,7 @@ class Door:
     """An Admission in a thread of its own; who is let in hears Done for every line."""
 
     def __init__(self) -> None:
-        self.refusals = Refusals()
+        self.refusals = RefusalLog()
         self.why: list[str] = []
         self.changed = threading.Condition()
         self.refusals.note = self._note  # type: ignore[method-assign]
@@ -187,7 +187,7 @@ def test_one_address_cannot_hold_all_places(door: Door, monkeypatch: pytest.Monk
 
 
 def test_refusals_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    refusals = Refusals()
+    refusals = RefusalLog()
     for k in range(5 * LINES):
         refusals.note(f"number {k}")
     assert (len(caplog.records), refusals.total) == (LINES, 5 * LINES)
@@ -209,7 +209,7 @@ def _key_file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
         (lambda folder: _key_file(folder, b"k" * 31), "31 bytes"),
         (lambda folder: _key_file(folder, b"k" * 5000), "5000 bytes"),
         (lambda folder: _key_file(folder, b"k" * 32, 0o640), "read by others"),
-        (lambda folder: folder, "no file"),
+        (lambda folder: folder, "not a regular file"),
         (lambda folder: folder / "none", "No such file"),
     ],
 )
@@ -229,6 +229,6 @@ def test_a_new_key_is_its_owners_alone_and_shows_nowhere(tmp_path: Path) -> None
     assert len(key.secret) == 32
     assert key.secret.hex() not in repr(key)
     assert repr(key.secret) not in repr(key)
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         SiteKey.create(path)
     assert key.token("ada") != key.token("bob")

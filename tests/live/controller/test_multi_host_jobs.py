@@ -7,13 +7,13 @@ import pytest
 
 from penstock.config import Setting, load
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.turn_service import Governor
+from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 
 
 class Heard:
-    """A governor, and what it told whom."""
+    """A turn_service, and what it told whom."""
 
     def __init__(self, policy: str = "exclusive-fcfs", *, lease: float = 2.0) -> None:
         settings = [f"sharing.policy={policy}", "live.mode=enforce", f"live.lease={lease} s"]
@@ -21,7 +21,7 @@ class Heard:
         self.jobs: dict[str, JobEntry] = {}
         self.told: list[tuple[str, messages.Message]] = []
         self.weights: dict[str, float] = {}
-        self.governor = Governor(
+        self.turn_service = TurnService(
             config,
             io_nodes=1,
             tell=lambda job, message: self.told.append((job, message)),
@@ -33,19 +33,19 @@ class Heard:
     def start(self, id: str, team: str | None = None, user: str = "ann") -> JobEntry:
         begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
         job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=time.time())
-        self.governor.started(job)
+        self.turn_service.started(job)
         return job
 
     def record(self, id: str) -> JobRecord:
-        return self.governor.describe(self.jobs[id].record(0.0))
+        return self.turn_service.describe(self.jobs[id].record(0.0))
 
     def begin(self, job: JobEntry, phase: int) -> list[tuple[str, str, int]]:
-        self.governor.phase_began(job, messages.PhaseBegan(phase=phase))
+        self.turn_service.phase_began(job, messages.PhaseBegan(phase=phase))
         return self.take()
 
     def end(self, job: JobEntry, phase: int, moved: int = 10) -> list[tuple[str, str, int]]:
         ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=1.0, waited=0.0)
-        self.governor.phase_ended(job, ended)
+        self.turn_service.phase_ended(job, ended)
         return self.take()
 
     def take(self) -> list[tuple[str, str, int]]:
@@ -81,9 +81,9 @@ def test_a_member_that_goes_leaves_the_turn_to_the_others_and_the_last_one_gives
     heard.begin(a, 1)
     heard.begin(b, 1)
     heard.begin(other, 1)
-    heard.governor.ended(a)
+    heard.turn_service.ended(a)
     assert heard.take() == []
-    heard.governor.ended(b)
+    heard.turn_service.ended(b)
     assert heard.take() == [("other", "Turn", 1)]
 
 
@@ -126,8 +126,8 @@ def test_a_policy_that_raises_or_answers_nonsense_lets_phases_go(tmp_path: Any, 
     job = heard.start("a")
     assert heard.begin(job, 1) == [("a", "Turn", 1)]
     assert heard.record("a").doing == "transferring"
-    heard.governor.turns.silent(time.monotonic() + 60, 3.0)
+    heard.turn_service.turns.silent(time.monotonic() + 60, 3.0)
     assert heard.begin(job, 2)[-1] == ("a", "Turn", 2)
     assert heard.end(job, 2) == []
-    heard.governor.ended(job)
-    assert heard.governor.failures > 0
+    heard.turn_service.ended(job)
+    assert heard.turn_service.failures > 0

@@ -93,7 +93,7 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
     assert "cannot begin a job of user 'root'" in as_user(NOBODY, lambda: ask(beginning("root")))
     assert "refused: user nobody cannot begin a job of user 'root'" in site.refusals()[-1]
     assert "cannot" in as_user(NOBODY, lambda: ask(beginning("no-such-user")))
-    assert as_user(NOBODY, lambda: ask(beginning("nobody"))) == "Begun"
+    assert as_user(NOBODY, lambda: ask(beginning("nobody"))) == "JobAccepted"
     for order in (
         messages.Stop(),
         messages.SetMode(mode="off"),
@@ -117,7 +117,7 @@ def test_only_its_own_user_resumes_a_job(site: Site) -> None:
     before = site.status().direct_bytes
     with site.remote() as controller:
         assert begin(controller, "ada", resumes=job).job == job
-        controller.ask(messages.Ended(counters={"write_bytes": 150}, status=0), messages.Done)
+        controller.ask(messages.JobExit(counters={"write_bytes": 150}, status=0), messages.Done)
     assert [known.state for known in site.jobs(job)] == ["ended"]
     assert site.status().direct_bytes == before + 50  # what it did before counts once
     with site.remote() as controller:
@@ -130,9 +130,9 @@ def test_a_job_comes_back_by_a_new_way_before_the_old_one_is_missed(site: Site) 
         job = begin(old, "ada").job
         assert begin(new, "ada", resumes=job).job == job
         with pytest.raises(ConnectionError):
-            old.receive(messages.Mapped, WAIT)
+            old.receive(messages.NodeMap, WAIT)
         assert [known.state for known in site.jobs(job)] == ["running"]
-        new.ask(messages.Ended(counters={}, status=0), messages.Done)
+        new.ask(messages.JobExit(counters={}, status=0), messages.Done)
 
 
 def test_another_host_cannot_rule(site: Site) -> None:

@@ -18,7 +18,7 @@ from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
 from penstock.model import Job, PhaseBegan, Site
 from penstock.phase import phase
-from penstock.records import Logbook, replay
+from penstock.records import Record, replay
 
 HEADER = Path(__file__).parents[3] / "native" / "client"
 MIB = 1 << 20
@@ -167,9 +167,9 @@ def test_what_a_program_announces_is_in_the_record(
         job.finish()
     site.penstock("down")
     [record] = site.state.records.iterdir()
-    logbook = Logbook(record)
-    assert [e.event.io for e in logbook if isinstance(e.event, PhaseBegan)] == [1.0] * 3
-    assert replay(logbook).first_difference is None
+    read_back = Record(record)
+    assert [e.event.io for e in read_back if isinstance(e.event, PhaseBegan)] == [1.0] * 3
+    assert replay(read_back).first_difference is None
 
 
 def test_hints_of_penstock_run_order_its_phases(site: Deployed) -> None:

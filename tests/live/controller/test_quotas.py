@@ -13,7 +13,7 @@ from live.controller.turn_deployment import WAIT, Deployed, deployed
 
 from penstock.errors import InputError
 from penstock.live.controller.peer import Peer
-from penstock.live.controller.quotas import Places
+from penstock.live.controller.quotas import Quotas
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
@@ -35,7 +35,7 @@ def begin(controller: ControlConnection, user: str = ME) -> messages.JobAccepted
 
 
 def test_a_host_has_half_of_all_places_and_others_the_rest() -> None:
-    places = Places(descriptors=16)
+    places = Quotas(descriptors=16)
     one, other, local = Peer(address="a"), Peer(address="b"), Peer(uid=0)
     for _ in range(6):
         places.enter(one)
@@ -51,7 +51,7 @@ def test_a_host_has_half_of_all_places_and_others_the_rest() -> None:
 
 
 def test_a_user_has_half_of_all_jobs_unless_the_deployment_is_its_own() -> None:
-    places = Places(descriptors=16)
+    places = Quotas(descriptors=16)
     for _ in range(6):
         places.begin("eve")
     with pytest.raises(FullError, match=r"user eve has 6 jobs here.*live\.user-jobs"):

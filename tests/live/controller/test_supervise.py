@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from penstock.live.controller import supervise
-from penstock.live.controller.supervise import for_ever
+from penstock.live.controller.supervise import run_forever
 
 
 def test_what_raises_is_logged_and_begun_anew_ever_more_slowly(
@@ -38,7 +38,7 @@ def test_what_raises_is_logged_and_begun_anew_ever_more_slowly(
             well.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(for_ever(work, "keeping"))
+        task = asyncio.create_task(run_forever(work, "keeping"))
         await asyncio.wait_for(well.wait(), 10.0)
         assert not task.done()
         task.cancel()

@@ -38,10 +38,10 @@ def test_one_transfers_and_the_next_is_told_whom_it_waits_for() -> None:
     assert made.phase_began(2.0, "b", 1) == [hold("b", "a")]
     assert made.phase_began(3.0, "c", 1) == [hold("c", "a", "b")]
     assert made.phase_ended(4.0, "a", ended(1)) == [turn("b")]
-    assert made.standings["b"].phase is not None
-    assert made.standings["b"].phase.admitted == 4.0
+    assert made.states["b"].phase is not None
+    assert made.states["b"].phase.admitted == 4.0
     assert made.phase_ended(6.0, "b", ended(1)) == [turn("c")]
-    assert made.standings["b"].waited == 2.0
+    assert made.states["b"].waited == 2.0
 
 
 def test_sets_share_by_weight() -> None:
@@ -62,7 +62,7 @@ def test_a_holder_that_goes_without_a_word_gives_its_turn_away(how: str) -> None
     if how == "its job ends":
         orders = made.ended(3.0, "a")
     elif how == "nobody hears of it":
-        made.standings["b"].heard = 5.5
+        made.states["b"].heard = 5.5
         assert made.silent(3.9, 3.0) == []
         orders = made.silent(5.0, 3.0)
     else:
@@ -148,7 +148,7 @@ def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() 
     assert ("a", messages.Hold(phase=2, behind=["b"])) in made.phase_began(23.0, "b", 2)
     assert turn("a", 2) in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
     made.phase_ended(30.0, "a", ended(2, moved=800, seconds=8.0))
-    assert made.standings["a"].waited == 2.0
+    assert made.states["a"].waited == 2.0
 
 
 def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> None:

@@ -17,7 +17,7 @@ from live.controller.turn_deployment import LEASE, PENSTOCK, WAIT, Deployed, dep
 from live.other_users import AS_ROOT, NOBODY
 
 from penstock.live.controller.controller import Controller
-from penstock.live.controller.unreported_exits import LateEnds
+from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.exit_spool import ExitSpool
@@ -25,7 +25,7 @@ from penstock.live.protocol.state_directory import StateDirectory, wait_for_exit
 from penstock.live.protocol.users import name_of
 from penstock.live.store import Store
 from penstock.model import JobEnded
-from penstock.records import Logbook, replay
+from penstock.records import Record, replay
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deplo
     with Store(f"sqlite:///{site.state.store}") as store:
         kept = {job.name: job.phases for job in store.load().ended}
     assert kept["second"] == told.counters["phases"] > 0
-    record = Logbook(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
+    record = Record(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
     ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
     assert sorted(ends) == ["first.1", "second.2"]
     assert replay(record).first_difference is None
@@ -171,17 +171,17 @@ def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_pa
     heard: list[str] = []
 
     class Refusing:
-        archive = SimpleNamespace(keeper=SimpleNamespace(flush=lambda: False))
+        archive = SimpleNamespace(store=SimpleNamespace(flush=lambda: False))
         refusals = SimpleNamespace(note=heard.append)
 
-    late = LateEnds(cast(Controller, Refusing), ExitSpool(tmp_path, max_files_per_round=2))
+    late = UnreportedExits(cast(Controller, Refusing), ExitSpool(tmp_path, max_files_per_round=2))
     for k in range(5):
         (tmp_path / f"{k}.json").write_text("{}")
 
     async def rounds() -> None:
         for _ in range(4):
             await late.take()
-        Refusing.archive.keeper.flush = lambda: True
+        Refusing.archive.store.flush = lambda: True
         await late.take()
 
     asyncio.run(rounds())

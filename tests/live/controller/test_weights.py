@@ -8,12 +8,12 @@ import pytest
 from penstock.config import Config
 from penstock.config.sections import LiveSection, Mode
 from penstock.live.controller.job_table import JobTable
-from penstock.live.controller.turn_service import Governor
+from penstock.live.controller.turn_service import TurnService
 from penstock.live.protocol import messages
 
 
 class Site:
-    """A governor, and the last table of weights that I/O nodes were told."""
+    """A turn_service, and the last table of weights that I/O nodes were told."""
 
     def __init__(self, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
         self.weights: Mapping[str, float] = {}
@@ -21,7 +21,7 @@ class Site:
         monkeypatch.setattr(
             "penstock.live.controller.turn_service.time.monotonic", lambda: self.now
         )
-        self.governor = Governor(
+        self.turn_service = TurnService(
             Config(live=LiveSection(mode=mode)),
             io_nodes=1,
             tell=lambda _, __: None,
@@ -37,7 +37,7 @@ class Site:
             name=name, pid=1, command=[name], user="ada", protocol=messages.PROTOCOL
         )
         job = self._jobs.begin(begin, 0.0)
-        self.governor.started(job)
+        self.turn_service.started(job)
         return job.id
 
     def iterate(self, job: str, *, compute: float, times: int) -> None:
@@ -45,12 +45,12 @@ class Site:
             self._phases += 1
             self.now += compute
             of = self._jobs.running[job]
-            self.governor.phase_began(of, messages.PhaseBegan(phase=self._phases))
+            self.turn_service.phase_began(of, messages.PhaseBegan(phase=self._phases))
             self.now += 0.1
             ended = messages.PhaseEnded(
                 phase=self._phases, bytes=1 << 20, seconds=0.1, waited=0.0, idle=0.0
             )
-            self.governor.phase_ended(of, ended)
+            self.turn_service.phase_ended(of, ended)
 
 
 def test_a_new_weight_does_not_undo_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,5 +75,5 @@ def test_weights_end_with_the_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = site.job("slow")
     site.iterate(slow, compute=10.0, times=3)
     assert site.weights[slow] == pytest.approx(0.1)
-    site.governor.govern(messages.SetMode(mode="off"))
+    site.turn_service.govern(messages.SetMode(mode="off"))
     assert site.weights == {slow: 1.0}

@@ -12,7 +12,16 @@ from sqlalchemy import Connection, text
 
 from penstock.errors import InputError
 from penstock.live.protocol.job_record import JobRecord
-from penstock.live.store import Changes, Families, Keeper, Knowledge, Store, Totals, rows, schema
+from penstock.live.store import (
+    Changes,
+    Families,
+    Knowledge,
+    Store,
+    Totals,
+    WriteBehind,
+    rows,
+    schema,
+)
 
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
@@ -84,7 +93,7 @@ def test_another_users_jobs_tell_nothing(url: str) -> None:
 
 
 def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
-    with Keeper(Store(url)) as keeper:
+    with WriteBehind(Store(url)) as keeper:
         keeper.learn(family(), KNOWN)
         keeper.learn(family(), Knowledge(w_iter=20.0, observations=4, updated=1001.0))
     with Store(url) as store:
@@ -105,7 +114,7 @@ def test_a_user_of_ever_new_programs_forgets_his_own_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "FAMILIES_A_USER", 3)
-    with Keeper(Store(url)) as keeper:
+    with WriteBehind(Store(url)) as keeper:
         keeper.learn(family(user="bob"), KNOWN)
         for k in range(3):
             keeper.learn(family(executable=f"a{k}"), KNOWN)
@@ -125,7 +134,7 @@ HOSTILE = "x\0y\udcff" + "ü" * 9000
 
 def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) -> None:
     odd = family(executable=HOSTILE)
-    with Keeper(Store(url)) as keeper:
+    with WriteBehind(Store(url)) as keeper:
         keeper.learn(odd, Knowledge(w_iter=float("nan"), pattern=HOSTILE, curve={1: float("inf")}))
         keeper.running(
             running(1, name=HOSTILE, user=HOSTILE, command=(HOSTILE, HOSTILE), uid=1 << 70)
@@ -148,7 +157,7 @@ def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) ->
 def test_a_row_that_no_database_takes_is_left_out_and_counted(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Keeper(Store(url)) as keeper:
+    with WriteBehind(Store(url)) as keeper:
         for k in range(1, 5):
             keeper.running(running(k, began=float("nan") if k % 2 else 1.0))
         keeper.running(running(9, counters={"a": object()}))

@@ -19,7 +19,7 @@ from live.store.postgres import Postgres, postgres_server
 from live.store.sample_jobs import KNOWN, ended, family, running
 
 from penstock.errors import InputError
-from penstock.live.store import Changes, Keeper, Store, StoreError, Totals, write_behind
+from penstock.live.store import Changes, Store, StoreError, Totals, WriteBehind, write_behind
 
 WAIT = HANG
 
@@ -35,7 +35,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.levelname == "ERROR"]
 
 
-def goes_on_while(kept: Keeper, caplog: pytest.LogCaptureFixture) -> None:
+def goes_on_while(kept: WriteBehind, caplog: pytest.LogCaptureFixture) -> None:
     """Tell a failing store of jobs until it has failed several times; it logs that once a kind."""
     for k in range(1, 200):
         kept.running(running(k, command=("x" * 3000,)))
@@ -50,7 +50,7 @@ def goes_on_while(kept: Keeper, caplog: pytest.LogCaptureFixture) -> None:
     assert kept.recall(family()) is not None
 
 
-def all_is_there(kept: Keeper, url: str) -> None:
+def all_is_there(kept: WriteBehind, url: str) -> None:
     """Await that a store that works again has everything."""
     assert kept.flush(WAIT), kept.failing
     assert (kept.failing, kept.waiting, kept.lag_seconds, kept.dropped_total) == (None, 0, 0.0, 0)
@@ -67,7 +67,7 @@ def all_is_there(kept: Keeper, url: str) -> None:
 def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with small_memory(tmp_path, size=4 << 20) as mount:
         url = f"sqlite:///{mount}/store.db"
-        kept = Keeper(Store(url))
+        kept = WriteBehind(Store(url))
         with suppress(OSError), (mount / "ballast").open("wb", 0) as ballast:
             while ballast.write(bytes(4096)):
                 pass
@@ -81,7 +81,7 @@ def test_a_file_that_another_process_has_locked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
-    kept = Keeper(Store(url))
+    kept = WriteBehind(Store(url))
     backup = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     backup.execute("BEGIN IMMEDIATE")
     goes_on_while(kept, caplog)
@@ -92,7 +92,7 @@ def test_a_file_that_another_process_has_locked(
 def test_a_killed_server_that_comes_back(caplog: pytest.LogCaptureFixture) -> None:
     with postgres_server() as server:
         url = server.database()
-        kept = Keeper(Store(url))
+        kept = WriteBehind(Store(url))
         kept.running(running(150))
         assert kept.flush()
         server.end(signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_a_database_that_may_not_be_written(
     postgres: Postgres, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = postgres.database()
-    kept = Keeper(Store(url))
+    kept = WriteBehind(Store(url))
     postgres.execute("ALTER SYSTEM SET default_transaction_read_only = on")
     postgres.execute("SELECT pg_reload_conf()")
     try:
@@ -136,7 +136,7 @@ def test_who_lost_the_server_and_came_back_late_writes_nothing(postgres: Postgre
 
 def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    kept = Keeper(Store(f"sqlite:///{path}"))
+    kept = WriteBehind(Store(f"sqlite:///{path}"))
     path.unlink()
     kept.running(running(1))
     until(lambda: kept.failing, "nobody misses the file")
@@ -147,7 +147,7 @@ def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> N
 
 def test_all_is_written_without_being_asked_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_behind, "LATER", 0.5)
-    kept = Keeper(Store(url))
+    kept = WriteBehind(Store(url))
     for change in (
         lambda: kept.running(running(1)),
         lambda: kept.running(running(1, phases=9)),
@@ -176,9 +176,9 @@ class Stuck(Store):
 
 
 @contextmanager
-def stuck(url: str) -> Iterator[tuple[Keeper, Stuck]]:
+def stuck(url: str) -> Iterator[tuple[WriteBehind, Stuck]]:
     store = Stuck(url)
-    kept = Keeper(store)
+    kept = WriteBehind(store)
     store.asked.clear()
     store.may.clear()
     try:
@@ -227,8 +227,8 @@ WRITER = """
 import sys
 sys.path[:0] = sys.argv[2:]
 from live.store.sample_jobs import ended, running
-from penstock.live.store import Keeper, Store
-kept, k = Keeper(Store(sys.argv[1])), 0
+from penstock.live.store import WriteBehind, Store
+kept, k = WriteBehind(Store(sys.argv[1])), 0
 while True:
     serial = kept.serial()
     kept.running(running(serial))
@@ -292,10 +292,10 @@ class Refusing(Store):
 
 def test_numbers_that_could_not_be_written_down_do_not_come_twice(url: str) -> None:
     """A controller that starts under a full disk and crashes is followed by another such one."""
-    with Keeper(Store(url)) as kept:
+    with WriteBehind(Store(url)) as kept:
         assert kept.serial() == 1
     store = Refusing(url)
-    kept = Keeper(store)
+    kept = WriteBehind(store)
     now = time.time()
     first = [kept.serial(), kept.serial()]
     assert first[0] >= int(now)
@@ -304,18 +304,18 @@ def test_numbers_that_could_not_be_written_down_do_not_come_twice(url: str) -> N
     assert kept.flush(WAIT)
     assert kept.serial() == first[1] + 1
     assert kept.close()
-    with Keeper(Store(url)) as kept:
+    with WriteBehind(Store(url)) as kept:
         assert kept.serial() == first[1] + 2
 
 
 def test_a_controller_that_ended_well_gives_unused_numbers_back(url: str) -> None:
     for life in range(3):
-        with Keeper(Store(url)) as kept:
+        with WriteBehind(Store(url)) as kept:
             assert [kept.serial(), kept.serial()] == [2 * life + 1, 2 * life + 2]
 
 
 def test_jobs_that_are_taken_back_or_run_again_are_as_was_said_last(url: str) -> None:
-    with Keeper(Store(url)) as kept:
+    with WriteBehind(Store(url)) as kept:
         kept.running(running(1))
         kept.running(running(2))
         assert kept.flush()
@@ -334,7 +334,7 @@ def test_old_history_is_forgotten_as_time_goes(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(jobs={"ior.1": ended(1, ended=time.time() - 100.0)}))
         store.write(Changes(jobs={"ior.2": ended(2, ended=time.time() + os.getpid())}))
-    with Keeper(Store(url), history=50.0) as kept:
+    with WriteBehind(Store(url), history=50.0) as kept:
         assert len(kept.memory.ended) == 2
     with Store(url) as store:
         assert [job.serial for job in store.load().ended] == [2]
@@ -343,7 +343,7 @@ def test_old_history_is_forgotten_as_time_goes(url: str) -> None:
 def test_what_comes_after_a_flush_does_not_keep_it_waiting(url: str) -> None:
     """A busy controller always has something to write: last words would be kept for ever."""
     over = threading.Event()
-    with Keeper(Store(url)) as kept:
+    with WriteBehind(Store(url)) as kept:
 
         def busy() -> None:
             k = 10
@@ -368,7 +368,7 @@ def test_what_comes_after_a_flush_does_not_keep_it_waiting(url: str) -> None:
 
 def test_a_flush_says_no_while_the_store_refuses(url: str) -> None:
     store = Refusing(url)
-    kept = Keeper(store)
+    kept = WriteBehind(store)
     kept.learn(family(), KNOWN)
     assert not kept.flush(0.1)
     store.may = True

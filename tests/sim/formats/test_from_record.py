@@ -26,7 +26,7 @@ from penstock.model import (
     Site,
     Woke,
 )
-from penstock.records import Entry, Header, Logbook, replay
+from penstock.records import Entry, Header, Record, replay
 from penstock.sim import engine, formats, metrics
 from penstock.sim.formats import from_record
 from penstock.sim.workload import Workload
@@ -41,7 +41,7 @@ A, B = Job(id="a", serial=0), Job(id="b", serial=1)
 
 def load(directory: Path, events: Sequence[Event], **more: object) -> from_record.Recording:
     paths = write(directory, header(**more), [Entry(event=event) for event in events])
-    return from_record.load(Logbook(*paths))
+    return from_record.load(Record(*paths))
 
 
 def start(time: float, job: Job) -> JobStarted:
@@ -76,9 +76,9 @@ def round_trip(workload: Workload, made: Header, *, exact: bool) -> None:
     clock.run()
     with tempfile.TemporaryDirectory() as directory:
         (path,) = write(Path(directory), made, clock.entries)
-        recording = from_record.load(Logbook(path))
+        recording = from_record.load(Record(path))
         if not exact:
-            assert replay(Logbook(path)).first_difference is None
+            assert replay(Record(path)).first_difference is None
     sharing = registry.sharing(made.sharing.policy)
     truth = metrics.measure(engine.simulate(workload, sharing, site=made.site))
     again = metrics.measure(engine.simulate(recording.workload, sharing, site=made.site))
@@ -216,7 +216,7 @@ def test_parts_that_miss_events_are_not_joined(tmp_path: Path) -> None:
     second = tmp_path / "second.jsonl"
     second.write_bytes(text)
     with pytest.raises(InputError, match="7 events between the parts"):
-        from_record.load(Logbook(*first, second))
+        from_record.load(Record(*first, second))
 
 
 def test_what_is_known_of_a_job_comes_along(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from penstock.config import Loaded
 from penstock.errors import InputError, error_prefix
 from penstock.model import Action
 from penstock.progress import progress
-from penstock.records import Difference, Header, Logbook, replay
+from penstock.records import Difference, Header, Record, replay
 from penstock.records.reader import SUFFIXES
 from penstock.sim import formats, metrics
 from penstock.sim.checks import check as check_workload
@@ -98,14 +98,14 @@ def what_if(
     for file in files:
         formats.check_readable(file)
         formats.check_suffix(file, SUFFIXES)
-    logbook = Logbook(*files)
+    record = Record(*files)
     if with_lanes and (check or not as_json):
         raise InputError("--lanes are for programs, of what is simulated; give --json, not --check")
     if check:
         if policies is not None:
             raise InputError("--check simulates nothing; leave --policies out")
-        return _check(logbook, trust, as_json=as_json)
-    result = _simulate(logbook, loaded, policies, with_lanes=with_lanes)
+        return _check(record, trust, as_json=as_json)
+    result = _simulate(record, loaded, policies, with_lanes=with_lanes)
     emit_json(result) if as_json else _show(result)
     return 0
 
@@ -119,9 +119,9 @@ def _latest(directory: Path) -> tuple[Path, ...]:
     return tuple(file for file in found if file.name.split("-")[3] == run)
 
 
-def _check(logbook: Logbook, trust: Sequence[str], *, as_json: bool) -> int:
+def _check(record: Record, trust: Sequence[str], *, as_json: bool) -> int:
     """Replay the record; return the exit status."""
-    replayed = replay(logbook, trusted={*trust, *map(_located, trust)})
+    replayed = replay(record, trusted={*trust, *map(_located, trust)})
     different = replayed.first_difference
     if as_json:
         emit_json(
@@ -161,14 +161,14 @@ def _listed(actions: Sequence[Action] | None) -> list[str] | str:
 
 
 def _simulate(
-    logbook: Logbook, loaded: Loaded, policies: str | None, *, with_lanes: bool
+    record: Record, loaded: Loaded, policies: str | None, *, with_lanes: bool
 ) -> dict[str, Any]:
     chosen = policy_runs.select(loaded, policies)
-    recording = from_record.load(logbook)
-    workload, site = recording.workload, logbook.header.site
+    recording = from_record.load(record)
+    workload, site = recording.workload, record.header.site
     task = policy_runs.Task(
         site=site,
-        knowledge=_knowledge(loaded, logbook.header),
+        knowledge=_knowledge(loaded, record.header),
         window=loaded.config.simulation.seconds(),
         arbiter=_nobody,
         options={loaded.config.sharing.policy: loaded.config.sharing.options},
@@ -176,7 +176,7 @@ def _simulate(
     )
     skipped = policy_runs.missing_needs(workload, chosen) if policies is None else {}
     runnable = {name: policy for name, policy in chosen.items() if name not in skipped}
-    with error_prefix(logbook.paths[0]):
+    with error_prefix(record.paths[0]):
         check_workload(workload, site)
         happened = policy_runs.Outcome(
             metrics=metrics.measure(recording.run, task.window), finish=recording.run.finish
@@ -189,14 +189,14 @@ def _simulate(
     for name, outcome in outcomes.items():
         ranked[name]["jobs"] = _changes(recording, outcome.finish)
     result = {
-        "record": _about(logbook, recording, task.knowledge),
+        "record": _about(record, recording, task.knowledge),
         RECORDED: ranked.pop(RECORDED),
         "simulated": ranked,
         "skipped": [{"policy": name, "reason": reason} for name, reason in skipped.items()],
     }
     if with_lanes:
         runs = {name: o.run for name, o in outcomes.items() if o.run is not None}
-        result["lanes"] = lanes(logbook, recording, runs)
+        result["lanes"] = lanes(record, recording, runs)
     return result
 
 
@@ -228,10 +228,10 @@ def _changes(recording: Recording, finish: Floats) -> dict[str, list[dict[str, A
     }
 
 
-def _about(logbook: Logbook, recording: Recording, knowledge: Knowledge) -> dict[str, Any]:
-    header = logbook.header
+def _about(record: Record, recording: Recording, knowledge: Knowledge) -> dict[str, Any]:
+    header = record.header
     return {
-        "files": [click.format_filename(path) for path in logbook.paths],
+        "files": [click.format_filename(path) for path in record.paths],
         "run": header.run,
         "began": datetime.fromtimestamp(header.epoch + header.began, UTC).isoformat(),
         "policy": header.sharing.policy,

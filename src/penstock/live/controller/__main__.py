@@ -20,7 +20,7 @@ import msgspec
 from penstock.errors import InputError
 from penstock.live.controller.controller import Controller
 from penstock.live.controller.io_nodes import StartError
-from penstock.live.controller.listeners import HostsPort
+from penstock.live.controller.listeners import RemoteListener
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.process import end_with_parent, raise_descriptor_limit
@@ -32,7 +32,7 @@ log = logging.getLogger("penstock.controller")
 
 async def _run(deployment: Deployment, ready: int) -> None:
     try:
-        port, hosts = _http(deployment), HostsPort(deployment)
+        port, hosts = _http(deployment), RemoteListener(deployment)
         controller = Controller(deployment)
         server = await controller.start()
     except (StartError, StoreError, InputError) as error:

@@ -10,31 +10,31 @@ from typing import Any, Protocol
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.controller.environment import Surroundings
+from penstock.live.controller.environment import ProcessEnvironment
 from penstock.live.controller.explain import advised
-from penstock.live.controller.io_node_link import Link
-from penstock.live.controller.io_node_map import Assignments
-from penstock.live.controller.io_nodes import Fleet
+from penstock.live.controller.io_node_link import IoNodeLink
+from penstock.live.controller.io_node_map import IoNodeMap
+from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.controller.job_archive import JobArchive
 from penstock.live.controller.job_table import JobEntry, JobTable
-from penstock.live.controller.listeners import LocalPort
-from penstock.live.controller.peer import Peer, Refusals, RefusedError
-from penstock.live.controller.quotas import Places
-from penstock.live.controller.session import Talk
+from penstock.live.controller.listeners import LocalListener
+from penstock.live.controller.peer import Peer, RefusalLog, RefusedError
+from penstock.live.controller.quotas import Quotas
+from penstock.live.controller.session import Session
 from penstock.live.controller.status import overview
-from penstock.live.controller.supervise import for_ever
+from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
-from penstock.live.controller.turn_service import Governor
-from penstock.live.controller.unreported_exits import LateEnds
+from penstock.live.controller.turn_service import TurnService
+from penstock.live.controller.unreported_exits import UnreportedExits
 from penstock.live.deployment.spec import ANSWERS_WITHIN, Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import uid_of
-from penstock.live.store import Keeper, Store
+from penstock.live.store import Store, WriteBehind
 from penstock.model import Assign
-from penstock.records import LogbookWriter, Retention
+from penstock.records import RecordWriter, Retention
 
 COME_BACK_WITHIN = 10.0
 """Seconds after which a job of an earlier controller that has not come back is lost."""
@@ -65,35 +65,37 @@ class Controller:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.state = StateDirectory(Path(deployment.state))
-        self.surroundings = Surroundings.of(deployment, self.state)
-        self.assignments = Assignments(deployment.all_io_nodes, stripe=deployment.stripe)
+        self.environment = ProcessEnvironment.of(deployment, self.state)
+        self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.checked_key()
-        self.refusals = Refusals()
-        self.places = Places(deployment.config.live.user_jobs)
+        self.refusals = RefusalLog()
+        self.quotas = Quotas(deployment.config.live.user_jobs)
         self.archive = JobArchive(
-            Keeper(Store(deployment.store or f"sqlite:///{self.state.store}"))
+            WriteBehind(Store(deployment.store or f"sqlite:///{self.state.store}"))
         )
-        self.jobs = JobTable(self.archive.keeper.serial, self.archive.keeper.totals)
-        self.fleet = Fleet(
-            deployment, self.surroundings.io_node, up=self._node_up, down=self._node_down
+        self.jobs = JobTable(self.archive.store.serial, self.archive.store.totals)
+        self.io_nodes = IoNodes(
+            deployment, self.environment.io_node, up=self._node_up, down=self._node_down
         )
-        self.governor = Governor(
+        self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
             tell=self._tell,
             weigh=self._weigh,
-            is_direct=lambda job: not self.assignments.map(job).nodes,
+            is_direct=lambda job: not self.io_node_map.map(job).nodes,
             assign=self._assign,
         )
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.kept()
-        self.logbook = LogbookWriter(
-            self.state.records, self.governor.header, keep=Retention(seconds=seconds, bytes=size)
+        self.record_writer = RecordWriter(
+            self.state.records,
+            self.turn_service.header,
+            keep=Retention(seconds=seconds, bytes=size),
         )
-        self.governor.record(self.logbook)
+        self.turn_service.record(self.record_writer)
         self.history: JobObserver | None = None
         """Kept where somebody can look at it."""
-        self.late_ends = LateEnds(self, ExitSpool(self.state.exit_spool))
+        self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections: set[asyncio.Task[None]] = set()
@@ -103,45 +105,45 @@ class Controller:
 
     def _tuning(self) -> Tuning | None:
         section = self.deployment.config.tuning
-        if not section.tune or not self.fleet.io_nodes:
+        if not section.tune or not self.io_nodes.nodes:
             return None
         return Tuning(
             section,
             self.deployment.settings,
-            self.fleet,
+            self.io_nodes,
             self.state.tuning,
-            enforced=lambda: self.governor.modes.site == "enforce",
+            enforced=lambda: self.turn_service.modes.site == "enforce",
         )
 
-    async def start(self) -> LocalPort:
+    async def start(self) -> LocalListener:
         """Return once all I/O nodes serve; StartError: one does not."""
-        await self.fleet.start()
-        return LocalPort(self.state.controller, self._accept_local)
+        await self.io_nodes.start()
+        return LocalListener(self.state.controller, self._accept_local)
 
-    async def serve(self, server: LocalPort) -> None:
+    async def serve(self, server: LocalListener) -> None:
         """Go on until told to stop; jobs that still run then go on directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         endless = {
-            "keeping gates and waits": self.governor.keep,
-            "slicing": self.governor.slice,
-            "taking in last words": self.late_ends.keep,
+            "keeping gates and waits": self.turn_service.keep,
+            "slicing": self.turn_service.slice,
+            "taking in last words": self.unreported_exits.keep,
         }
         if self.tuning is not None:
             endless["tuning"] = self.tuning.run
-        keepers = [asyncio.create_task(for_ever(work, name)) for name, work in endless.items()]
+        keepers = [asyncio.create_task(run_forever(work, name)) for name, work in endless.items()]
         asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
         await self._stop.wait()
         for keeper in keepers:
             keeper.cancel()
         if self.tuning is not None:
             await self.tuning.save()
-        self.governor.govern(messages.SetMode(mode="off"))
+        self.turn_service.govern(messages.SetMode(mode="off"))
         self.state.deployment.unlink(missing_ok=True)
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
             self._push(job, messages.NodeMap(nodes=[]))
-        await self.fleet.stop()
+        await self.io_nodes.stop()
         self._stopped.set()
         server.close()
         # Who asked for the end is answered first.
@@ -159,19 +161,19 @@ class Controller:
             self.jobs.remember(record)
 
     def _close(self) -> None:
-        self.logbook.close()
-        self.archive.keeper.close()
+        self.record_writer.close()
+        self.archive.store.close()
 
     def _node_up(self, node: messages.Node) -> None:
-        for job, mapped in self.assignments.node_up(node).items():
+        for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
-        if self.governor.weighed:
-            self._weigh(self.governor.weighed)
+        if self.turn_service.weighed:
+            self._weigh(self.turn_service.weighed)
         if self.tuning is not None:
             self.tuning.up(node.number)
 
     def _node_down(self, number: int) -> None:
-        for job, mapped in self.assignments.node_down(number).items():
+        for job, mapped in self.io_node_map.node_down(number).items():
             self._push(job, mapped)
         if self.tuning is not None:
             self.tuning.down(number)
@@ -193,11 +195,11 @@ class Controller:
     def _assign(self, assign: Assign) -> None:
         """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
         job = self.jobs.running.get(assign.job)
-        if job is None or job.pinned or self.governor.modes.of(job.begin.user) != "enforce":
+        if job is None or job.pinned or self.turn_service.modes.of(job.begin.user) != "enforce":
             return
         stripe = self.deployment.stripe
-        self._push(assign.job, self.assignments.remap(assign.job, assign.resources, stripe))
-        job.io_nodes = self.assignments.numbers(assign.job)
+        self._push(assign.job, self.io_node_map.remap(assign.job, assign.resources, stripe))
+        job.io_nodes = self.io_node_map.numbers(assign.job)
         if self.history is not None:
             self.history.changed(job.id)
 
@@ -213,10 +215,10 @@ class Controller:
         task.add_done_callback(self._tasks.discard)
 
     async def _weigh_all(self, weigh: messages.SetWeights) -> None:
-        for io_node in self.fleet.io_nodes:
+        for io_node in self.io_nodes.nodes:
             if io_node.node is not None:
                 try:
-                    await self.fleet.ask(io_node.number, weigh, messages.Done)
+                    await self.io_nodes.ask(io_node.number, weigh, messages.Done)
                 except OSError as error:
                     log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
 
@@ -232,7 +234,7 @@ class Controller:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        talk = Talk(self, writer, peer)
+        talk = Session(self, writer, peer)
         try:
             if (full := talk.entered()) is not None:
                 writer.write(client.encode_line(full))
@@ -249,10 +251,10 @@ class Controller:
             talk.over()
             writer.close()
 
-    def joined(self, link: Link) -> Link:
+    def joined(self, link: IoNodeLink) -> IoNodeLink:
         """Take an I/O node of another host in."""
-        self.fleet.join(link)
-        self._do_soon(self.fleet.welcome(link))
+        self.io_nodes.join(link)
+        self._do_soon(self.io_nodes.welcome(link))
         return link
 
     async def earlier(self, begin: messages.BeginJob, peer: Peer) -> JobRecord | None:
@@ -289,7 +291,7 @@ class Controller:
         job = self.jobs.begin(begin, time.time(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
-            mapped = self.assignments.begin(
+            mapped = self.io_node_map.begin(
                 job.id, begin.io_nodes, user=begin.user, local=peer.is_local
             )
         except InputError:
@@ -298,13 +300,13 @@ class Controller:
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
-        self.governor.started(job, self.archive.knowledge(job))
-        if (mate := self.governor.mate(job)) is not None:
-            self.assignments.follow(job.id, mate)
+        self.turn_service.started(job, self.archive.knowledge(job))
+        if (mate := self.turn_service.mate(job)) is not None:
+            self.io_node_map.follow(job.id, mate)
             job.pinned = self.jobs.running[mate].pinned
         self.archive.began(job.record(time.monotonic()))
-        mapped = self.assignments.map(job.id)
-        job.io_nodes = self.assignments.numbers(job.id)
+        mapped = self.io_node_map.map(job.id)
+        job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
         if self.history is not None:
             self.history.began(job)
@@ -314,12 +316,12 @@ class Controller:
             roots=self.deployment.roots,
             nodes=mapped.nodes,
             stripe=mapped.stripe,
-            environment=self.surroundings.job(job.id),
-            preload=self.surroundings.below,
-            above=self.surroundings.above,
-            mode=self.governor.modes.of(job.begin.user),
-            lease=self.governor.lease,
-            longest_wait=self.governor.longest_wait,
+            environment=self.environment.job(job.id),
+            preload=self.environment.below,
+            above=self.environment.above,
+            mode=self.turn_service.modes.of(job.begin.user),
+            lease=self.turn_service.lease,
+            longest_wait=self.turn_service.longest_wait,
             token="" if self.key is None else self.key.token(begin.user).hex(),
             dirty_window=self.deployment.config.live.window(),
         )
@@ -329,10 +331,10 @@ class Controller:
         if self.jobs.running.get(job.id) is not job:
             return ""  # it reconnected
         self.jobs.end(job, status, time.time())
-        self.assignments.end(job.id)
+        self.io_node_map.end(job.id)
         self._writers.pop(job.id, None)
         record = self.record(job)
-        self.governor.ended(job)
+        self.turn_service.ended(job)
         self.jobs.remember(record)
         self.archive.ended(record, remapped=job.maps > 0)
         if self.history is not None:
@@ -340,11 +342,11 @@ class Controller:
         if job.agent:
             self.state.agent_socket(job.agent).unlink(missing_ok=True)
         log.info("job %s %s", job.id, "was lost" if status is None else f"ended with {status}")
-        return advised(record, self.governor.policy) if record.mode == "advise" else ""
+        return advised(record, self.turn_service.policy) if record.mode == "advise" else ""
 
     def record(self, job: JobEntry) -> JobRecord:
         """Return the record of a job, with its turn."""
-        return self.governor.describe(job.record(time.monotonic()))
+        return self.turn_service.describe(job.record(time.monotonic()))
 
     def job_records(self) -> list[JobRecord]:
         """Return all jobs that are listed, the oldest first."""
@@ -354,8 +356,8 @@ class Controller:
         """Give a running job other I/O nodes; return when it has them."""
         job = self.jobs.find(remap.job)
         job.pinned = True
-        self._push(job.id, self.assignments.remap(job.id, remap.nodes, remap.stripe))
-        job.io_nodes = self.assignments.numbers(job.id)
+        self._push(job.id, self.io_node_map.remap(job.id, remap.nodes, remap.stripe))
+        job.io_nodes = self.io_node_map.numbers(job.id)
         if self.history is not None:
             self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
@@ -372,12 +374,12 @@ class Controller:
 
     async def counted(self, job: JobEntry, counters: dict[str, int]) -> None:
         """Take note of what a job did."""
-        self.governor.heard(job)
+        self.turn_service.heard(job)
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
-            self.archive.progressed(self.governor.progress(job.record(time.monotonic())))
+            self.archive.progressed(self.turn_service.progress(job.record(time.monotonic())))
         if self.history is not None:
             self.history.counted(job)
 

@@ -11,13 +11,13 @@ from penstock.live.protocol.state_directory import StateDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ProcessEnvironment:
     """The environment of I/O nodes and of jobs: of the file system as it is, or an emulated one."""
 
     emulation: Path | None = None
 
     @classmethod
-    def of(cls, deployment: Deployment, state: StateDirectory) -> "Surroundings":
+    def of(cls, deployment: Deployment, state: StateDirectory) -> "ProcessEnvironment":
         """Make what a deployment's processes share."""
         if deployment.emulate is None:
             return cls()

@@ -14,7 +14,7 @@ SECONDS = 0.02
 """A slice: long against a turn's way, short against a phase."""
 
 
-class Slices:
+class StrideScheduler:
     """Who of several direct jobs transfers in the next slice."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Slices:
         return job
 
 
-class Slicer:
+class GateSlicer:
     """Opens and closes gates slice by slice, while weights of direct jobs differ."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Slicer:
     ) -> None:
         """`weights` are those of direct jobs that transfer now; `gate` opens or closes one's."""
         self._get, self._gate = weights, gate
-        self._slices, self._holder = Slices(), ""
+        self._slices, self._holder = StrideScheduler(), ""
         self._closed: set[JobId] = set()
         self._changed, self._unwanted = asyncio.Event(), asyncio.Event()
 

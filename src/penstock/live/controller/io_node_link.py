@@ -31,7 +31,7 @@ class Writer(Protocol):
         ...
 
 
-class Link:
+class IoNodeLink:
     """The controller's end of the connection; who reads from it passes on what is `heard`."""
 
     def __init__(self, node: messages.Node, writer: Writer) -> None:

@@ -8,7 +8,7 @@ from penstock.live.protocol.messages import Node, NodeMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assigned:
+class Assignment:
     """The I/O nodes of a job, by number, whether they are up or not."""
 
     numbers: tuple[int, ...]
@@ -21,14 +21,14 @@ class Assigned:
         return self.local if node.transport == "unix" else node.user in ("", self.user)
 
 
-class Assignments:
+class IoNodeMap:
     """Gives I/O nodes to jobs, the least loaded first; no clock, no sockets."""
 
     def __init__(self, io_nodes: int, *, stripe: int = 0) -> None:
         self._io_nodes = io_nodes
         self._stripe = stripe
         self._up: dict[int, Node] = {}
-        self._jobs: dict[str, Assigned] = {}
+        self._jobs: dict[str, Assignment] = {}
 
     def begin(
         self, job: str, wanted: int | None = None, *, user: str = "", local: bool = True
@@ -43,7 +43,7 @@ class Assignments:
                 load[number] += 1
         order = sorted(range(self._io_nodes), key=lambda k: (k not in self._up, load[k], k))
         numbers = tuple(sorted(order[:count]))
-        self._jobs[job] = Assigned(numbers=numbers, stripe=self._stripe, user=user, local=local)
+        self._jobs[job] = Assignment(numbers=numbers, stripe=self._stripe, user=user, local=local)
         return self.map(job)
 
     def follow(self, job: str, other: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
-from penstock.live.controller.io_node_link import Lines, Link
+from penstock.live.controller.io_node_link import IoNodeLink, Lines
 from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
 from penstock.live.protocol import client
 from penstock.live.protocol import messages as wire
@@ -40,7 +40,7 @@ class IoNode:
     def __init__(self, number: int, *, remote: bool = False) -> None:
         self.number = number
         self.remote = remote  # on another host: it comes and goes by itself
-        self.link: Link | None = None
+        self.link: IoNodeLink | None = None
         self.node: wire.Node | None = None  # while it serves
         self.process: asyncio.subprocess.Process | None = None
         self.deaths = 0
@@ -62,7 +62,7 @@ class IoNode:
         return {"silent_seconds": time.monotonic() - self.answered, "why": why}
 
 
-class Fleet:
+class IoNodes:
     """All I/O nodes; `up` and `down` are called as they come and go."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Fleet:
         down: Callable[[int], None],
     ) -> None:
         self.state = StateDirectory(Path(deployment.state))
-        self.io_nodes = [
+        self.nodes = [
             IoNode(k, remote=k >= deployment.io_nodes) for k in range(deployment.all_io_nodes)
         ]
         self._deployment = deployment
@@ -99,7 +99,7 @@ class Fleet:
 
     async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
         """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
-        io_node = self.io_nodes[number]
+        io_node = self.nodes[number]
         if io_node.link is not None:
             told = await io_node.link.ask(message, answer)
         elif not io_node.remote:
@@ -121,7 +121,7 @@ class Fleet:
         lines: dict[wire.Message, bytes] = {}
         # All are on their way before the first answer is heard.
         for number, message in messages.items():
-            link = self.io_nodes[number].link
+            link = self.nodes[number].link
             try:
                 if link is None:
                     raise ConnectionError(f"I/O node {number} is not connected")
@@ -153,7 +153,7 @@ class Fleet:
         except OSError as error:
             heard(number, error)
             return
-        self.io_nodes[number].answered = time.monotonic()
+        self.nodes[number].answered = time.monotonic()
         heard(number, told)
 
     async def link(self, io_node: IoNode) -> None:
@@ -176,13 +176,13 @@ class Fleet:
         except OSError as error:
             log.warning("I/O node %d: %s", io_node.number, error)
             return
-        io_node.link = link = Link(node, transport)
+        io_node.link = link = IoNodeLink(node, transport)
 
-    def join(self, link: Link) -> None:
+    def join(self, link: IoNodeLink) -> None:
         """Let an I/O node of another host in; InputError: its number is not free."""
         number, first = link.node.number, self._deployment.io_nodes
-        if not first <= number < len(self.io_nodes):
-            numbers = f"{first} to {len(self.io_nodes) - 1}"
+        if not first <= number < len(self.nodes):
+            numbers = f"{first} to {len(self.nodes) - 1}"
             raise InputError(
                 f"there is no I/O node {number} on another host; "
                 + (
@@ -191,13 +191,13 @@ class Fleet:
                     else "none is expected"
                 )
             )
-        before = self.io_nodes[number].link
+        before = self.nodes[number].link
         if before is not None and before.node.id != link.node.id:
             raise InputError(f"I/O node {number} is there already; give another --number")
         self.leave(before)
-        self.io_nodes[number].link = link
+        self.nodes[number].link = link
 
-    async def welcome(self, link: Link) -> None:
+    async def welcome(self, link: IoNodeLink) -> None:
         """Set an I/O node that joined, and tell that it is up."""
         number = link.node.number
         try:
@@ -205,25 +205,25 @@ class Fleet:
         except StartError as error:
             log.error("%s", error)
             return
-        io_node = self.io_nodes[number]
+        io_node = self.nodes[number]
         if io_node.link is link:
             io_node.node, io_node.answered = link.node, time.monotonic()
             log.info("I/O node %d serves at %s", number, link.node.address)
             self._up(link.node)
 
-    def leave(self, link: Link | None) -> None:
+    def leave(self, link: IoNodeLink | None) -> None:
         """An I/O node of another host, or the way to it, is gone."""
         if link is None:
             return
         link.over()
-        io_node = self.io_nodes[link.node.number]
+        io_node = self.nodes[link.node.number]
         if io_node.link is link:
             io_node.link = io_node.node = None
             log.warning("I/O node %d is away", io_node.number)
             self._down(io_node.number)
 
     def _own(self) -> list[IoNode]:
-        return [io_node for io_node in self.io_nodes if not io_node.remote]
+        return [io_node for io_node in self.nodes if not io_node.remote]
 
     async def stop(self) -> None:
         """Let all finish what they began, and end them."""

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from penstock.files import reason
-from penstock.live.controller.peer import Peer, Refusals
-from penstock.live.controller.session import Accept, ToTheEnd
+from penstock.live.controller.peer import Peer, RefusalLog
+from penstock.live.controller.session import Accept, DrainingProtocol
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import client, messages, site_key
 from penstock.live.protocol.address import Address
@@ -47,7 +47,7 @@ async def _taken(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, 
         yield connection, address[0] if address else ""
 
 
-class LocalPort:
+class LocalListener:
     """Where a controller's host connects to it; a context manager."""
 
     def __init__(self, path: Path, accept: Accept) -> None:
@@ -59,7 +59,7 @@ class LocalPort:
         self._listener.setblocking(False)
         self._task = asyncio.create_task(self._serve(accept))
 
-    async def __aenter__(self) -> "LocalPort":
+    async def __aenter__(self) -> "LocalListener":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -74,10 +74,10 @@ class LocalPort:
         loop = asyncio.get_running_loop()
         with self._listener:
             async for connection, _ in _taken(self._listener):
-                await loop.connect_accepted_socket(lambda: ToTheEnd(accept), connection)
+                await loop.connect_accepted_socket(lambda: DrainingProtocol(accept), connection)
 
 
-class HostsPort:
+class RemoteListener:
     """Where a deployment listens to other hosts, if it does; InputError: it cannot be there."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -93,7 +93,7 @@ class HostsPort:
             self._told.write_text(f"[{host}]:{port}\n" if ":" in host else f"{host}:{port}\n")
 
     @asynccontextmanager
-    async def serving(self, admitted: Admitted, refusals: Refusals) -> AsyncIterator[None]:
+    async def serving(self, admitted: Admitted, refusals: RefusalLog) -> AsyncIterator[None]:
         """Admit connections until the block ends."""
         if self._listener is None or self._key is None:
             yield
@@ -113,7 +113,7 @@ class Admission:
     """Lets those in who prove the key in time, and in few words."""
 
     def __init__(
-        self, key: SiteKey, admitted: Admitted, refusals: Refusals, *, lease: float = 2.0
+        self, key: SiteKey, admitted: Admitted, refusals: RefusalLog, *, lease: float = 2.0
     ) -> None:
         self._key, self._admitted, self._refusals = key, admitted, refusals
         self._lease = lease

@@ -11,7 +11,7 @@ from penstock.model import JobId
 
 
 @dataclass(slots=True)
-class Team:
+class MultiHostJob:
     """The members of a job; most have one. `id` is that of the first."""
 
     id: JobId
@@ -64,13 +64,13 @@ class Team:
         )
 
 
-class Teams:
+class MultiHostJobs:
     """All teams, by their members and by what they call themselves."""
 
     def __init__(self) -> None:
-        self._of: dict[JobId, Team] = {}
-        self._named: dict[tuple[str, str], Team] = {}
-        self.by_id: dict[JobId, Team] = {}
+        self._of: dict[JobId, MultiHostJob] = {}
+        self._named: dict[tuple[str, str], MultiHostJob] = {}
+        self.by_id: dict[JobId, MultiHostJob] = {}
 
     def join(self, member: JobId, begin: messages.BeginJob) -> bool:
         """Take a member in; say whether it is the first of its team."""
@@ -78,14 +78,14 @@ class Teams:
         team = self._named.get(key) if begin.team else None
         first = team is None
         if team is None:
-            team = self.by_id[member] = Team(member)
+            team = self.by_id[member] = MultiHostJob(member)
             if begin.team:
                 self._named[key] = team
         team.members.add(member)
         self._of[member] = team
         return first
 
-    def leave(self, member: JobId) -> Team | None:
+    def leave(self, member: JobId) -> MultiHostJob | None:
         """Let a member go; return its team if it was the last."""
         team = self._of.pop(member)
         team.members.discard(member)
@@ -95,6 +95,6 @@ class Teams:
         self._named = {key: named for key, named in self._named.items() if named is not team}
         return team
 
-    def of(self, member: JobId) -> Team | None:
+    def of(self, member: JobId) -> MultiHostJob | None:
         """Return a member's team; None: nobody knows it."""
         return self._of.get(member)

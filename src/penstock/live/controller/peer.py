@@ -12,7 +12,7 @@ from penstock.errors import InputError
 from penstock.live.protocol.users import name_of, uid_of
 
 LINES, WITHIN = 20, 60.0
-"""Refusals that are logged in so many seconds."""
+"""RefusalLog that are logged in so many seconds."""
 _CREDENTIALS = struct.Struct("3i")
 log = logging.getLogger("penstock.controller")
 
@@ -62,7 +62,7 @@ class Peer:
         return f"host {self.address}" if self.uid is None else f"user {name_of(self.uid)}"
 
 
-class Refusals:
+class RefusalLog:
     """Logs who was refused and why, so many lines a minute: a hostile peer does not fill a disk."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ TAKEN = 0.75
 """The part of all descriptors that connections may take: I/O nodes, store and records need some."""
 
 
-class Places:
+class Quotas:
     """Counts who is there; `user_jobs` are the jobs that one user may have, 0: half of all places.
 
     On a deployment of one user's own, that user may have them all.

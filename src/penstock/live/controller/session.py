@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.errors import InputError
-from penstock.live.controller.io_node_link import Link
+from penstock.live.controller.io_node_link import IoNodeLink
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.peer import Peer, RefusedError
 from penstock.live.protocol import client, messages
@@ -38,7 +38,7 @@ _PIECE = 1 << 16
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class ToTheEnd(asyncio.StreamReaderProtocol):
+class DrainingProtocol(asyncio.StreamReaderProtocol):
     """Reads what has come to its end, also where writing fails first: last words are in it."""
 
     def __init__(self, accept: Accept) -> None:
@@ -61,7 +61,7 @@ class ToTheEnd(asyncio.StreamReaderProtocol):
         super().connection_lost(None)
 
 
-class Talk:
+class Session:
     """One connection: at most one job, which lives as long as the connection does."""
 
     def __init__(self, controller: "Controller", writer: asyncio.StreamWriter, peer: Peer) -> None:
@@ -69,14 +69,14 @@ class Talk:
         self._writer = writer
         self._peer = peer
         self._job: JobEntry | None = None
-        self._link: Link | None = None
+        self._link: IoNodeLink | None = None
         self._inside = False
         self._user: str | None = None  # whose place its job has
 
     def entered(self) -> messages.Failure | None:
         """Take a place among the connections; return what is said where there is none."""
         try:
-            self._controller.places.enter(self._peer)
+            self._controller.quotas.enter(self._peer)
         except FullError as error:
             self._controller.refusals.note(str(error))
             return messages.Failure(error=str(error), full=True)
@@ -105,8 +105,8 @@ class Talk:
             self._controller.end(self._job, None)
             self._job = None
         if self._inside:
-            self._controller.places.leave(self._peer, self._user)
-        self._controller.fleet.leave(self._link)
+            self._controller.quotas.leave(self._peer, self._user)
+        self._controller.io_nodes.leave(self._link)
 
     async def _do(self, message: Any) -> messages.Message | None:
         match message:
@@ -130,13 +130,13 @@ class Talk:
                     await self._controller.counted(job, message.counters)
                     return messages.Done(advice=advice)
             case messages.UnreportedExit():
-                await self._controller.late_ends.hear(message, self._peer)
+                await self._controller.unreported_exits.hear(message, self._peer)
             case messages.RegisterNode(node=node):
                 self._peer.check_node()
-                self._link = self._controller.joined(Link(node, self._writer))
+                self._link = self._controller.joined(IoNodeLink(node, self._writer))
             case messages.SetMode():
                 self._peer.check_rule("change a mode")
-                self._controller.governor.govern(message)
+                self._controller.turn_service.govern(message)
             case messages.Remap():
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)
@@ -152,7 +152,7 @@ class Talk:
             raise InputError("this connection has its job; one a connection")
         self._peer.check_user(begin.user)
         if self._user is None:
-            self._controller.places.begin(begin.user)
+            self._controller.quotas.begin(begin.user)
             self._user = begin.user
         earlier = None
         if begin.resumes is not None:
@@ -168,10 +168,10 @@ class Talk:
         """Hear what a job tells and no answer is expected to."""
         match message:
             case messages.PhaseBegan():
-                self._controller.governor.phase_began(job, message)
+                self._controller.turn_service.phase_began(job, message)
             case messages.PhaseEnded():
-                self._controller.governor.phase_ended(job, message)
+                self._controller.turn_service.phase_ended(job, message)
             case messages.Idle():
-                self._controller.governor.idle(job, message)
+                self._controller.turn_service.idle(job, message)
             case messages.JobCounters():
                 await self._controller.counted(job, message.counters)

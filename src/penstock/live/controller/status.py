@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 async def overview(controller: "Controller") -> messages.Status:
     """Return what a controller knows; its I/O nodes are asked for the rest."""
-    governor = controller.governor
-    asked = (_io_node(controller, io_node) for io_node in controller.fleet.io_nodes)
+    turn_service = controller.turn_service
+    asked = (_io_node(controller, io_node) for io_node in controller.io_nodes.nodes)
     io_nodes = await asyncio.gather(*asked)
     totals = controller.jobs.totals()
     return messages.Status(
@@ -30,13 +30,13 @@ async def overview(controller: "Controller") -> messages.Status:
         forwarded_bytes=totals.forwarded_bytes,
         direct_bytes=totals.direct_bytes,
         fail_open_total=totals.fail_opens,
-        policy=governor.policy,
-        mode=governor.modes.site,
-        modes=governor.modes.users,
-        turns=governor.turns.turns,
+        policy=turn_service.policy,
+        mode=turn_service.modes.site,
+        modes=turn_service.modes.users,
+        turns=turn_service.turns.turns,
         tuning=None if controller.tuning is None else controller.tuning.told(),
         refused=controller.refusals.total,
-        policy_failures=governor.failures,
+        policy_failures=turn_service.failures,
     )
 
 
@@ -48,7 +48,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, objec
         "pid": None,
         "id": None,
         "deaths": io_node.deaths,
-        "jobs": controller.assignments.on(io_node.number),
+        "jobs": controller.io_node_map.on(io_node.number),
     }
     if io_node.node is None:
         return told
@@ -56,7 +56,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, objec
     if controller.tuning is not None:
         told |= controller.tuning.node(io_node.number)
     try:
-        measured = await controller.fleet.ask(
+        measured = await controller.io_nodes.ask(
             io_node.number, messages.GetCounters(), messages.NodeCounters
         )
     except TimeoutError:

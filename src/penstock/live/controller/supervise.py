@@ -13,7 +13,7 @@ STEP = 0.002
 log = logging.getLogger("penstock.controller")
 
 
-async def for_ever(work: Callable[[], Awaitable[None]], name: str) -> None:
+async def run_forever(work: Callable[[], Awaitable[None]], name: str) -> None:
     """Do what shall never end, until cancelled; if it ends all the same, say so and begin anew."""
     delay = AGAIN_AFTER
     while True:
@@ -36,7 +36,7 @@ class Steps:
         self._seconds = seconds
         self._began = time.perf_counter()
 
-    async def breathe(self) -> None:
+    async def pause(self) -> None:
         """Let others go first if this step has taken its time."""
         if time.perf_counter() - self._began >= self._seconds:
             await asyncio.sleep(0)

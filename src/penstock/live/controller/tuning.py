@@ -21,7 +21,7 @@ from penstock.core.council import Council, Experience
 from penstock.errors import InputError
 from penstock.files import reason, replacing
 from penstock.learn.detection.model import Model, load, shipped
-from penstock.live.controller.io_nodes import Fleet
+from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.protocol import messages as wire
 from penstock.model import Tune, Value
 
@@ -103,13 +103,13 @@ class ModelFile:
 
 
 class Tuning:
-    """Tunes a fleet's I/O nodes; `enforced` says whether they are to be set at all."""
+    """Tunes a io_nodes's I/O nodes; `enforced` says whether they are to be set at all."""
 
     def __init__(
         self,
         section: TuningSection,
         settings: wire.Settings,
-        fleet: Fleet,
+        io_nodes: IoNodes,
         folder: Path,
         *,
         enforced: Callable[[], bool],
@@ -117,7 +117,7 @@ class Tuning:
         self.section = section
         self.parameters = section.parameters(_given(settings))
         _check(section, self.parameters, settings)
-        self._fleet = fleet
+        self._io_nodes = io_nodes
         self._enforced = enforced
         self._interval, self._deadline = section.seconds()
         self._model = ModelFile(section.model)
@@ -126,7 +126,7 @@ class Tuning:
         )
         self._checkpoint = Checkpoint(folder, section.policy)
         self._checkpoint.read(self.experience)
-        size = section.group or len(fleet.io_nodes) or 1
+        size = section.group or len(io_nodes.nodes) or 1
         self.councils = [
             Council(
                 self.parameters,
@@ -134,7 +134,7 @@ class Tuning:
                 self._model.model,
                 guard=section.guard,
             )
-            for _ in range(0, len(fleet.io_nodes), size)
+            for _ in range(0, len(io_nodes.nodes), size)
         ]
         self._size = size
         self._setting: set[asyncio.Task[None]] = set()
@@ -216,10 +216,10 @@ class Tuning:
 
     async def _round(self) -> None:
         """Ask all, let those that do not answer in time be, and choose."""
-        serving = [n for n in self._fleet.io_nodes if n.node is not None]
+        serving = [n for n in self._io_nodes.nodes if n.node is not None]
         for io_node in serving:
             if io_node.link is None and not io_node.remote:
-                await self._fleet.link(io_node)
+                await self._io_nodes.link(io_node)
         until = time.monotonic() + self._deadline
         numbers = [io_node.number for io_node in serving]
         groups = []
@@ -227,7 +227,7 @@ class Tuning:
         for k in range(0, len(numbers), AT_A_TIME):
             asked = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
             within = max(until - time.monotonic(), 0.001)
-            asking = self._fleet.ask_each(asked, wire.NodeObservation, self._heard, within)
+            asking = self._io_nodes.ask_each(asked, wire.NodeObservation, self._heard, within)
             groups.append(asyncio.create_task(asking))
             await asyncio.wait(groups[-1:], timeout=APART)  # who is slow keeps no others waiting
         await asyncio.gather(*groups)
@@ -255,7 +255,7 @@ class Tuning:
             task.add_done_callback(self._setting.discard)
 
     async def _set_all(self, messages: Mapping[int, wire.Message]) -> None:
-        await self._fleet.ask_each(messages, wire.Done, _was_set)
+        await self._io_nodes.ask_each(messages, wire.Done, _was_set)
 
     def _put_back(self) -> None:
         """While nothing is set, I/O nodes have what the site gave them."""

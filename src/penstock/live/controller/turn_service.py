@@ -19,11 +19,11 @@ from penstock.config import OWN, Config
 from penstock.config.sections import MODES
 from penstock.core.ledger import knows
 from penstock.learn.periods import HYSTERESIS
-from penstock.live.controller.gate_slices import Slicer
+from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
-from penstock.live.controller.multi_host_jobs import Team, Teams
-from penstock.live.controller.turns import Order, Standing, Turns
+from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
+from penstock.live.controller.turns import Order, Turns, TurnState
 from penstock.live.controller.wait_histogram import TurnWaits
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
@@ -32,7 +32,7 @@ from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
 from penstock.model import Assign, Curve, Job, JobId, WakeAt
 from penstock.policies.base import Own
-from penstock.records import Chosen, Header, LogbookWriter
+from penstock.records import Chosen, Header, RecordWriter
 
 _BEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
 BEATS = 3
@@ -78,7 +78,7 @@ def _hints(told: messages.Hints, known: Knowledge) -> dict[str, float | str]:
     return hints
 
 
-class Governor:
+class TurnService:
     """Hears what jobs do; tells those whose mode is enforce when they may."""
 
     def __init__(
@@ -105,8 +105,8 @@ class Governor:
         """Seconds that jobs waited for turns, by user."""
         self._tell, self._weigh, self._assign = tell, weigh, assign
         self._is_direct = is_direct
-        self._slicer = Slicer(self._sliced, self._slice)
-        self._teams = Teams()
+        self._slicer = GateSlicer(self._sliced, self._slice)
+        self._teams = MultiHostJobs()
         self._jobs: dict[JobId, JobEntry] = {}
         self.weighed: dict[JobId, float] = {}
         """The weights that I/O nodes were told."""
@@ -128,9 +128,9 @@ class Governor:
         users = {id: job.begin.user for id, job in self._jobs.items()}
         self._announce({id: 1.0 for id in self.weighed if self.modes.of(users[id]) != "enforce"})
 
-    def record(self, logbook: LogbookWriter) -> None:
+    def record(self, writer: RecordWriter) -> None:
         """Write down what happens from now on."""
-        self.turns.record = logbook.write
+        self.turns.record = writer.write
 
     def started(self, job: JobEntry, known: Knowledge | None = None) -> None:
         """A job begins, or another member of it; `known` is of its family."""
@@ -174,9 +174,9 @@ class Governor:
                 self._waited(last, waited)
             self._heed(lambda: self.turns.ended(time.monotonic(), last))
 
-    def _untold_wait(self, team: Team) -> float | None:
+    def _untold_wait(self, team: MultiHostJob) -> float | None:
         """Return how long a phase waited that nobody will tell the end of; None: there is none."""
-        standing = self.turns.standings[team.id]
+        standing = self.turns.states[team.id]
         phase = standing.phase or standing.untold
         return None if phase is None else phase.waited_until(time.monotonic())
 
@@ -184,9 +184,9 @@ class Governor:
         """A job of an earlier controller has ended: the record has it, though no turn was its."""
         self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job))
 
-    def _standing(self, member: JobId) -> Standing | None:
+    def _standing(self, member: JobId) -> TurnState | None:
         team = self._teams.of(member)
-        return None if team is None else self.turns.standings.get(team.id)
+        return None if team is None else self.turns.states.get(team.id)
 
     def mate(self, job: JobEntry) -> JobId | None:
         """Return another member of the job, which has its I/O nodes; None: there is none."""
@@ -219,8 +219,8 @@ class Governor:
             orders = self._failed()
         self._obey(orders)
 
-    def _joins(self, member: JobId, number: int, team: Team) -> None:
-        phase = self.turns.standings[team.id].phase
+    def _joins(self, member: JobId, number: int, team: MultiHostJob) -> None:
+        phase = self.turns.states[team.id].phase
         if phase is None or phase.overdue or phase.admitted is not None:
             weight = 1.0 if phase is None else phase.weight
             self._tell(member, messages.Turn(phase=number, weight=weight))
@@ -255,7 +255,7 @@ class Governor:
 
     def _is_wanted(self, id: JobId) -> bool:
         """Say whether somebody waits for what a job has."""
-        phase = self.turns.standings[id].phase
+        phase = self.turns.states[id].phase
         return (
             phase is not None
             and phase.admitted is not None

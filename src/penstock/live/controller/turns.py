@@ -61,7 +61,7 @@ class Phase:
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
+class TurnState:
     """How a job stands: its phase under way, and what it did before."""
 
     phase: Phase | None = None
@@ -104,7 +104,7 @@ class Expected:
     resumes: bool = False  # it goes on with a turn that it lent
 
 
-class Watch(Protocol):
+class PhaseObserver(Protocol):
     """Who is told of phases as they come and go, for people to look at."""
 
     def asked(self, job: JobId, expected: Expected) -> None:
@@ -120,7 +120,7 @@ class Watch(Protocol):
         ...
 
 
-class Unwatched:
+class NoObserver:
     """Nobody looks."""
 
     def asked(self, job: JobId, expected: Expected) -> None:
@@ -140,10 +140,10 @@ class Turns:
     manager: Manager
     ledger: Ledger
     record: Callable[[Event, Sequence[Action], int | None, bool], None] = lambda *_: None
-    standings: dict[JobId, Standing] = field(default_factory=dict)
+    states: dict[JobId, TurnState] = field(default_factory=dict)
     turns: int = 0  # given so far
     fastest: float = 0.0  # bytes a second, of all phases so far
-    watch: Watch = field(default_factory=Unwatched)
+    watch: PhaseObserver = field(default_factory=NoObserver)
     _under_way: set[JobId] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -153,23 +153,23 @@ class Turns:
         self, now: float, job: Job, bandwidth: float = 0.0, volume: float | None = None
     ) -> list[Order]:
         """A job begins; `bandwidth` is what its like have shown, `volume` what a phase moves."""
-        self.standings[job.id] = Standing(bandwidth=bandwidth, heard=now, volume=volume)
+        self.states[job.id] = TurnState(bandwidth=bandwidth, heard=now, volume=volume)
         return self._orders(JobStarted(time=now, job=job))
 
     def ended(self, now: float, job: JobId) -> list[Order]:
         """A job is gone, perhaps amid a phase."""
-        if job not in self.standings:
+        if job not in self.states:
             return []
         try:
             orders = self._cut(now, job)
         finally:  # whatever a policy raises, the job is gone
-            del self.standings[job]
+            del self.states[job]
             after = self._orders(JobEnded(time=now, job=job))
         return orders + after
 
     def ended_unheard(self, now: float, job: JobId) -> list[Order]:
         """A job ended that began under an earlier controller, and never came here."""
-        return [] if job in self.standings else self._orders(JobEnded(time=now, job=job))
+        return [] if job in self.states else self._orders(JobEnded(time=now, job=job))
 
     def phase_began(
         self,
@@ -181,7 +181,7 @@ class Turns:
         resumes: bool = False,
     ) -> list[Order]:
         """A job asks for its turn, to move so many bytes if it says so; or for one that it lent."""
-        standing = self.standings[job]
+        standing = self.states[job]
         try:
             orders = self._cut(now, job)  # what it did not tell the end of
         finally:  # it asked, whatever a policy raises: who lets all go on finds it here
@@ -209,13 +209,13 @@ class Turns:
 
     def lent(self, now: float, job: JobId) -> list[Order]:
         """A job lends its turn: as if its phase had not begun, until it resumes."""
-        standing = self.standings[job]
+        standing = self.states[job]
         standing.untold = standing.phase
         return self._cut(now, job)
 
     def phase_ended(self, now: float, job: JobId, told: messages.PhaseEnded) -> list[Order]:
         """A job's phase is over, some time ago."""
-        standing = self.standings[job]
+        standing = self.states[job]
         standing.heard, standing.untold = now, None
         phase = standing.phase
         if phase is None or phase.number != told.phase:
@@ -257,10 +257,10 @@ class Turns:
         """Take their turn from those whom nobody heard for so long: others wait for them."""
         gone = [
             job
-            for job, standing in self.standings.items()
+            for job, standing in self.states.items()
             if standing.phase is not None and now - standing.heard >= longest
         ]
-        for standing in map(self.standings.__getitem__, gone):
+        for standing in map(self.states.__getitem__, gone):
             if (phase := standing.phase) is not None:
                 phase.let_go(now)
                 standing.untold = phase
@@ -268,12 +268,12 @@ class Turns:
 
     def forgive(self, now: float) -> None:
         """Hold nobody's silence against it: there was nobody to hear."""
-        for standing in self.standings.values():
+        for standing in self.states.values():
             standing.heard = now
 
     def waiting(self) -> Iterator[tuple[JobId, Phase]]:
         """Yield who waits for a turn."""
-        for job, standing in self.standings.items():
+        for job, standing in self.states.items():
             phase = standing.phase
             if phase is not None and phase.admitted is None and not phase.overdue:
                 yield job, phase
@@ -282,7 +282,7 @@ class Turns:
         """Return the weights of those who transfer."""
         return {
             job: standing.phase.weight
-            for job, standing in self.standings.items()
+            for job, standing in self.states.items()
             if standing.phase is not None and standing.phase.admitted is not None
         }
 
@@ -296,7 +296,7 @@ class Turns:
 
         As it says itself, else as its earlier phases were, else by its user's or family's word.
         """
-        standing = self.standings[job]
+        standing = self.states[job]
         if told is None and (mean := self.ledger.expected_io(job)) is not None:
             return mean
         volume = standing.volume if told is None else told
@@ -310,27 +310,27 @@ class Turns:
         One that waits counts too: where turns are only observed, it transfers.
         """
         for other in self._under_way if len(self._under_way) == 1 else ():
-            if (phase := self.standings[other].phase) is not None:
+            if (phase := self.states[other].phase) is not None:
                 phase.alone = False
         alone = not self._under_way
         self._under_way.add(job)
         return alone
 
     def _let_go(self, now: float, job: JobId) -> Iterator[Order]:
-        phase = self.standings[job].phase
+        phase = self.states[job].phase
         if phase is not None:
             phase.let_go(now)
             self.watch.stands(job)
             yield job, messages.Turn(phase=phase.number, weight=phase.weight, overdue=True)
 
     def _cut(self, now: float, job: JobId) -> list[Order]:
-        phase = self.standings[job].phase
+        phase = self.states[job].phase
         return [] if phase is None else self._end(now, job, 0.0)
 
     def _end(
         self, now: float, job: JobId, io: float, told: messages.PhaseEnded | None = None
     ) -> list[Order]:
-        self.standings[job].phase = None
+        self.states[job].phase = None
         self._under_way.discard(job)
         idle = 0.0 if told is None else max(told.idle, 0.0)
         self.watch.over(job, now - idle, told)
@@ -354,7 +354,7 @@ class Turns:
             case Assign() | WakeAt():
                 yield action
             case Admit():
-                phase = self.standings[action.job].phase
+                phase = self.states[action.job].phase
                 assert phase is not None
                 phase.waited = phase.waited_until(self.ledger.now)
                 phase.admitted, phase.weight = self.ledger.now, action.weight
@@ -362,7 +362,7 @@ class Turns:
                 self.watch.stands(action.job)
                 yield action.job, messages.Turn(phase=phase.number, weight=action.weight)
             case Hold():
-                phase = self.standings[action.job].phase
+                phase = self.states[action.job].phase
                 assert phase is not None
                 phase.admitted, phase.since = None, self.ledger.now
                 self.watch.stands(action.job)

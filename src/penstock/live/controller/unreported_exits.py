@@ -23,7 +23,7 @@ TAKEN_EVERY = 2.0
 log = logging.getLogger("penstock.controller")
 
 
-class LateEnds:
+class UnreportedExits:
     """Takes in the last words that are left for a controller, or told to it."""
 
     def __init__(self, controller: "Controller", words: ExitSpool) -> None:
@@ -50,7 +50,7 @@ class LateEnds:
                 self._unkept[each.path.name] = each
         if not self._unkept:
             return
-        kept = await asyncio.to_thread(self._controller.archive.keeper.flush)
+        kept = await asyncio.to_thread(self._controller.archive.store.flush)
         if kept:
             self._stuck |= {name for name, each in self._unkept.items() if not each.remove()}
             self._unkept.clear()
@@ -101,7 +101,7 @@ class LateEnds:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
         controller.archive.reported_late(job, lost)
-        controller.governor.ended_unheard(job.id)
+        controller.turn_service.ended_unheard(job.id)
         log.info("job %s had ended with %s while nobody heard", job.id, job.status)
 
 

@@ -31,8 +31,8 @@ class ControllerService:
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
-        self._jobs, self._governor = controller.jobs, controller.governor
-        self._keeper, self._logbook = controller.archive.keeper, controller.logbook
+        self._jobs, self._turn_service = controller.jobs, controller.turn_service
+        self._store, self._record_writer = controller.archive.store, controller.record_writer
         self.status, self.remap = controller.status, controller.remap
         self._mode: str = "observe"  # the site's mode while the kill switch is on
         self.dashboard: Dashboard = DashboardService(controller)
@@ -50,34 +50,34 @@ class ControllerService:
         """Return why a job has the I/O nodes, the turn and the share that it has."""
         record = await self.job(job)
         fields = {name: getattr(record, name) for name in _EXPLAINED}
-        return Explanation(job=job, policy=self._governor.policy, **fields)
+        return Explanation(job=job, policy=self._turn_service.policy, **fields)
 
     async def modes(self) -> Modes:
         """Return the modes; the site's is the one that holds once the kill switch is off."""
-        killed = self._governor.modes.site == "off"
-        site = self._mode if killed else self._governor.modes.site
-        users = cast("dict[str, Mode]", dict(self._governor.modes.users))
+        killed = self._turn_service.modes.site == "off"
+        site = self._mode if killed else self._turn_service.modes.site
+        users = cast("dict[str, Mode]", dict(self._turn_service.modes.users))
         return Modes(site=cast("Mode", site), kill_switch=killed, users=users)
 
     async def set_mode(self, user: str | None, mode: Mode | None) -> None:
         """Set the mode of the site or of a user; while the kill switch is on, gates stay open."""
-        killed = self._governor.modes.site == "off"
+        killed = self._turn_service.modes.site == "off"
         if user is None and killed:
             self._mode = mode or self._mode
         elif mode is not None or user is not None:
             try:
-                self._governor.govern(messages.SetMode(mode=mode or DEFAULT, user=user))
+                self._turn_service.govern(messages.SetMode(mode=mode or DEFAULT, user=user))
             except UnknownUserError as error:
                 raise NotFoundError(str(error)) from error
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or return to the site's mode."""
-        killed = self._governor.modes.site == "off"
+        killed = self._turn_service.modes.site == "off"
         if on and not killed:
-            self._mode = self._governor.modes.site
-            self._governor.govern(messages.SetMode(mode="off"))
+            self._mode = self._turn_service.modes.site
+            self._turn_service.govern(messages.SetMode(mode="off"))
         elif killed and not on:
-            self._governor.govern(messages.SetMode(mode=self._mode))
+            self._turn_service.govern(messages.SetMode(mode=self._mode))
 
     async def waiting(self) -> Turns:
         """Return the jobs that transfer and those that wait."""
@@ -99,9 +99,9 @@ class ControllerService:
         """Return what `/metrics` has beside the status."""
         return Measures(
             fail_opens=self._jobs.fail_opens(),
-            throttled_seconds=dict(self._governor.throttled),
-            turn_waits=self._governor.waits,
-            store_failures=self._keeper.failed_total,
-            record_lost=self._logbook.lost_total,
-            record_failures=self._logbook.failed_total,
+            throttled_seconds=dict(self._turn_service.throttled),
+            turn_waits=self._turn_service.waits,
+            store_failures=self._store.failed_total,
+            record_lost=self._record_writer.lost_total,
+            record_failures=self._record_writer.failed_total,
         )

@@ -9,17 +9,17 @@ from penstock.live.store.rows import (
     Totals,
 )
 from penstock.live.store.store import Changes, Memory, Store
-from penstock.live.store.write_behind import Keeper
+from penstock.live.store.write_behind import WriteBehind
 
 __all__ = [
     "Changes",
     "Families",
     "Family",
-    "Keeper",
     "Knowledge",
     "Memory",
     "Recalled",
     "Store",
     "StoreError",
     "Totals",
+    "WriteBehind",
 ]

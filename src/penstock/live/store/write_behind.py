@@ -38,7 +38,7 @@ Key = TypeVar("Key")
 Change = TypeVar("Change")
 
 
-class Keeper:
+class WriteBehind:
     """Remembers for a controller; no call but `close` and `flush` waits. A context manager."""
 
     def __init__(self, store: Store, *, history: float = HISTORY) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.model import Admit, Event, Hold, JobEnded, JobStarted, PhaseBegan, PhaseEnded
-from penstock.records import Logbook
+from penstock.records import Record
 from penstock.sim.formats.from_record import Recording
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -26,12 +26,12 @@ Intervals = list[tuple[int, float, float, float]]
 """Job, start, end and weight, or share."""
 
 
-def lanes(logbook: Logbook, recording: Recording, runs: Mapping[str, Run]) -> dict[str, Any]:
+def lanes(record: Record, recording: Recording, runs: Mapping[str, Run]) -> dict[str, Any]:
     """Return the lanes of what was recorded, and of each policy's run."""
-    workload, header = recording.workload, logbook.header
+    workload, header = recording.workload, record.header
     jobs = _chosen(workload)
     place = {j: k for k, j in enumerate(jobs)}
-    waits, transfers = _walked(logbook, workload)
+    waits, transfers = _walked(record, workload)
     ends = [recording.run.makespan, *(run.makespan for run in runs.values())]
     return {
         "begin": header.epoch + header.began,
@@ -110,12 +110,12 @@ def _gaps(
         yield at, end
 
 
-def _walked(logbook: Logbook, workload: Workload) -> tuple[Intervals, Intervals]:
+def _walked(record: Record, workload: Workload) -> tuple[Intervals, Intervals]:
     """Return when jobs of a record waited, and transferred with which weight."""
-    walk = _Walk(logbook.header.began, workload)
-    for start in logbook.header.running:
+    walk = _Walk(record.header.began, workload)
+    for start in record.header.running:
         walk.carried(start)
-    for entry in logbook:
+    for entry in record:
         walk.take(entry.event)
         for action in entry.actions:
             if isinstance(action, Admit):

@@ -31,7 +31,7 @@ from penstock.model import (
     ResourceId,
     Site,
 )
-from penstock.records import Logbook
+from penstock.records import Record
 from penstock.sim.checks import SHORTEST
 from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
@@ -180,16 +180,16 @@ class _Traces:
         trace.over(self.now if trace.asked is None else trace.asked)
 
 
-def load(logbook: Logbook, site: Site | None = None) -> Recording:
+def load(record: Record, site: Site | None = None) -> Recording:
     """Return what a record says, on its own site unless told otherwise."""
-    name = logbook.paths[0]
-    if logbook.lost:
+    name = record.paths[0]
+    if record.lost:
         raise InputError(
-            f"{name}: {logbook.lost} events between the parts could not be written then; "
+            f"{name}: {record.lost} events between the parts could not be written then; "
             "give the parts on one side of the gap"
         )
-    traces = _Traces(logbook.header.began, logbook.header.running)
-    for entry in logbook:
+    traces = _Traces(record.header.began, record.header.running)
+    for entry in record:
         traces.take(entry.event)
     traces.end()
     worked = [trace for trace in traces.all if trace.works]
@@ -205,18 +205,18 @@ def load(logbook: Logbook, site: Site | None = None) -> Recording:
         raise InputError(f"{name}: a job has an absurd number of nodes or resources") from error
     run = Run(
         workload=workload,
-        site=site or logbook.header.site,
+        site=site or record.header.site,
         request=_joined(trace.request for trace in worked),
         end=_joined(trace.end for trace in worked),
         start=workload.release,
         phase_ends=2 * workload.iterations,
     )
-    return Recording(workload=workload, run=run, cuts=traces.cuts, notes=tuple(logbook.notes))
+    return Recording(workload=workload, run=run, cuts=traces.cuts, notes=tuple(record.notes))
 
 
 def read(path: Path, site: Site) -> Workload:
     """Return the workload of one part of a record; its numbers are not checked."""
-    return load(Logbook(path), site).workload
+    return load(Record(path), site).workload
 
 
 def _workload(traces: Sequence[_Trace]) -> Workload:

@@ -25,11 +25,11 @@ class Site:
         self.pattern: dict[int, str] = {}
         node = SimpleNamespace(node=1, link=1, remote=False, number=0, absence="", deaths=0)
         nodes = [node, SimpleNamespace(**{**vars(node), "number": 1})]
-        self.fleet = SimpleNamespace(io_nodes=nodes, ask_each=self.ask_each)
+        self.io_nodes = SimpleNamespace(nodes=nodes, ask_each=self.ask_each)
         self.jobs = SimpleNamespace(running={}, totals=lambda: Totals(direct_bytes=10**15))
         self.tuning = SimpleNamespace(node=lambda number: {"pattern": self.pattern.get(number)})
-        self.governor = SimpleNamespace(
-            turns=SimpleNamespace(standings={}, watch=None),
+        self.turn_service = SimpleNamespace(
+            turns=SimpleNamespace(states={}, watch=None),
             header=SimpleNamespace(epoch=1e9),
             turn_id=lambda id: None,
         )

@@ -24,14 +24,14 @@ class Clock:
 
 def history_of(job: JobEntry, clock: Clock) -> History:
     """Return the history of a site with one job."""
-    governor: Any = SimpleNamespace(
-        turns=SimpleNamespace(standings={}, watch=None),
+    turn_service: Any = SimpleNamespace(
+        turns=SimpleNamespace(states={}, watch=None),
         header=SimpleNamespace(epoch=1e9),
         members=lambda id: [id],
         turn_id=lambda id: id,
     )
     controller: Any = SimpleNamespace(
-        governor=governor, jobs=SimpleNamespace(running={job.id: job}), history=None
+        turn_service=turn_service, jobs=SimpleNamespace(running={job.id: job}), history=None
     )
     return History(controller, clock)
 

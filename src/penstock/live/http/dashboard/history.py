@@ -58,9 +58,9 @@ class History:
         self, controller: "Controller", clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.clock = clock
-        self._governor = controller.governor
-        self.turns = controller.governor.turns
-        self.epoch = controller.governor.header.epoch
+        self._turn_service = controller.turn_service
+        self.turns = controller.turn_service.turns
+        self.epoch = controller.turn_service.header.epoch
         """The time when the clock was 0, in seconds since 1970; fixed, so that times agree."""
         self.lanes = Lanes(known_since=self.now())
         self.shares = ShareClock()
@@ -71,7 +71,7 @@ class History:
             self.began(job)
         controller.history = self
         self.turns.watch = self
-        for id in self.turns.standings:
+        for id in self.turns.states:
             self.stands(id)
 
     def now(self) -> float:
@@ -82,7 +82,7 @@ class History:
     def began(self, job: JobEntry) -> None:
         """A job began, or reconnected."""
         lane = self.lanes.began(job, self.now())
-        id = self._governor.turn_id(job.id)
+        id = self._turn_service.turn_id(job.id)
         if id is not None and id != job.id:  # its other hosts may be in a phase
             self._follow(lane, id)
 
@@ -121,7 +121,7 @@ class History:
     def asked(self, job: JobId, expected: Expected) -> None:
         """A phase is about to begin."""
         w_iter = self.turns.manager.jobs[job].w_iter
-        phase = self.turns.standings[job].phase
+        phase = self.turns.states[job].phase
         began = self.now() if phase is None else self.epoch + phase.began
         for lane in self._members(job):
             if lane.phase is not None and expected.resumes:
@@ -190,13 +190,13 @@ class History:
         lane.share = self.shares.share(weight) if weight else 0.0
 
     def _members(self, id: JobId) -> Iterator[Lane]:
-        for member in self._governor.members(id):
+        for member in self._turn_service.members(id):
             if (lane := self.lanes.by_id.get(member)) is not None:
                 yield lane
 
     def _follow(self, lane: Lane, id: JobId) -> None:
         """Open the interval that a phase is in."""
-        phase = self.turns.standings[id].phase
+        phase = self.turns.states[id].phase
         if phase is None:
             return
         if phase.admitted is not None:
@@ -209,7 +209,7 @@ class History:
             self.open(lane, "io", self.now(), 0.0)
         else:
             self.shares.set(self.clock(), id, 0.0)
-            mode = self._governor.modes.of(self.turns.manager.jobs[id].user)
+            mode = self._turn_service.modes.of(self.turns.manager.jobs[id].user)
             kind: Kind = "wait" if mode == "enforce" else "would-wait"
             if lane.kind != kind:
                 waits = lane.kind in {"wait", "would-wait"}  # only its mode changed

@@ -66,10 +66,10 @@ class Sampler:
             if lane.job.state == "running":
                 for number in lane.job.io_nodes:
                     jobs_on.setdefault(number, []).append(lane.job.id)
-            await steps.breathe()
+            await steps.pause()
         await self._note_patterns(lanes, jobs_on)
         direct, self.totals = self._direct(), self._controller.jobs.totals()
-        numbers = range(len(self._controller.fleet.io_nodes))
+        numbers = range(len(self._controller.io_nodes.nodes))
         answers = [self._measured.get(number) for number in numbers]
         queued = [None if answer is None else answer[1].queued for answer in answers]
         sample = Sample(
@@ -84,19 +84,19 @@ class Sampler:
         self.io_nodes = [self._node(number, jobs_on.get(number, [])) for number in numbers]
 
     async def _measure(self) -> None:
-        fleet = self._controller.fleet
+        io_nodes = self._controller.io_nodes
         self._measured = {}
-        serving = [n for n in fleet.io_nodes if n.node is not None]
+        serving = [n for n in io_nodes.nodes if n.node is not None]
         for io_node in serving:
             if io_node.link is None and not io_node.remote:
-                await fleet.link(io_node)
+                await io_nodes.link(io_node)
 
         def note(number: int, answer: object) -> None:
             if isinstance(answer, messages.NodeCounters):
                 self._measured[number] = (self._history.clock(), answer)
 
         requests = {n.number: messages.GetCounters() for n in serving}
-        await fleet.ask_each(requests, messages.NodeCounters, note, ANSWER_SECONDS)
+        await io_nodes.ask_each(requests, messages.NodeCounters, note, ANSWER_SECONDS)
 
     def _rate(
         self, number: int, answer: tuple[float, messages.NodeCounters] | None
@@ -120,7 +120,7 @@ class Sampler:
         return moved / elapsed if 0 < elapsed < 10 * INTERVAL else 0.0
 
     def _node(self, number: int, jobs: list[str]) -> NodeNow:
-        io_node = self._controller.fleet.io_nodes[number]
+        io_node = self._controller.io_nodes.nodes[number]
         _, measured = self._measured.get(number, (0.0, None))
         serves = io_node.node is not None
         tuning: dict[str, Any] = {}
@@ -147,7 +147,7 @@ class Sampler:
         if tuning is None:
             return
         for lane in lanes:
-            await steps.breathe()
+            await steps.pause()
             numbers = lane.job.io_nodes
             if lane.kind != "io" or len(numbers) != 1 or jobs_on.get(numbers[0]) != [lane.job.id]:
                 continue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.live.controller.supervise import for_ever
+from penstock.live.controller.supervise import run_forever
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.sampler import Sampler
@@ -33,14 +33,14 @@ class DashboardService:
         self._sampler = Sampler(controller, self._history)
         self._timelines = TimelineBuilder(controller, self._history, self._sampler)
         self._tuning = TuningHistory(controller.tuning, self._history.now)
-        self._records = RecordList(controller.state.records, controller.governor.header.run)
+        self._records = RecordList(controller.state.records, controller.turn_service.header.run)
         self._what_ifs = WhatIfRuns(self._records)
         self._policies: list[PolicyChoice] | None = None
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Sample while the block runs; no what-if outlives it."""
-        sampling = asyncio.create_task(for_ever(self._sampler.run, "sampling"))
+        sampling = asyncio.create_task(run_forever(self._sampler.run, "sampling"))
         try:
             yield
         finally:

@@ -61,16 +61,16 @@ class TimelineBuilder:
         for lane in all_lanes:
             if newer := lane.intervals_since(since):
                 intervals.append(b",".join(newer))  # per lane: joining all at once takes long
-            await steps.breathe()
+            await steps.pause()
         for lane in changed:
             jobs.append(msgspec.json.encode(self.job(lane, queue, named=named)))
-            await steps.breathe()
+            await steps.pause()
         for lane in all_lanes:
             if lane.kind is not None:
                 share = round(history.mean_share(lane, max(now, history.now())), 4)
                 interval = (lane.job.id, lane.kind, round(lane.since, 4), None, share)
                 intervals.append(msgspec.json.encode(interval))
-            await steps.breathe()
+            await steps.pause()
         head = msgspec.structs.replace(head, known_since=lanes.known_since)  # meanwhile
         if named:
             head = msgspec.structs.replace(head, users=await self._users(all_lanes))
@@ -89,7 +89,7 @@ class TimelineBuilder:
 
     def _head(self, since: int) -> Timeline:
         controller, sampler = self._controller, self._sampler
-        governor, lanes = controller.governor, self._history.lanes
+        turn_service, lanes = controller.turn_service, self._history.lanes
         totals = sampler.totals
         return Timeline(
             cursor=f"{self._run}-{lanes.revision}",
@@ -98,13 +98,13 @@ class TimelineBuilder:
             window=WINDOW,
             known_since=lanes.known_since,
             site=self._site,
-            policy=governor.policy,
-            mode=governor.modes.site,
-            kill_switch=governor.modes.site == "off",
+            policy=turn_service.policy,
+            mode=turn_service.modes.site,
+            kill_switch=turn_service.modes.site == "off",
             emulated=controller.deployment.emulate is not None,
-            turns=governor.turns.turns,
+            turns=turn_service.turns.turns,
             fail_opens=totals.fail_opens,
-            policy_failures=governor.failures,
+            policy_failures=turn_service.failures,
             forwarded_bytes=totals.forwarded_bytes,
             direct_bytes=totals.direct_bytes,
             gone=[id for revision, id in lanes.removed if revision > since] if since >= 0 else [],
@@ -123,14 +123,14 @@ class TimelineBuilder:
 
     def job(self, lane: Lane, queue: Queue | None = None, *, named: bool) -> LaneJob:
         """Return a job of the timeline."""
-        governor, history, job = self._controller.governor, self._history, lane.job
-        id, counters, over = governor.turn_id(job.id), job.counters, job.state != "running"
-        begin, longest = job.begin, governor.longest_wait
+        turn_service, history, job = self._controller.turn_service, self._history, lane.job
+        id, counters, over = turn_service.turn_id(job.id), job.counters, job.state != "running"
+        begin, longest = job.begin, turn_service.longest_wait
         model = None if id is None else history.turns.manager.jobs.get(id)
         behind, ahead, most = list[JobId](), 0, None
         if lane.kind in {"wait", "would-wait"} and id is not None:
             behind, ahead = (self._queue() if queue is None else queue).get(id, ([], 0))
-            phase = history.turns.standings[id].phase
+            phase = history.turns.states[id].phase
             waited = 0.0 if phase is None else history.clock() - phase.began
             most = max(longest - waited, 0.0)
         failed = named and job.state == "ended" and job.status
@@ -157,7 +157,7 @@ class TimelineBuilder:
             waits=counters.get("waits", 0),
             waited_seconds=counters.get("waited", 0) / 1e9,
             fail_opens=fail_opens(counters),
-            mode=governor.modes.of(begin.user) if named else UNSET,
+            mode=turn_service.modes.of(begin.user) if named else UNSET,
             user=begin.user if named else UNSET,
             name=begin.name if named else UNSET,
             command=_command(begin.command) if named else UNSET,
@@ -177,7 +177,7 @@ class TimelineBuilder:
             )
             for i, part in enumerate(parts):
                 sums[lane.job.begin.user][i] += part
-            await steps.breathe()
+            await steps.pause()
         top = nlargest(USERS, sums.items(), key=lambda item: (item[1][3], item[1][1] + item[1][2]))
         return [
             UserNow(
