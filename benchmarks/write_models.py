@@ -24,10 +24,10 @@ from penstock.campaign.cells import Campaign, run
 from penstock.campaign.cells import Cell as CampaignCell
 from penstock.campaign.journal import Value
 from penstock.learn.write_models import machine, regressors, training
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Cell, Search
-from penstock.learn.write_models.table import Table
+from penstock.learn.write_models.training import Cell, Search
 from penstock.model.write import Write
 
 SEARCH_BAR, PREDICTION_BAR = 15 * 60.0, 1e-3
@@ -36,7 +36,7 @@ SEED = 1
 
 
 @cache
-def samples(count: int) -> Table:
+def samples(count: int) -> Dataset:
     """Return writes of Table V's kind with times of a simple law: only their number matters."""
     titan, rng = machine.load("titan"), np.random.default_rng(SEED)
     found: list[Sample] = []
@@ -52,7 +52,7 @@ def samples(count: int) -> Table:
         times = tuple(seconds * rng.lognormal(0, 0.2, 5))
         if seconds >= 6:
             found.append(Sample(machine="titan", source="made up", write=write, times=times))
-    return Table.of(titan, found)
+    return Dataset.from_samples(titan, found)
 
 
 @cache
@@ -70,7 +70,7 @@ def work(count: int, cell: CampaignCell) -> list[dict[str, Value]]:
 def searched(count: int, jobs: int | None, out: Path) -> None:
     cells = [
         CampaignCell(scenario=technique, x=float(mask), workload=0)
-        for technique in regressors.FIVE
+        for technique in regressors.PAPER_TECHNIQUES
         for mask in range(1, 2 ** len(SCALES))
     ]
     whole = Campaign(
@@ -84,7 +84,7 @@ def searched(count: int, jobs: int | None, out: Path) -> None:
     began = time.perf_counter()
     results = run(whole, out, cores=jobs)
     taken = time.perf_counter() - began
-    for technique in regressors.FIVE:
+    for technique in regressors.PAPER_TECHNIQUES:
         spent = sum(s for (name, _, _), s in results.seconds.items() if name == technique)
         print(f"{technique}: {spent:.1f} s of a core")
     verdict = "met" if taken <= SEARCH_BAR else "NOT MET"
@@ -95,10 +95,10 @@ def asked(count: int) -> None:
     part = samples(count).where(np.arange(count) < 600)
     for technique in ("extrapolating", "linear", "forest"):
         if technique == "extrapolating":
-            learned = training.of_term(part, seed=SEED)
+            learned = training.train_extrapolation(part, seed=SEED)
         else:
             small = Search(part, seed=SEED)
-            learned = training.of_search(small, small.tried(small.base(technique)))
+            learned = training.train_regression(small, small.tried(small.base(technique)))
         taken = []
         for write in part.writes:
             began = time.perf_counter()

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from penstock.learn.write_models import machine, training
+from penstock.learn.write_models.dataset import FEWEST, Dataset
 from penstock.learn.write_models.sources import archer
-from penstock.learn.write_models.table import FEWEST, Table
 
 SPLITS = {
     "archer": (("ARCHER", "ARCHER_baseline"), 24, 48, (96, 192, 384)),
@@ -27,7 +27,7 @@ MOST = 1536
 FURTHER = 16
 
 
-def table(content: str, name: str, *, by_job: bool) -> Table:
+def table(content: str, name: str, *, by_job: bool) -> Dataset:
     """Return a machine's samples, tagged with library, stripes and, on CSD3, the system."""
     systems, cores, targets, _ = SPLITS[name]
     known = machine.load(archer.MACHINE)
@@ -43,10 +43,10 @@ def table(content: str, name: str, *, by_job: bool) -> Table:
         )
         found += read
         tags += [f"{archer.tag(one)}, {some[0]}" for one in read]
-    return Table.of(known, found, tags)
+    return Dataset.from_samples(known, found, tags)
 
 
-def splits(content: str, *, by_job: bool) -> Iterator[tuple[str, Table, Table]]:
+def splits(content: str, *, by_job: bool) -> Iterator[tuple[str, Dataset, Dataset]]:
     """Yield the name of a split, what is trained with, and what is asked."""
     for name, (*_, limits) in SPLITS.items():
         whole = table(content, name, by_job=by_job)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.physical import Physical
+from penstock.learn.write_models.prediction import Physical
 from penstock.model.write import Write
 
 WRITE = ("--nodes", "256", "--cores", "16", "--burst", "100 MB")
@@ -180,7 +180,7 @@ def test_allocate_takes_jobs_that_were_never_run(penstock: Any, directory: Path)
         ({"machine": None}, "neither a machine nor a model"),
         ({"write": None}, "has a machine or a model but no write"),
         ({"curve": {"1": 5}}, "a curve and a write"),
-        ({"write": {"cores": 99, "burst": 1e6}}, "job 'a', write: 99 cores a node"),
+        ({"write": {"cores": 99, "burst": 1e6}}, "job 'a', write: 99 cores per node"),
         ({"write": {"cores": 1, "burst": "1 GBB"}}, "unit 'GBB' is unknown"),
         ({"write": {"cores": 1, "burst": 1e6, "over": "OS"}}, "did you mean 'OST'"),
         ({"write": {"core": 1, "burst": 1e6}}, "core"),
@@ -216,7 +216,7 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("predict", "--machine", "swapped.toml", *WRITE), "4 servers for 2 targets"),
         (("predict", "--machine", "nothing.toml", *WRITE), "bandwidth of stage 'node'"),
         (("predict", "--machine", "titan"), "--nodes and --cores and --burst missing"),
-        (("predict", *TITAN, "--cores", "17"), "17 cores a node"),
+        (("predict", *TITAN, "--cores", "17"), "17 cores per node"),
         (("predict", *TITAN, "--nodes", "0"), "0 nodes of titan"),
         (("predict", *TITAN, "--burst", "0"), "a burst of 0 bytes"),
         (("predict", *TITAN, "--burst", "much"), "--burst: 'much' is not a volume"),
@@ -227,8 +227,8 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
         (("predict", "--machine", "cetus", *WRITE, "--stripe-count", "4"), "cannot choose stripes"),
         (("predict", *TITAN, "--placement", "1-3"), "placement must be 256 numbers"),
         (("predict", *TITAN, "--placement", "0-x"), "--placement: '0-x'"),
-        (("predict", *TITAN, "--placement", "0-99999999999999"), "is no range of nodes"),
-        (("predict", *TITAN, "--placement", "5 4-6"), "a node is there twice"),
+        (("predict", *TITAN, "--placement", "0-99999999999999"), "is not a range of nodes"),
+        (("predict", *TITAN, "--placement", "5 4-6"), "a node is listed twice"),
         (("predict", *TITAN, "--tag", "hdf5"), "only a model has tags"),
         (("predict", "--machine", "archer", *WRITE), "no stage with a bandwidth"),
         (("predict", "--model", "none.json", *WRITE), "none.json"),

@@ -94,7 +94,7 @@ def test_a_machine_without_bandwidths_says_so(penstock: Any) -> None:
         ),
         (
             ("import", TEXT, "--from", "explorer", "--machine", "m", "--out", "x.csv"),
-            "is no runs.jsonl",
+            "is not a runs.jsonl",
         ),
     ],
 )

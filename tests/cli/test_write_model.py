@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from penstock.learn.write_models import dataset, samples, training
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models import samples, table, training
-from penstock.learn.write_models.model import Learned, save
-from penstock.learn.write_models.physical import Physical
+from penstock.learn.write_models.model import TrainedModel, save
+from penstock.learn.write_models.prediction import Physical
 from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
 
@@ -45,13 +45,13 @@ def runs(directory: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def learned() -> Learned:
+def learned() -> TrainedModel:
     """A model of the runs: training takes longer than all that is asked of it."""
-    return training.train(table.Table.of(TITAN.machine, drawn(150)))
+    return training.train(dataset.Dataset.from_samples(TITAN.machine, drawn(150)))
 
 
 @pytest.fixture
-def model(directory: Path, learned: Learned, runs: str) -> str:
+def model(directory: Path, learned: TrainedModel, runs: str) -> str:
     save(learned, directory / "m.json")
     content = (directory / "m.json").read_bytes()
     (directory / "cut.json").write_bytes(content[: len(content) // 2])

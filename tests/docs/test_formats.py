@@ -39,7 +39,7 @@ def listed(page: str) -> set[str]:
         ("observation-files", observations.RUN),
         ("samples", samples.COLUMNS),
         ("pattern-model-files", PatternModel.__struct_fields__),
-        ("write-model-files", WriteModel.__struct_fields__),
+        ("write-model-files", WriteModel.__struct_encode_fields__),
         ("record-files", Header.__struct_fields__),
         ("study-results", (*Entry.__struct_fields__, *tables.COLUMNS)),
     ],

@@ -148,7 +148,7 @@ def test_a_tree_goes_left_at_its_threshold(tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"version": 2}, "version 2"),
-        ({"format": "other"}, "no model of access patterns"),
+        ({"format": "other"}, "not a model of access patterns"),
         ({"features": ["handels"]}, "did you mean 'handles'"),
         ({"classes": ["a", "b"]}, "unknown pattern"),
         ({"kind": "oak"}, "damaged"),
@@ -156,7 +156,7 @@ def test_a_tree_goes_left_at_its_threshold(tmp_path: Path) -> None:
         ({"trees": a_tree(left=[0, 0, 0])}, "leads nowhere"),
         ({"trees": a_tree(right=[9, 0, 0])}, "leads nowhere"),
         ({"trees": a_tree(feature=[7, -1, -1])}, "leads nowhere"),
-        ({"trees": a_tree(feature=[0, -1])}, "not of one length"),
+        ({"trees": a_tree(feature=[0, -1])}, "differ in length"),
         ({"trees": a_tree(shares=[[1.0], [1.0], [1.0]])}, "a share for every class"),
         ({"trees": a_tree(threshold=["x", 0, 0])}, "damaged"),
         ({"least_confidence": 7}, "damaged"),
@@ -212,7 +212,7 @@ def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -
         ({"layers": []}, "damaged"),
         ({"power": [1e6]}, r"not within \+-20"),
         ({"power": [-20.5]}, r"not within \+-20"),
-        ({"scale": [5e-324]}, "a number of it is none"),
+        ({"scale": [5e-324]}, "a number that is not finite"),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(

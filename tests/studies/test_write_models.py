@@ -133,7 +133,7 @@ def test_our_model_is_made_of_unconverged_samples_too() -> None:
     """Runs of converged samples alone are too much alike for the interval of one run."""
     whole = sets.samples("titan", TINY.part, 1)
     assert not all(sample.converged() for sample in whole)
-    assert sets.ours("titan", TINY.part, 1).model.made["samples"] == len(whole)
+    assert sets.ours("titan", TINY.part, 1).model.provenance["samples"] == len(whole)
 
 
 def test_test_sets_are_apart_and_of_their_scales() -> None:

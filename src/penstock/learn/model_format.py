@@ -1,4 +1,4 @@
-"""Files of models: one of another kind or version, or a damaged one, is refused with the reason."""
+"""Model files: a file of another kind or version, or a damaged one, is refused with the reason."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,24 +24,26 @@ class Format(Generic[T]):
 
     name: str
     version: int
-    of: str
-    """What its models are of, for people."""
+    subject: str
+    """What its models describe, for messages."""
     make: Callable[[bytes], T]
-    """The model of a file's content; InputError or msgspec's errors where it is none."""
+    """Decodes a file's content; raises InputError or msgspec's errors if it cannot."""
     remedy: str
-    """What to do about a file that is none."""
+    """What the user can do about an invalid file."""
     most: int
-    """Bytes of a file: more is none."""
+    """Maximum file size in bytes."""
 
     def decode(self, content: bytes, name: str) -> T:
-        """Return the model in the content of a file of that name."""
+        """Decode the content of the file `name`."""
         try:
             head = msgspec.json.decode(content, type=_Head)
             if head.format != self.name:
-                raise InputError(f"it is no model of {self.of} (its format is not {self.name!r})")
+                raise InputError(
+                    f"it is not a model of {self.subject} (its format is not {self.name!r})"
+                )
             if head.version != self.version:
                 raise InputError(
-                    f"it has version {head.version}, and only {self.version} is understood"
+                    f"it has version {head.version}, and only version {self.version} is supported"
                 )
             return self.make(content)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -50,10 +52,10 @@ class Format(Generic[T]):
             raise InputError(f"{name}: {error}; {self.remedy}") from error
 
     def load(self, path: Path) -> T:
-        """Return the model of a file; InputError says why there is none."""
+        """Read a model file; InputError says why it cannot be read."""
         try:
             if path.stat().st_size > self.most:
-                raise InputError(f"{path} is larger than any model of {self.of}; give another")
+                raise InputError(f"{path} is larger than any model of {self.subject}; give another")
             content = path.read_bytes()
         except OSError as error:
             raise InputError(f"{path} cannot be read: {reason(error)}") from error

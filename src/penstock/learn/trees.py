@@ -1,4 +1,4 @@
-"""Decision trees as arrays: scikit-learn makes them, and nothing of it is left in them."""
+"""Decision trees as plain arrays: scikit-learn trains them, and is not needed to evaluate them."""
 
 import math
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
     """A decision tree: node 0 is its root, and children come after their parents."""
 
     feature: list[int]
-    """Of each node, as a place in the model's features; -1: it is a leaf."""
+    """Of each node: the index of its feature; -1 for a leaf."""
     threshold: Floats
-    """At or below it the left child follows."""
+    """Values at or below it go to the left child."""
     left: list[int]
     right: list[int]
     shares: list[Floats]
-    """At each node: of the classes, or one value where the tree is of a regression."""
+    """At each node: the shares of the classes, or the one value of a regression."""
 
     def evaluate(self, values: Sequence[float]) -> Sequence[float]:
-        """Return the shares of the classes, or the value."""
+        """Return the shares of the classes, or the value, for a row of features."""
         node, feature = 0, self.feature
         while (at := feature[node]) >= 0:
             node = (self.left if values[at] <= self.threshold[node] else self.right)[node]
         return self.shares[node]
 
     def check(self, features: int, classes: int) -> None:
-        """Raise InputError unless every walk through it ends."""
+        """Raise InputError unless every path ends in a leaf."""
         count = len(self.feature)
         arrays = (self.threshold, self.left, self.right, self.shares)
         if not count or any(len(array) != count for array in arrays):
-            raise InputError("a tree's arrays are not of one length")
+            raise InputError("a tree's arrays differ in length")
         for node, at in enumerate(self.feature):
             children = (self.left[node], self.right[node])
             if at != LEAF and not (
@@ -49,8 +49,8 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError("a node of a tree does not have a share for every class")
 
 
-def of_arrays(tree: Any, shares: list[Floats]) -> Tree:
-    """Return scikit-learn's arrays of a tree with what is to be said at each node."""
+def tree_from_sklearn(tree: Any, shares: list[Floats]) -> Tree:
+    """Copy scikit-learn's arrays of a tree; `shares` are the values at its nodes."""
     leaf = tree.children_left < 0
     return Tree(
         feature=np.where(leaf, LEAF, tree.feature).tolist(),
@@ -62,6 +62,6 @@ def of_arrays(tree: Any, shares: list[Floats]) -> Tree:
 
 
 def check_finite(rows: Sequence[Floats]) -> None:
-    """Raise InputError unless all numbers are some."""
+    """Raise InputError unless all numbers are finite."""
     if not all(math.isfinite(value) for row in rows for value in row):
-        raise InputError("a number of it is none")
+        raise InputError("it contains a number that is not finite")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from penstock.learn.write_models import machine
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.sources import archer
-from penstock.learn.write_models.table import Table
 
 FILE = Path(__file__).parents[4] / "shared/data/archer-benchio/benchio_write_reps.csv"
 
@@ -22,10 +22,10 @@ def samples(*, by_job: bool) -> tuple[Sample, ...]:
     return archer.samples(FILE.read_text(), FILE.name, by_job=by_job)
 
 
-def table(*, by_job: bool = False) -> Table:
+def table(*, by_job: bool = False) -> Dataset:
     """Return them as a table, tagged with library and stripes."""
     found = samples(by_job=by_job)
-    return Table.of(machine.load(archer.MACHINE), found, list(map(archer.tag, found)))
+    return Dataset.from_samples(machine.load(archer.MACHINE), found, list(map(archer.tag, found)))
 
 
 def large(nodes: int) -> list[Sample]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.learn.write_models import machine
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.parameters import parameters
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.table import Table
 from penstock.model.write import Write
 
 TITAN = machine.load("titan")
@@ -35,9 +35,9 @@ def writes(count: int, scales: Sequence[int] = SCALES, *, seed: int = 1) -> list
 
 def table(
     count: int = 160, scales: Sequence[int] = SCALES, *, noise: float = 0.0, seed: int = 1
-) -> Table:
+) -> Dataset:
     rng = np.random.default_rng(seed)
-    return Table.of(
+    return Dataset.from_samples(
         TITAN,
         [
             Sample(

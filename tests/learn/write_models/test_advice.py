@@ -9,11 +9,9 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.advice import Choice, advise, gain
+from penstock.learn.write_models.advice import Choice, advise, gain, settings
 from penstock.learn.write_models.machine import Machine
-from penstock.learn.write_models.physical import Physical
-from penstock.learn.write_models.prediction import Prediction
-from penstock.learn.write_models.settings import settings
+from penstock.learn.write_models.prediction import Physical, Prediction
 from penstock.model.write import Write
 
 TITAN = machines.load("titan")
@@ -79,7 +77,7 @@ def test_now_over_then_is_the_gain(measured: float | None) -> None:
     found = advise(model, WRITE, measured=measured, gather=1e9)
     assert found.best.moving > 1
     now = found.now.seconds if measured is None else measured
-    seconds, low, high = found.then()
+    seconds, low, high = found.outcome()
     assert now / seconds == pytest.approx(found.gain.expected)
     assert low < seconds < high
 
@@ -136,7 +134,7 @@ def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
     guess = told(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
     found = advise(Known({1024: told(50.0), 16: guess, 32: told(40.0)}), WRITE, gather=1e12)
     assert found.best.write.bursts == 32
-    assert found.left_out > 0
+    assert found.rejected > 0
 
 
 def test_a_write_outside_is_advised_what_is_less_so() -> None:
@@ -148,10 +146,10 @@ def test_a_write_outside_is_advised_what_is_less_so() -> None:
 def test_a_measured_time_is_what_the_advice_divides() -> None:
     model = Known({1024: told(50.0), 16: told(30.0)})
     found = advise(model, WRITE, measured=60.0, gather=1e12)
-    seconds, _, slowest = found.then()
+    seconds, _, slowest = found.outcome()
     assert seconds == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
     assert slowest == pytest.approx(30 * 1.25 + 10, rel=1e-3)
-    assert advise(Known({}), WRITE, measured=60.0).then() == (60.0, 60.0, 60.0)
+    assert advise(Known({}), WRITE, measured=60.0).outcome() == (60.0, 60.0, 60.0)
 
 
 @pytest.mark.parametrize("name", ["cetus", "titan"])

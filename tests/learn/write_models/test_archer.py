@@ -13,16 +13,16 @@ import pytest
 from learn.write_models import archer
 
 from penstock.learn.write_models import evaluation, training
-from penstock.learn.write_models.table import Table
+from penstock.learn.write_models.dataset import Dataset
 
 LARGEST = 64
 """Nodes: 1,536 processes."""
 
 
 @cache
-def parts() -> tuple[Table, Table]:
+def parts() -> tuple[Dataset, Dataset]:
     whole = archer.table(by_job=True)
-    return whole.where(whole.scales <= LARGEST), whole.where(whole.scales > LARGEST)
+    return whole.select(whole.scales <= LARGEST), whole.select(whole.scales > LARGEST)
 
 
 @cache
@@ -50,7 +50,7 @@ def test_ours_goes_as_far_as_the_papers(technique: str) -> None:
 
 def test_other_jobs_of_the_same_configuration_tell_a_job_no_better() -> None:
     """A model of small scales is about as good as having measured the large one: 0.27."""
-    floor = evaluation.repeated(archer.large(LARGEST))
+    floor = evaluation.repeatability(archer.large(LARGEST))
     print(f"floor {floor.own:.3f} to {floor.others:.3f}, of {floor.samples} jobs")
     assert floor.own < floor.others
     assert judged("extrapolating")[0] <= 1.2 * floor.others

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.advice import Advice, Choice, Gain, advise
-from penstock.learn.write_models.attainable import LONGEST, attainable
+from penstock.learn.write_models.advice import Advice, Choice, Gain, advise, settings
+from penstock.learn.write_models.candidates import LONGEST, attainable_candidates
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.parameters import parameters, width
-from penstock.learn.write_models.physical import Physical
-from penstock.learn.write_models.prediction import Prediction
-from penstock.learn.write_models.settings import settings
+from penstock.learn.write_models.prediction import Physical, Prediction
 from penstock.model.write import Write
 
 CETUS, TITAN = machines.load("cetus"), machines.load("titan")
@@ -37,7 +35,7 @@ def advising(write: Write, other: Write) -> Advice:
     told = Prediction(seconds=10.0, low=9.0, high=11.0, coverage=0.9)
     now, best = (Choice(write=one, prediction=told) for one in (write, other))
     twice = Gain(expected=2.0, low=1.5, high=2.5)
-    return Advice(now=now, best=best, gain=twice, tried=1, left_out=0, moves_counted=True)
+    return Advice(now=now, best=best, gain=twice, candidates=1, rejected=0, moves_counted=True)
 
 
 def romio(hints: dict[str, str], host_of: Sequence[str], stripe_count: int | None) -> list[int]:
@@ -82,7 +80,7 @@ def test_what_is_typed_does_what_was_predicted(machine: Machine, write: Write, n
     host_of = [name for name in names(write) for _ in range(write.cores)]
     node_of = dict(zip(names(write), where, strict=True))
     tried = 0
-    for other in list(attainable(machine, write, hosts=hosts))[1::5]:
+    for other in list(attainable_candidates(machine, write, hosts=hosts))[1::5]:
         typed = settings(machine, advising(write, other), "out", hosts=hosts)
         if other.bursts == write.bursts:
             assert "cb_nodes" not in typed.hints
@@ -104,13 +102,13 @@ def test_what_is_typed_does_what_was_predicted(machine: Machine, write: Write, n
 def test_the_same_bytes_from_the_jobs_own_nodes_and_none_twice(
     machine: Machine, write: Write
 ) -> None:
-    found = list(attainable(machine, write))
+    found = list(attainable_candidates(machine, write))
     assert found[0] == write
     assert len(set(found)) == len(found) <= 3000
     for other in found:
         assert other.bytes == pytest.approx(write.bytes)
         parameters(machine, other)
-    alone = list(attainable(machine, write, aggregators=False))
+    alone = list(attainable_candidates(machine, write, aggregators=False))
     assert {other.bursts for other in alone} == {write.bursts}
 
 
@@ -118,13 +116,16 @@ def test_placement_wants_names_that_fit_into_a_hint() -> None:
     write = WRITES[0][1]
     short, long = names(write), [f"{name}.cluster.example.org" for name in names(write)]
     spread = [
-        {other.nodes for other in attainable(TITAN, write, hosts=hosts) if 109 in other.placement
-         and other.nodes < 109}
+        {
+            other.nodes
+            for other in attainable_candidates(TITAN, write, hosts=hosts)
+            if 109 in other.placement and other.nodes < 109
+        }
         for hosts in ([], short, long)
-    ]  # fmt: skip
+    ]
     assert spread[0] == set()
     assert max(spread[2]) < max(spread[1])
-    for other in attainable(TITAN, write, hosts=long):
+    for other in attainable_candidates(TITAN, write, hosts=long):
         if other.nodes < 109 and 109 in other.placement:
             assert len(",".join(f"{long[k]}:{other.cores}" for k in other.placement)) <= LONGEST
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.candidates import candidates, dealt
+from penstock.learn.write_models.candidates import candidates, deal
 from penstock.learn.write_models.parameters import parameters
 from penstock.model.write import Write
 
@@ -38,7 +38,7 @@ def test_they_write_the_same_from_the_jobs_own_nodes(
 
 @pytest.mark.parametrize("taken", [1, 3, 7, 12, 100, 299])
 def test_every_beginning_is_spread_as_evenly_as_can_be(taken: int) -> None:
-    order = dealt(range(300), [128, 64])
+    order = deal(range(300), [128, 64])
     assert sorted(order) == list(range(300))
     behind = Counter(node // 128 for node in order[:taken])
     level = next(k for k in range(300) if 2 * min(k, 128) + min(k, 44) >= taken)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.learn.write_models import machine as machines
-from penstock.learn.write_models.evaluation import evaluate, repeated
+from penstock.learn.write_models.evaluation import evaluate, repeatability
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.prediction import Prediction
 from penstock.learn.write_models.samples import Sample
@@ -56,8 +56,8 @@ def test_identical_samples_tell_each_other() -> None:
     A write that was not repeated says nothing.
     """
     alike = [sample(2, 8.0), sample(2, 10.0), sample(2, 20.0), sample(4, 100.0)]
-    found = repeated(alike)
+    found = repeatability(alike)
     assert (found.own, found.others) == pytest.approx((1 / 4, 11 / 20))
     assert found.samples == 3
     with pytest.raises(InputError, match="no write was repeated"):
-        repeated(alike[2:])
+        repeatability(alike[2:])

@@ -46,7 +46,7 @@ n_io is in Table II already, under metadata."""
 
 
 def names(machine: Machine) -> Counter[str]:
-    return Counter(one.name for one in features.listed(machine))
+    return Counter(one.name for one in features.all_features(machine))
 
 
 def test_cetus_has_table_ii() -> None:
@@ -71,7 +71,7 @@ def test_columns_are_distinct(machine: Machine, distinct: int) -> None:
 def test_each_value_is_its_product() -> None:
     write = Write(nodes=200, cores=2, burst=20.0 * 2**20)
     told = parameters(CETUS, write)
-    by_name = {one.name: one.value(told) for one in features.listed(CETUS)}
+    by_name = {one.name: one.value(told) for one in features.all_features(CETUS)}
     mnk = 200 * 2 * 20 * 2**20
     assert by_name["s_io*n*n_sub"] == 128 * 2 * 16
     assert by_name["m*n*n_sub"] == 200 * 2 * 16
@@ -99,7 +99,7 @@ def test_on_cetus_bridge_and_link_say_the_same() -> None:
     ]
     columns = features.matrix(CETUS, writes).T
     told = [one.name for one in features.features(CETUS)]
-    same = features.same(CETUS)
+    same = features.twins(CETUS)
     assert same == {
         "s_l*n*K": "s_b*n*K",
         "1/(s_l*n*K)": "1/(s_b*n*K)",
@@ -110,7 +110,7 @@ def test_on_cetus_bridge_and_link_say_the_same() -> None:
     for one, other in same.items():
         assert (columns[told.index(one)] == columns[told.index(other)]).all()
     assert len(told) - len(same) == 35
-    assert features.same(TITAN) == {}
+    assert features.twins(TITAN) == {}
 
 
 def test_stages_of_another_size_say_something_else() -> None:
@@ -118,4 +118,4 @@ def test_stages_of_another_size_say_something_else() -> None:
         msgspec.structs.replace(one, nodes_each=32) if one.symbol == "l" else one
         for one in CETUS.stage
     )
-    assert features.same(msgspec.structs.replace(CETUS, stage=stages)) == {}
+    assert features.twins(msgspec.structs.replace(CETUS, stage=stages)) == {}

@@ -27,7 +27,7 @@ def test_the_machine_that_is_changed_below_can_be() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ((HEAD + STAGES.replace("OST", "Größe")).encode("latin-1"), "no text in UTF-8"),
+        ((HEAD + STAGES.replace("OST", "Größe")).encode("latin-1"), "is not UTF-8 text"),
         ((HEAD + STAGES.replace('"OST"', '"node"')).encode(), "two stages have the name 'node'"),
         ((HEAD + STAGES + 'of-a-burst = "ost"\n').encode(), "symbol 'ost' is given twice"),
         ((HEAD + STAGES + 'of-a-burst = "sub"\n').encode(), "symbol 'sub' means subblocks"),

@@ -13,9 +13,9 @@ import pytest
 from learn.write_models import synthetic
 
 from penstock.errors import InputError
-from penstock.learn.write_models import features, intervals, model, ranges, training
+from penstock.learn.write_models import dataset, features, intervals, model, training
 from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.search import Cell, Search
+from penstock.learn.write_models.training import Cell, Search
 from penstock.model.write import Write
 
 SAMPLES = synthetic.table(240, noise=0.1)
@@ -23,10 +23,10 @@ SEARCH = Search(SAMPLES.long_enough(), seed=1)
 
 
 @cache
-def learned(technique: str) -> model.Learned:
+def learned(technique: str) -> model.TrainedModel:
     if technique == "extrapolating":
-        return training.of_term(SAMPLES, seed=1)
-    return training.of_search(SEARCH, SEARCH.tried(SEARCH.base(technique)))
+        return training.train_extrapolation(SAMPLES, seed=1)
+    return training.train_regression(SEARCH, SEARCH.evaluate(SEARCH.base(technique)))
 
 
 WRITE = Write(nodes=64, cores=12, burst=2.0**31, stripe_count=8)
@@ -51,9 +51,9 @@ def test_a_prediction_is_near_the_law_and_inside_its_interval(technique: str) ->
 
 
 def test_a_search_gives_the_model_that_its_estimator_is() -> None:
-    tried = SEARCH.tried(SEARCH.base("lasso"))
-    row = SAMPLES.where(SAMPLES.seconds > 20).where([0])  # type: ignore[arg-type]
-    direct = SEARCH.fit(tried.cell, tried.options).predict(row.matrix(SEARCH.known))[0]
+    tried = SEARCH.evaluate(SEARCH.base("lasso"))
+    row = SAMPLES.select(SAMPLES.seconds > 20).select([0])  # type: ignore[arg-type]
+    direct = SEARCH.fit(tried.cell, tried.options).predict(row.matrix(SEARCH.tag_names))[0]
     assert learned("lasso").predict(row.writes[0]).seconds == pytest.approx(direct)
 
 
@@ -61,7 +61,7 @@ def test_a_search_gives_the_model_that_its_estimator_is() -> None:
 def test_outside_the_range_it_says_in_which_respect_and_is_less_sure(technique: str) -> None:
     stored = learned(technique).model
     growing = msgspec.structs.replace(stored.interval, growth=0.5)
-    one = model.Learned(msgspec.structs.replace(stored, interval=growing))
+    one = model.TrainedModel(msgspec.structs.replace(stored, interval=growing))
     near = one.predict(WRITE)
     far = one.predict(Write(nodes=2048, cores=8, burst=2.0**30, stripe_count=8))
     assert far.outside[0].startswith("nodes 2048, seen ")
@@ -82,13 +82,15 @@ def test_the_features_of_a_lasso_have_a_stage_a_meaning_and_seconds_a_unit() -> 
     one = learned("lasso")
     found = parameters(synthetic.TITAN, WRITE)
     by_name = {feature.name: feature for feature in features.features(synthetic.TITAN)}
-    assert 0 < len(one.selected) < len(by_name), "a lasso leaves some out"
-    for told in one.selected:
+    assert 0 < len(one.selected_features) < len(by_name), "a lasso leaves some out"
+    for told in one.selected_features:
         assert (told.stage, told.meaning) == (by_name[told.name].stage, by_name[told.name].meaning)
     assert one.model.linear is not None
-    whole = sum(told.coefficient * by_name[told.name].value(found) for told in one.selected)
+    whole = sum(
+        told.coefficient * by_name[told.name].value(found) for told in one.selected_features
+    )
     assert one.model.linear.intercept + whole == pytest.approx(one.predict(WRITE).seconds)
-    assert learned("tree").selected == []
+    assert learned("tree").selected_features == []
 
 
 def test_a_write_that_the_machine_cannot_do_is_refused() -> None:
@@ -110,20 +112,28 @@ def around(**other: float) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("technique", "changed", "said"),
     [
-        ("linear", {"format": "other"}, "no model of writes"),
+        ("linear", {"format": "other"}, "not a model of writes"),
         ("linear", {"version": 9}, "version 9"),
-        ("linear", {"kind": "trees"}, "not what a model of kind 'trees'"),
+        ("linear", {"kind": "trees"}, "lacks the parts of a model of kind 'trees'"),
         ("linear", {"kind": "oak"}, "damaged"),
         ("linear", {"features": ["m"]}, "not those of titan"),
-        ("linear", {"linear": {"intercept": 1.0, "by_feature": [1.0]}}, "every feature"),
+        (
+            "linear",
+            {"linear": {"intercept": 1.0, "by_feature": [1.0]}},
+            "one coefficient per feature",
+        ),
         ("linear", {"least": 0}, "damaged"),
-        ("linear", {"interval": around(coverage=2)}, "interval is none"),
-        ("linear", {"interval": around(growth=-5)}, "interval is none"),
-        ("linear", {"interval": around(half=1e9)}, "interval is none"),
-        ("linear", {"interval": around(beyond=1e9)}, "interval is none"),
-        ("linear", {"interval": around(run=-1)}, "interval is none"),
-        ("linear", {"seen": {"axes": {}, "shared": [], "tags": []}}, "no range"),
-        ("tree", {"trees": []}, "not what a model of kind 'trees'"),
+        ("linear", {"interval": around(coverage=2)}, "interval is invalid"),
+        ("linear", {"interval": around(growth=-5)}, "interval is invalid"),
+        ("linear", {"interval": around(half=1e9)}, "interval is invalid"),
+        ("linear", {"interval": around(beyond=1e9)}, "interval is invalid"),
+        ("linear", {"interval": around(run=-1)}, "interval is invalid"),
+        (
+            "linear",
+            {"seen": {"axes": {}, "shared": [], "tags": []}},
+            "range of samples .* is invalid",
+        ),
+        ("tree", {"trees": []}, "lacks the parts of a model of kind 'trees'"),
     ],
 )
 def test_files_that_are_no_models_say_why(
@@ -165,28 +175,28 @@ def test_stages_in_another_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_model_has_seen_the_scales_that_it_is_made_of() -> None:
     cell = Cell(technique="linear", scales=(8, 32, 64))
-    one = training.of_search(SEARCH, SEARCH.tried(cell))
-    assert one.model.seen.axes["nodes"] == (8, 64)
-    assert one.model.made["samples"] < len(SEARCH.samples)
+    one = training.train_regression(SEARCH, SEARCH.evaluate(cell))
+    assert one.model.range.axes["nodes"] == (8, 64)
+    assert one.model.provenance["samples"] < len(SEARCH.samples)
     assert one.predict(Write(nodes=128, cores=4, burst=2.0**30, stripe_count=8)).outside
 
 
 def test_every_respect_adds_to_how_far_outside_a_write_is() -> None:
     """An unseen layout added nothing to unseen nodes; bytes in all are nodes and bursts again."""
-    seen = learned("linear").model.seen
+    seen = learned("linear").model.range
 
     def away(**changed: Any) -> float:
         write = replace(WRITE, **changed)
-        return ranges.distance(seen.outside(synthetic.TITAN, write))
+        return dataset.distance(seen.outside(synthetic.TITAN, write))
 
     assert away() == 0
     assert away(nodes=512) == pytest.approx(2)
-    assert away(nodes=512, shared=True) == pytest.approx(2 + ranges.STRANGE)
+    assert away(nodes=512, shared=True) == pytest.approx(2 + dataset.UNSEEN_KIND)
     assert away(nodes=512, burst=seen.axes["bytes of a burst"][1] * 8) == pytest.approx(5)
 
 
 def test_samples_that_agree_leave_a_percent_of_doubt() -> None:
-    exact = training.of_term(synthetic.table(100), seed=1)
+    exact = training.train_extrapolation(synthetic.table(100), seed=1)
     assert exact.model.interval.half >= intervals.LEAST_HALF
 
 

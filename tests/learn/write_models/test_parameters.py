@@ -120,7 +120,7 @@ def test_the_busiest_of_places_that_files_draw() -> None:
     ("write", "said"),
     [
         (Write(nodes=0, cores=1, burst=1e6), "0 nodes of titan"),
-        (Write(nodes=1, cores=17, burst=1e6), "17 cores a node"),
+        (Write(nodes=1, cores=17, burst=1e6), "17 cores per node"),
         (Write(nodes=1, cores=1, burst=1e300), "a burst of 1e\\+300 bytes"),
         (Write(nodes=1, cores=1, burst=float("nan")), "a burst of nan"),
         (Write(nodes=1, cores=1, burst=1e6, stripe_count=0), "a stripe count of 0"),

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.learn.write_models import loads
 from penstock.learn.write_models import machine as machines
 from penstock.learn.write_models.machine import OPERATIONS, Machine
-from penstock.learn.write_models.parameters import parameters
-from penstock.learn.write_models.physical import FACTOR, UNMEASURED, Physical, stage_seconds
+from penstock.learn.write_models.parameters import loads, parameters
+from penstock.learn.write_models.prediction import FACTOR, UNMEASURED, Physical, stage_seconds
 from penstock.model.write import Write
 from penstock.sim.evaluate.write_path import WritePath
 
@@ -43,7 +42,7 @@ def test_description_term_and_simulator_count_the_same_operations(
     machine: Machine, shared: bool
 ) -> None:
     write = Write(nodes=200, cores=4, burst=1e6, shared=shared)
-    told = loads.loads(machine, parameters(machine, write))
+    told = loads(machine, parameters(machine, write))
     simulated = WritePath(machine, np.random.default_rng(1)).run(write).stages
     for stage, load in zip(machine.stage, told, strict=False):
         if stage.kind in OPERATIONS:

@@ -5,7 +5,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.learn.write_models import machine as machines
 from penstock.learn.write_models.curves import curve
-from penstock.learn.write_models.physical import Physical
+from penstock.learn.write_models.prediction import Physical
 from penstock.model.write import Write
 
 TITAN, CETUS = Physical(machine=machines.load("titan")), Physical(machine=machines.load("cetus"))

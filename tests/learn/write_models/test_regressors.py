@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from penstock.errors import InputError
 from penstock.learn.write_models import features, regressors
-from penstock.learn.write_models.moments import Moments, together
+from penstock.learn.write_models.regressors import Moments, add_moments
 
 RNG = np.random.default_rng(3)
 MATRIX = RNG.lognormal(0, 1, (60, 5)) * np.array([1.0, 1e3, 1e9, 1e-6, 10.0])
@@ -42,8 +42,8 @@ def test_moments_added_up_give_the_fit_to_all_samples(
 ) -> None:
     """Parts of 10, 20 and 30 samples; scikit-learn sees all 60, standardised."""
     parts = [slice(0, 10), slice(10, 30), slice(30, 60)]
-    moments = together(Moments.of(MATRIX[part], NOISY[part]) for part in parts)
-    ours = regressors.of_moments(technique, options, moments)
+    moments = add_moments(Moments.from_samples(MATRIX[part], NOISY[part]) for part in parts)
+    ours = regressors.fit_moments(technique, options, moments)
     direct = make_pipeline(StandardScaler(), theirs).fit(MATRIX, NOISY)
     assert ours.predict(MATRIX) == pytest.approx(direct.predict(MATRIX), rel=1e-3, abs=1e-3)
 
@@ -64,7 +64,7 @@ def test_features_that_say_the_same_share_their_weight() -> None:
     assert found.coefficients[[2, 5]] == pytest.approx([2e-9, 2e-9], rel=1e-6)
 
 
-@pytest.mark.parametrize("technique", [*regressors.FIVE, *regressors.FAILING])
+@pytest.mark.parametrize("technique", [*regressors.PAPER_TECHNIQUES, *regressors.KERNEL_TECHNIQUES])
 def test_every_option_of_the_grid_is_better_than_the_mean(technique: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -76,7 +76,7 @@ def test_every_option_of_the_grid_is_better_than_the_mean(technique: str) -> Non
 
 def test_trees_as_arrays_say_what_scikit_learn_says() -> None:
     found = regressors.fit("forest", {"leaf": 1, "trees": 7}, MATRIX, NOISY)
-    assert isinstance(found, regressors.Grown)
+    assert isinstance(found, regressors.TreeEstimator)
     told = [np.mean([t.evaluate(row)[0] for t in found.trees]) for row in MATRIX.tolist()]
     assert told == pytest.approx(found.predict(MATRIX).tolist())
 

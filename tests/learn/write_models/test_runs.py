@@ -7,14 +7,14 @@ import pytest
 from learn.write_models import synthetic
 
 from penstock.learn.write_models import intervals, training
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.intervals import Interval
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.table import Table
 
 SCATTER = 0.3
 
 
-def table(count: int, runs: int, *, seed: int) -> Table:
+def table(count: int, runs: int, *, seed: int) -> Dataset:
     """Runs that scatter about a law: their means know it well, one of them does not."""
     chance = np.random.default_rng(seed)
     found = [
@@ -28,7 +28,7 @@ def table(count: int, runs: int, *, seed: int) -> Table:
         )
         for write in synthetic.writes(count, seed=seed)
     ]
-    return Table.of(synthetic.TITAN, found)
+    return Dataset.from_samples(synthetic.TITAN, found)
 
 
 def test_each_interval_holds_for_what_it_is_of() -> None:
@@ -57,9 +57,9 @@ def test_samples_of_many_runs_count_as_those_of_few() -> None:
         for write, some in zip(synthetic.writes(10), times, strict=True)
     ]
     errors = np.array([-0.1] * 9 + [-1.0])
-    whole = Table.of(synthetic.TITAN, found)
-    assert intervals.quantile_of_runs(errors, whole, 0.8) == pytest.approx(0.1)
-    assert intervals.quantile_of_runs(errors, whole, 0.9) == pytest.approx(1.0)
+    whole = Dataset.from_samples(synthetic.TITAN, found)
+    assert intervals.run_quantile(errors, whole, 0.8) == pytest.approx(0.1)
+    assert intervals.run_quantile(errors, whole, 0.9) == pytest.approx(1.0)
 
 
 def test_one_run_is_never_surer_than_a_mean() -> None:

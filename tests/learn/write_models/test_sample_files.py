@@ -42,10 +42,10 @@ def test_shared_in_any_case(word: str, shared: bool) -> None:
         ({"shared": "yes"}, "shared is 'yes'"),
         ({"shared": "7"}, "shared is '7'"),
         ({"shared": ""}, "shared is ''"),
-        ({"times": "1e308 1e308"}, "times are not all"),
-        ({"times": "1e-320"}, "times are not all"),
-        ({"times": ""}, "times are not all"),
-        ({"times": "6 x"}, "'x' is no number of seconds"),
+        ({"times": "1e308 1e308"}, "times must be"),
+        ({"times": "1e-320"}, "times must be"),
+        ({"times": ""}, "times must be"),
+        ({"times": "6 x"}, "'x' is not a number of seconds"),
         ({"nodes": "0"}, "one or more"),
         ({"burst": "nan"}, "one or more"),
         ({"nodes": "many"}, "int"),
@@ -67,7 +67,7 @@ def test_a_line_of_other_length_is_told(cut: str) -> None:
     ("changed", "said"),
     [
         ({"stripe_count": "2000"}, "a stripe count of 2000"),
-        ({"cores": "99"}, "99 cores a node"),
+        ({"cores": "99"}, "99 cores per node"),
         ({"machine": "cetus"}, "a sample is of 'cetus'"),
     ],
 )
@@ -77,7 +77,7 @@ def test_what_the_machine_cannot_do_is_told_with_its_line(
     (tmp_path / "x.csv").write_text(text(**changed))
     assert len(samples.read(tmp_path / "x.csv")) == 2
     with pytest.raises(InputError, match=r"x\.csv, line 3: ") as told:
-        samples.read_of(tmp_path / "x.csv", load("titan"))
+        samples.read_for(load("titan"), tmp_path / "x.csv")
     assert said in str(told.value)
 
 
@@ -96,5 +96,5 @@ def test_runs_of_the_same_write_and_source_are_one_sample() -> None:
     write = Write(nodes=1, cores=1, burst=1e6)
     one = Sample(machine="m", source="a", write=write, times=(1.0, 2.0))
     other = Sample(machine="m", source="b", write=write, times=(4.0,))
-    first, second = samples.merged([one, other, one])
+    first, second = samples.merge([one, other, one])
     assert (first.times, second.times) == ((1.0, 2.0, 1.0, 2.0), (4.0,))

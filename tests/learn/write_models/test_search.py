@@ -11,9 +11,8 @@ from penstock.campaign.cells import Campaign, every, run
 from penstock.campaign.cells import Cell as CampaignCell
 from penstock.campaign.journal import Value
 from penstock.errors import InputError
-from penstock.learn.write_models import table
-from penstock.learn.write_models.regressors import FIVE
-from penstock.learn.write_models.search import Cell, Search
+from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
+from penstock.learn.write_models.training import Cell, Search
 
 SEARCH = Search(synthetic.table(400, noise=0.1), seed=5)
 
@@ -24,7 +23,7 @@ def test_there_are_255_subsets_of_eight_scales_for_each_of_five() -> None:
 
 
 def test_a_fifth_of_every_scale_is_held_out() -> None:
-    first, second = table.split(SEARCH.samples, seed=5)
+    first, second = SEARCH.samples.split(seed=5)
     for scale in synthetic.SCALES:
         assert ((first.scales == scale).sum(), (second.scales == scale).sum()) == (40, 10)
 
@@ -32,18 +31,18 @@ def test_a_fifth_of_every_scale_is_held_out() -> None:
 @pytest.mark.parametrize("technique", ["lasso", "tree"])
 def test_the_best_has_the_least_error_and_no_more_than_the_base(technique: str) -> None:
     some = [cell for cell in SEARCH.cells([technique]) if len(cell.scales) > 6]
-    tried = [SEARCH.tried(cell) for cell in some]
-    best = SEARCH.chosen(tried)[technique]
+    tried = [SEARCH.evaluate(cell) for cell in some]
+    best = SEARCH.best(tried)[technique]
     base = next(one for one in tried if one.cell == SEARCH.base(technique))
     assert best.error == min(one.error for one in tried) <= base.error
-    told = SEARCH.fit(best.cell, best.options).predict(SEARCH.held.matrix())
-    assert np.mean((told - SEARCH.held.seconds) ** 2) == pytest.approx(best.error)
+    told = SEARCH.fit(best.cell, best.options).predict(SEARCH.held_out.matrix())
+    assert np.mean((told - SEARCH.held_out.seconds) ** 2) == pytest.approx(best.error)
 
 
 def test_a_cell_depends_on_itself_alone() -> None:
-    cells = [Cell(technique=t, scales=(2, 16, 64)) for t in FIVE]
+    cells = [Cell(technique=t, scales=(2, 16, 64)) for t in PAPER_TECHNIQUES]
     again = Search(synthetic.table(400, noise=0.1), seed=5)
-    assert [SEARCH.tried(c) for c in cells] == [again.tried(c) for c in reversed(cells)][::-1]
+    assert [SEARCH.evaluate(c) for c in cells] == [again.evaluate(c) for c in reversed(cells)][::-1]
 
 
 class StopError(Exception):
@@ -53,7 +52,7 @@ class StopError(Exception):
 def work(fails: float, cell: CampaignCell) -> list[dict[str, Value]]:
     if cell.x == fails:
         raise StopError
-    tried = SEARCH.tried(Cell(technique=cell.scenario, scales=synthetic.SCALES[: int(cell.x)]))
+    tried = SEARCH.evaluate(Cell(technique=cell.scenario, scales=synthetic.SCALES[: int(cell.x)]))
     return [{"x": cell.x, "technique": cell.scenario, "option": tried.option, "mse": tried.error}]
 
 

@@ -69,11 +69,11 @@ def test_ior_as_json(text: str) -> None:
 
 
 def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
-    asked = ior.Asked(cores=4, shared=False)
-    (sample,) = ior.samples(IOR_CSV, "out", machine="here", asked=asked)
+    layout = ior.Layout(cores=4, shared=False)
+    (sample,) = ior.samples(IOR_CSV, "out", machine="here", layout=layout)
     assert (sample.write, sample.times) == (OWN, (6.0, 7.0))
     with pytest.raises(InputError, match="give --cores"):
-        ior.samples(IOR_CSV, "out", machine="here", asked=ior.Asked(cores=4))
+        ior.samples(IOR_CSV, "out", machine="here", layout=ior.Layout(cores=4))
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
         ("{}", "it has no 'tests'"),
         (as_json(Parameters={}), "it has no 'segmentCount'"),
         (as_json()[:-20], "give all that IOR wrote"),
-        (as_json(Results=[1, 2]), "not built as IOR's output is"),
+        (as_json(Results=[1, 2]), "not have the form of IOR's output"),
         (as_json(Options={"tasks": None, "clients per node": "4"}), "tasks is None"),
         (as_json(Options={"tasks": "x", "clients per node": "4"}), "tasks is 'x'"),
-        ('{"tests": 3}', "not built as IOR's output is"),
+        ('{"tests": 3}', "not have the form of IOR's output"),
         (IOR_4.replace("6.00 ", "soon "), "line 20: a time of soon"),
-        (as_json(Options={"tasks": "8", "clients per node": "0"}), "both should be one or more"),
+        (as_json(Options={"tasks": "8", "clients per node": "0"}), "both must be one or more"),
     ],
 )
 def test_damaged_output_of_ior_is_told_with_its_name(text: str, said: str) -> None:
@@ -166,7 +166,7 @@ def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
     assert run.load["fs_tot_bytes_written"] == 2e12
     assert run.load["fshealth_ost_avg_full_pct"] != run.load["fshealth_ost_avg_full_pct"]
     named = "," + TOKIO
-    assert [r.same for r in tokio.parse(named, "mira.csv")] == [run.same]
+    assert [r.configuration for r in tokio.parse(named, "mira.csv")] == [run.configuration]
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_what_an_interruption_leaves_of_a_line_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no runs.jsonl"),
+        ("", "is not a runs.jsonl"),
         ('{"study": "packs"}\n', "of the study 'packs'"),
-        (f"{HEADER}\n", "no runs that wrote"),
+        (f"{HEADER}\n", "no unmarked runs that wrote"),
         (f"{HEADER}\nnonsense\n", "line 2"),
         (f"{HEADER}\n" + line(0, 1.0).replace('"shared"', '""') + "\n", "shared a file"),
     ],

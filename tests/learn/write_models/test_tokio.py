@@ -28,11 +28,11 @@ def test_the_error_stands_beside_the_floor(machine: str) -> None:
     path = FOLDER / FILES[machine]
     if not path.exists():
         pytest.skip("the measured data are not beside this checkout (../shared/data)")
-    runs = interference.writes(tokio.read(path))
+    runs = interference.write_runs(tokio.read(path))
     columns = sorted({name for run in runs for name in run.load})
     known = [name for name in columns if not name.startswith(tokio.DURING)]
-    before = interference.reached(runs, known, seed=1)
-    explained = interference.reached(runs, columns, seed=1)
+    before = interference.errors(runs, known, seed=1)
+    explained = interference.errors(runs, columns, seed=1)
     print(machine, len(runs), before, explained)
     assert before.tested > 300
     assert before.pairs > 100
@@ -61,12 +61,12 @@ def made(count: int, *, noise: float) -> list[Run]:
 
 def test_a_load_that_decides_is_found_and_one_that_does_not_is_not() -> None:
     runs = made(800, noise=0.01)
-    assert interference.reached(runs, ["load"], seed=1).model < 0.03
-    blind = interference.reached(runs, ["nothing"], seed=1)
+    assert interference.errors(runs, ["load"], seed=1).model < 0.03
+    blind = interference.errors(runs, ["nothing"], seed=1)
     assert blind.model > 0.15
     assert blind.floor == pytest.approx(0.29 / 2**0.5, abs=0.05), "two uniform loads differ by 0.29"
 
 
 def test_too_few_runs_and_none_to_compare_are_refused() -> None:
     with pytest.raises(InputError, match="10 runs are too few"):
-        interference.reached(made(10, noise=0.1), ["load"], seed=1)
+        interference.errors(made(10, noise=0.1), ["load"], seed=1)

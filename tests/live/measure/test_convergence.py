@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.sources import explorer as source
 from penstock.live.measure.convergence import Repeating
 from penstock.live.measure.explorer import Cell, Run

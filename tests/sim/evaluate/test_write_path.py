@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InputError
-from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.machine import Interference, Machine, load, parse
 from penstock.model.write import Write
 from penstock.sim.evaluate import write_samples

@@ -36,13 +36,13 @@ class Told:
 
     def model(self) -> "WriteModel":
         """Return the model of a file, else what the machine's description makes of writes."""
-        from penstock.learn.write_models import chosen  # noqa: PLC0415 - --help stays quick
+        from penstock.learn.write_models import model  # noqa: PLC0415 - --help stays quick
 
-        return chosen.model(self.machine, self.model_file, self.tag)
+        return model.open_model(self.machine, self.model_file, self.tag)
 
     def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
         """Return the write that is meant, and what is to be known about it."""
-        from penstock.learn.write_models.attainable import LUSTRE_UNIT, on_lustre  # noqa: PLC0415
+        from penstock.learn.write_models.candidates import LUSTRE_UNIT, on_lustre  # noqa: PLC0415
 
         given = self._given()
         if on_lustre(machine) and given.get("stripe_size", 0) % LUSTRE_UNIT:
@@ -77,7 +77,7 @@ class Told:
         return (self.log, self.model_file, self.machine if own else None)
 
     def _given(self) -> dict[str, Any]:
-        from penstock.learn.write_models.samples import numbers  # noqa: PLC0415
+        from penstock.learn.write_models.samples import parse_ranges  # noqa: PLC0415
 
         given: dict[str, Any] = {
             "nodes": self.nodes,
@@ -88,7 +88,7 @@ class Told:
         for name, parse in (
             ("burst", units.volume),
             ("stripe_size", units.volume),
-            ("placement", numbers),
+            ("placement", parse_ranges),
         ):
             with blaming(f"--{name.replace('_', '-')}"):
                 text = getattr(self, name)

@@ -15,9 +15,8 @@ from penstock.errors import InputError
 from penstock.files import check_writable, reason, replacing
 
 if TYPE_CHECKING:
-    from penstock.learn.write_models.advice import Advice
+    from penstock.learn.write_models.advice import Advice, Settings
     from penstock.learn.write_models.checkpoint import Interval
-    from penstock.learn.write_models.settings import Settings
     from penstock.model.write import Write
 
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -104,7 +103,7 @@ def advise(
     Bringing data to aggregators is counted where a bandwidth for it is known. The gain is a
     model's word: its interval says how sure it is, and what you measure afterwards counts.
     """
-    from penstock.learn.write_models import advice, settings  # noqa: PLC0415 - --help stays quick
+    from penstock.learn.write_models import advice  # noqa: PLC0415 - --help stays quick
 
     if hints_file is not None:
         check_writable(hints_file, not_one_of=(*told.read, hosts_file))
@@ -119,7 +118,7 @@ def advise(
         aggregators=aggregators,
         hosts=hosts,
     )
-    typed = settings.settings(model.machine, found, path, hints_file=hints_file, hosts=hosts)
+    typed = advice.settings(model.machine, found, path, hints_file=hints_file, hosts=hosts)
     intervals = _intervals(found, interval_budget, mtbf, compute_time)
     if hints_file is not None and typed.hints:
         with replacing(hints_file) as partial:
@@ -181,7 +180,7 @@ def _intervals(
     seconds = _seconds("--compute-time", compute)
     if seconds is not None and budget is None and mtbf is None:
         raise InputError("--compute-time needs --interval-budget or --mtbf, to say how often")
-    expected, _, slowest = found.then()
+    expected, _, slowest = found.outcome()
     intervals: dict[str, Interval] = {}
     if budget is not None:
         part = _part("--interval-budget", budget)
@@ -207,14 +206,14 @@ def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
             "moving_seconds": best.moving if found.moves_counted else None,
             "total_seconds": best.seconds,
         },
-        "then": dict(zip(("seconds", "low", "high"), found.then(), strict=True)),
+        "then": dict(zip(("seconds", "low", "high"), found.outcome(), strict=True)),
         "measured": found.measured,
         "contradicted": found.contradicted,
         "worth_it": found.worth_it,
         "may_be_slower": found.may_be_slower,
         "gain": {"expected": gain.expected, "low": gain.low, "high": gain.high},
-        "tried": found.tried,
-        "left_out": found.left_out,
+        "tried": found.candidates,
+        "left_out": found.rejected,
         "commands": list(typed.commands),
         "hints": typed.hints,
         "adios2": typed.adios2,
@@ -233,7 +232,9 @@ def _show(
         click.echo(f"measured   {units.show_seconds(found.measured)}{_doubt(found)}")
     write_options.doubts(now.prediction, notes)
     if not found.worth_it:
-        click.echo(f"advised    leave it: none of {found.tried:,} candidates is clearly better")
+        click.echo(
+            f"advised    leave it: none of {found.candidates:,} candidates is clearly better"
+        )
     else:
         _show_best(found, typed)
     for command in typed.commands:
@@ -264,22 +265,22 @@ def _chosen(typed: "Settings") -> str:
 
 
 def _show_best(found: "Advice", typed: "Settings") -> None:
-    from penstock.learn.write_models.samples import ranges  # noqa: PLC0415
+    from penstock.learn.write_models.samples import format_ranges  # noqa: PLC0415
 
     now, best, gain = found.now, found.best, found.gain
     click.echo(f"advised    {write_options.words(best.write)}")
     if best.write.bursts != now.write.bursts:
         click.echo(f"           {best.write.bursts:,} aggregators, on the nodes")
-        click.echo(f"           {ranges(best.write.placement)}")
+        click.echo(f"           {format_ranges(best.write.placement)}")
         if best.write.shared and best.write.nodes < now.write.nodes:
             click.echo(f"           {_chosen(typed)}")
         moving = units.show_seconds(best.moving) if found.moves_counted else "not counted, unknown"
         click.echo(f"           data come to them in {moving}")
     # With a measurement nobody knows how probable its interval is.
     sure = write_options.sure(best.prediction) if found.measured is None else ""
-    click.echo(f"then       {write_options.between(*found.then(), sure)}")
+    click.echo(f"then       {write_options.between(*found.outcome(), sure)}")
     doubt = "; it may be slower: try it once first" if found.may_be_slower else ""
     click.echo(
         f"gain       {gain.expected:.2f}x ({gain.low:.2g} to {gain.high:.2g}){doubt}; "
-        f"best of {found.tried:,}, {found.left_out:,} left out as unlike all that was seen"
+        f"best of {found.candidates:,}, {found.rejected:,} left out as unlike all that was seen"
     )

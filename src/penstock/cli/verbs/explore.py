@@ -16,7 +16,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.explored import Kept, report
 from penstock.cli.common.output import as_json as json_option
 from penstock.errors import InputError
-from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.convergence import Convergence
 from penstock.live.agent import runner
 from penstock.live.deployment.spec import Deployment, emulated, managed
 from penstock.live.measure import access_patterns, explorer, mpiexec, scratch

@@ -60,7 +60,7 @@ def machines(*, name: str | None, as_json: bool) -> None:
         for stage in chosen.stage
     ]
     emit_table(("stage", "kind", "nodes each", "pace of one"), stages, text={"kind"})
-    whose = "users choose" if striping.chosen else "nobody chooses"
+    whose = "users choose" if striping.selectable else "nobody chooses"
     click.echo(
         f"\n{chosen.nodes:,} nodes of {chosen.cores} cores; {striping.targets:,} targets on "
         f"{striping.servers:,} servers; {units.show_volume(chosen.block)} a stripe, "

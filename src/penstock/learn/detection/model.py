@@ -204,7 +204,7 @@ def _made(content: bytes) -> Model:
 FILES = Format(
     name=FORMAT,
     version=VERSION,
-    of="access patterns",
+    subject="access patterns",
     make=_made,
     remedy="'penstock patterns train' makes another",
     most=64 * 2**20,

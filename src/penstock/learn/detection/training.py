@@ -17,7 +17,7 @@ from penstock.errors import InputError
 from penstock.learn.detection.model import FORMAT, VERSION, Layer, Model, Network
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import table
-from penstock.learn.trees import Tree, of_arrays
+from penstock.learn.trees import Tree, tree_from_sklearn
 from penstock.model.observation import PATTERNS
 
 Kind = Literal["tree", "forest", "network"]
@@ -176,7 +176,7 @@ def _tree(tree: Any, *, smoothed: bool) -> Tree:
         # Laplace: a leaf of few samples, however pure, is not sure.
         count = tree.weighted_n_node_samples[:, None]
         shares = (shares * count + 1) / (count + shares.shape[1])
-    return of_arrays(tree, [[round(x, 6) for x in row] for row in shares.tolist()])
+    return tree_from_sklearn(tree, [[round(x, 6) for x in row] for row in shares.tolist()])
 
 
 def _network(pipeline: Any) -> Network:

@@ -1,9 +1,9 @@
-"""How often to write a checkpoint: for a budget of cost, or against failures.
+"""How often to write a checkpoint: within a budget of time, or against failures.
 
 A checkpoint of C seconds after every t of computation takes C / (t + C) of the run; to keep that
 below a part b, t must be at least C (1 - b) / b (paper write-models, II-A1, has 10%). With a mean
 time M between failures the waste is least at about sqrt(2 C M) (J. W. Young, CACM 17(9), 1974);
-J. T. Daly (FGCS 22(3), 2006, Eq. 37) has the next terms of that.
+J. T. Daly (FGCS 22(3), 2006, Eq. 37) gives the next terms.
 """
 
 import math
@@ -14,17 +14,17 @@ from penstock.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Computation between two checkpoints, and what the checkpoints then cost."""
+    """Computation between two checkpoints, and the cost of the checkpoints."""
 
     seconds: float
     cost: float
-    """Part of the run that goes into checkpoints."""
+    """Fraction of the run spent on checkpoints."""
     checkpoints: int | None = None
-    """In a run whose computation is known."""
+    """Number in the run, if its total computation is known."""
 
 
 def for_budget(write: float, budget: float, compute: float | None = None) -> Interval:
-    """Return the shortest interval that keeps checkpoints below a part of the run."""
+    """Return the shortest interval that keeps checkpoints within a fraction of the run."""
     if not 0 < budget < 1:
         raise InputError(f"a budget of {budget:g} of the run; give more than 0% and less than 100%")
     return _interval(write, write * (1 - budget) / budget, compute)
@@ -48,7 +48,7 @@ def _interval(write: float, seconds: float, compute: float | None) -> Interval:
         raise InputError(f"a computation of {compute:g} s; give more than zero")
     times = 0.0 if compute is None else compute / seconds if seconds else math.inf
     if not (0 < seconds < math.inf and times < math.inf):
-        raise InputError(f"an interval of {seconds:g} s comes of that; give other numbers")
+        raise InputError(f"the interval would be {seconds:g} s; give other numbers")
     return Interval(
         seconds=seconds,
         cost=write / (seconds + write),

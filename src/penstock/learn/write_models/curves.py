@@ -1,9 +1,9 @@
-"""Curves of jobs that were never run: a model's word on their write, for allocators.
+"""Predicted bandwidth curves of jobs that were never run, for allocators.
 
-What is divided among jobs is one stage of the machine: a group (I/O nodes, routers) or the targets.
-With n of its components the write is predicted on a machine that has only those: a group's
-components each take m / n of the nodes, and of fewer targets there are fewer to choose from, on as
-many servers as they need. Bandwidths are in MB/s, as those of the published curves.
+Allocators divide one stage of the machine among jobs: a group (I/O nodes, routers) or the targets.
+With n of its components the write is predicted on a machine that has only those: each component of
+a group serves m / n of the nodes, and n targets are on as many servers as they need. Bandwidths are
+in MB/s, as in the published curves.
 """
 
 import copy
@@ -21,7 +21,7 @@ from penstock.model.write import Write
 
 MB = 1e6
 MOST = 128
-"""Components up to which a curve goes."""
+"""Largest number of components of a curve."""
 
 
 def curve(
@@ -31,36 +31,36 @@ def curve(
     over: str = "",
     counts: Iterable[int] | None = None,
 ) -> Curve:
-    """Return a write's bandwidth by number of a stage's components, else of the last group's."""
+    """Return a write's bandwidth by number of components of stage `over` (else the last group)."""
     machine = model.machine
     check(machine, write)
-    stage = divided(machine, over)
+    stage = divided_stage(machine, over)
     most = _most(machine, write, stage)
-    wanted = sorted({*counts}) if counts is not None else _doubled(most)
+    numbers = sorted({*counts}) if counts is not None else _powers_of_two(most)
     points: dict[int, float] = {}
-    for n in wanted:
+    for n in numbers:
         if not 1 <= n <= most:
             raise InputError(f"{n} of stage {stage.name!r}; this write can use 1 to {most}")
-        fewer = limited(machine, write, stage, n)
-        seconds = _on(fewer, model).predict(_free(fewer, write)).seconds
+        fewer = limit(machine, write, stage, n)
+        seconds = _with_machine(model, fewer).predict(_unplaced(fewer, write)).seconds
         points[n] = write.bytes / seconds / MB
     return Curve.of(points)
 
 
-def divided(machine: Machine, over: str = "") -> Stage:
-    """Return the stage of a name, else the last group before the storage, else the targets."""
+def divided_stage(machine: Machine, over: str = "") -> Stage:
+    """Return the stage named `over`, else the last group before the storage, else the targets."""
     stages = {s.name: s for s in machine.stage if s.kind in ("group", "target")}
     if over and over not in stages:
         raise unknown(f"stage of {machine.name} that can be divided", over, stages)
     groups = list(machine.groups)
-    chosen = stages.get(over) or (groups[-1] if groups else machine.one("target"))
-    if chosen is None:
+    stage = stages.get(over) or (groups[-1] if groups else machine.one("target"))
+    if stage is None:
         raise InputError(f"{machine.name} has neither groups nor targets to divide; describe some")
-    return chosen
+    return stage
 
 
-def limited(machine: Machine, write: Write, stage: Stage, n: int) -> Machine:
-    """Return the machine as a job sees it that has n components of a stage."""
+def limit(machine: Machine, write: Write, stage: Stage, n: int) -> Machine:
+    """Return the machine as seen by a job that has n components of a stage."""
     if stage.kind == "group":
         fewer = msgspec.structs.replace(stage, nodes_each=-(-write.nodes // n))
         stages = tuple(fewer if one == stage else one for one in machine.stage)
@@ -74,14 +74,14 @@ def limited(machine: Machine, write: Write, stage: Stage, n: int) -> Machine:
     return msgspec.structs.replace(machine, striping=striping)
 
 
-def _on(machine: Machine, model: WriteModel) -> WriteModel:
+def _with_machine(model: WriteModel, machine: Machine) -> WriteModel:
     other = copy.copy(model)
     other.machine = machine
     return other
 
 
-def _free(machine: Machine, write: Write) -> Write:
-    """Return a write that goes wherever its job has components."""
+def _unplaced(machine: Machine, write: Write) -> Write:
+    """Return a write without placement, with a stripe count that the machine can provide."""
     count = write.stripe_count
     if count is not None:
         count = min(width(machine, write), machine.striping.targets)
@@ -94,5 +94,5 @@ def _most(machine: Machine, write: Write, stage: Stage) -> int:
     return min(MOST, machine.striping.targets)
 
 
-def _doubled(most: int) -> list[int]:
+def _powers_of_two(most: int) -> list[int]:
     return [*(2**k for k in range(most.bit_length()) if 2**k < most), most]

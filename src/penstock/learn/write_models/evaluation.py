@@ -1,7 +1,7 @@
-"""How good a model is on samples: relative errors, shares within limits, what intervals cover.
+"""How good a model is on samples: relative errors, shares within limits, coverage of intervals.
 
-Paper write-models, IV-C: the relative error is (t' - t) / t, of the mean t of a sample's runs; it
-counts samples within 0.2 and 0.3.
+Paper write-models, IV-C: the relative error is (t' - t) / t, with t the mean of a sample's runs.
+The paper counts samples within 0.2 and 0.3.
 """
 
 import statistics
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.learn.write_models.model import Learned
+from penstock.learn.write_models.model import TrainedModel
 from penstock.learn.write_models.prediction import Prediction, WriteModel
 from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
@@ -21,18 +21,18 @@ WITHIN = (0.2, 0.3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """What came out for some samples."""
+    """The result on some samples."""
 
     samples: int
     median_error: float
-    """Of the errors' sizes."""
+    """Median of the absolute errors."""
     within: dict[float, float]
-    """Share of samples whose error is at most that."""
+    """Fraction of samples whose error is at most the key."""
     covered: float
-    """Share of samples in their interval; it should be `coverage`."""
+    """Fraction of samples in their interval; it should be `coverage`."""
     coverage: float
     outside: int
-    """Samples of which the model said that it had not seen their like."""
+    """Samples outside the model's range."""
 
 
 def evaluate(model: WriteModel, samples: Sequence[Sample]) -> Scores:
@@ -43,47 +43,47 @@ def evaluate(model: WriteModel, samples: Sequence[Sample]) -> Scores:
 def predictions(
     model: WriteModel, samples: Sequence[Sample], tags: Sequence[str] | None = None
 ) -> list[tuple[Sample, Prediction]]:
-    """Return samples with what a model says of them; `tags` for models that know some."""
+    """Return samples with their predictions; `tags` are for models that have tags."""
     other = next((one.machine for one in samples if one.machine != model.machine.name), None)
     if other is not None:
         raise InputError(f"a sample is of {other!r}, the model of {model.machine.name!r}")
-    if tags is None or not isinstance(model, Learned):
+    if tags is None or not isinstance(model, TrainedModel):
         return [(one, model.predict(one.write)) for one in samples]
     pairs = zip(samples, tags, strict=True)
     return [(one, model.predict(one.write, tag=tag)) for one, tag in pairs]
 
 
-def scores(told: Sequence[tuple[Sample, Prediction]]) -> Scores:
+def scores(pairs: Sequence[tuple[Sample, Prediction]]) -> Scores:
     """Return how good predictions are."""
-    if not told:
-        raise InputError("no samples to judge a model by; give some")
-    true = np.array([one.seconds for one, _ in told])
-    errors = np.abs(np.array([said.seconds for _, said in told]) / true - 1)
-    inside = [said.low <= one.seconds <= said.high for one, said in told]
+    if not pairs:
+        raise InputError("no samples to evaluate a model on; give some")
+    truth = np.array([sample.seconds for sample, _ in pairs])
+    errors = np.abs(np.array([prediction.seconds for _, prediction in pairs]) / truth - 1)
+    inside = [p.low <= sample.seconds <= p.high for sample, p in pairs]
     return Scores(
-        samples=len(told),
+        samples=len(pairs),
         median_error=float(np.median(errors)),
         within={limit: float(np.mean(errors <= limit)) for limit in WITHIN},
         covered=float(np.mean(inside)),
-        coverage=told[0][1].coverage,
-        outside=sum(bool(said.outside) for _, said in told),
+        coverage=pairs[0][1].coverage,
+        outside=sum(bool(prediction.outside) for _, prediction in pairs),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
-    """Median relative errors of what was measured as a prediction of itself: the floor."""
+class Repeatability:
+    """Median relative errors of measurements as predictions of each other: the floor."""
 
     own: float
-    """Of the median of all identical samples, which has the sample itself in it: too small."""
+    """Of the median of all identical samples, which includes the sample itself: too small."""
     others: float
-    """Of the median of the others, which is not known well from few: too large."""
+    """Of the median of the other samples, which is uncertain with few: too large."""
     samples: int
-    """That have others like them."""
+    """Samples with others like them."""
 
 
-def repeated(samples: Sequence[Sample]) -> Repeated:
-    """Return how well samples of the same write, from the same source, tell each other."""
+def repeatability(samples: Sequence[Sample]) -> Repeatability:
+    """Return how well samples of the same write, from the same source, predict each other."""
     alike: dict[tuple[str, Write], list[float]] = {}
     for one in samples:
         alike.setdefault((one.source, one.write), []).append(one.seconds)
@@ -95,4 +95,6 @@ def repeated(samples: Sequence[Sample]) -> Repeated:
             others.append(abs(statistics.median(times[:k] + times[k + 1 :]) / seconds - 1))
     if not own:
         raise InputError("no write was repeated; a floor needs samples of the same write")
-    return Repeated(own=statistics.median(own), others=statistics.median(others), samples=len(own))
+    return Repeatability(
+        own=statistics.median(own), others=statistics.median(others), samples=len(own)
+    )

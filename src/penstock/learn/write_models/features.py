@@ -2,8 +2,8 @@
 
 Paper write-models, III-B. A parameter of a stage is a feature twice, positive and inverse, because
 time may rise or fall with it; adjacent stages are multiplied, because both may be the bottleneck;
-three features stand for interference. Repeated entries (m is also interference, and m / (m n K) is
-1 / (n K)) are listed, as the paper counts them, and give one column.
+three features stand for interference. Features that the paper counts twice (m is also interference,
+and m / (m n K) is 1 / (n K)) are listed twice, and give one column.
 """
 
 import math
@@ -13,75 +13,74 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.errors import InputError, unknown
-from penstock.learn.write_models.arrays import Floats
 from penstock.learn.write_models.machine import Machine, Stage
-from penstock.learn.write_models.parameters import parameters
+from penstock.learn.write_models.parameters import Floats, parameters
 from penstock.model.write import Write
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """The product of some parameters, or one over it."""
+    """The product of some parameters, or its inverse."""
 
     name: str
-    of: tuple[str, ...]
+    symbols: tuple[str, ...]
     inverse: bool
     stage: str
     meaning: str
 
-    def value(self, found: Mapping[str, float]) -> float:
-        """Return it for the parameters of a write; 0 for one over nothing."""
-        product = math.prod(found[symbol] for symbol in self.of)
+    def value(self, values: Mapping[str, float]) -> float:
+        """Return the feature for the parameters of a write; 0 where it would divide by zero."""
+        product = math.prod(values[symbol] for symbol in self.symbols)
         return (1.0 / product if product else 0.0) if self.inverse else product
 
 
-def listed(machine: Machine) -> list[Feature]:
-    """Return all features as the paper lists them, repeated ones too."""
-    alone = list(_of_stages(machine))
-    by_name = {feature.name: feature for feature in alone}
-    return [*alone, *_crossed(machine, by_name), *_interference()]
+def all_features(machine: Machine) -> list[Feature]:
+    """Return all features as the paper lists them, repeated ones included."""
+    single = list(_stage_features(machine))
+    by_name = {feature.name: feature for feature in single}
+    return [*single, *_crossed(machine, by_name), *_interference()]
 
 
 def features(machine: Machine) -> list[Feature]:
-    """Return the distinct features: those of other columns."""
+    """Return the distinct features, one per column."""
     distinct: dict[tuple[tuple[str, ...], bool], Feature] = {}
-    for feature in listed(machine):
-        distinct.setdefault((tuple(sorted(feature.of)), feature.inverse), feature)
+    for feature in all_features(machine):
+        distinct.setdefault((tuple(sorted(feature.symbols)), feature.inverse), feature)
     return list(distinct.values())
 
 
-def same(machine: Machine) -> dict[str, str]:
-    """Return features that are another's equal on this machine, whatever is written.
+def twins(machine: Machine) -> dict[str, str]:
+    """Return features that always equal another feature on this machine, with that one.
 
-    Groups of equally many nodes are one, as bridge nodes and links of Cetus: both columns are
-    there, as in the paper, and a model may weigh either.
+    Groups with the same number of nodes are equal, such as bridge nodes and links of Cetus: both
+    columns are there, as in the paper, and a model may use either.
     """
     first: dict[int, str] = {}
     alike = {one.symbol: first.setdefault(one.nodes_each, one.symbol) for one in machine.groups}
     renamed = {f"{k}_{one}": f"{k}_{other}" for one, other in alike.items() for k in "sn"}
-    found: dict[str, str] = {}
-    known: dict[tuple[tuple[str, ...], bool], str] = {}
+    result: dict[str, str] = {}
+    names: dict[tuple[tuple[str, ...], bool], str] = {}
     for feature in features(machine):
-        of = tuple(sorted(renamed.get(symbol, symbol) for symbol in feature.of))
-        other = known.setdefault((of, feature.inverse), feature.name)
+        symbols = tuple(sorted(renamed.get(symbol, symbol) for symbol in feature.symbols))
+        other = names.setdefault((symbols, feature.inverse), feature.name)
         if other != feature.name:
-            found[feature.name] = other
-    return found
+            result[feature.name] = other
+    return result
 
 
 def matrix(machine: Machine, writes: Iterable[Write]) -> Floats:
-    """Return a row of the distinct features' values for each write."""
-    wanted = features(machine)
-    rows = [row(wanted, parameters(machine, write)) for write in writes]
-    return np.array(rows, np.float64).reshape(-1, len(wanted))
+    """Return the distinct features' values, one row per write."""
+    columns = features(machine)
+    rows = [row(columns, parameters(machine, write)) for write in writes]
+    return np.array(rows, np.float64).reshape(-1, len(columns))
 
 
-def row(wanted: Sequence[Feature], found: Mapping[str, float]) -> list[float]:
+def row(columns: Sequence[Feature], values: Mapping[str, float]) -> list[float]:
     """Return the values of features for the parameters of one write."""
-    return [feature.value(found) for feature in wanted]
+    return [feature.value(values) for feature in columns]
 
 
-def _of_stages(machine: Machine) -> Iterator[Feature]:
+def _stage_features(machine: Machine) -> Iterator[Feature]:
     for stage in machine.stage:
         match stage.kind:
             case "metadata":
@@ -117,18 +116,19 @@ def _senders(stage: Stage) -> str:
     return f"n_{stage.through}" if stage.through else "m"
 
 
-def _both(of: tuple[str, ...], stage: Stage, meaning: str) -> Iterator[Feature]:
-    positive = _positive(of, stage, meaning)
+def _both(symbols: tuple[str, ...], stage: Stage, meaning: str) -> Iterator[Feature]:
+    positive = _positive(symbols, stage, meaning)
+    inverse = _inverse_name(positive.name)
     yield positive
-    yield Feature(_over(positive.name), positive.of, True, stage.name, f"inverse of {meaning}")
+    yield Feature(inverse, positive.symbols, True, stage.name, f"inverse of {meaning}")
 
 
-def _positive(of: tuple[str, ...], stage: Stage, meaning: str) -> Feature:
-    symbols = tuple(symbol for symbol in of if symbol)
+def _positive(symbols: tuple[str, ...], stage: Stage, meaning: str) -> Feature:
+    symbols = tuple(symbol for symbol in symbols if symbol)
     return Feature("*".join(symbols), symbols, False, stage.name, meaning)
 
 
-def _over(name: str) -> str:
+def _inverse_name(name: str) -> str:
     return f"1/({name})" if "*" in name else f"1/{name}"
 
 
@@ -142,7 +142,7 @@ def _crossed(machine: Machine, by_name: Mapping[str, Feature]) -> Iterator[Featu
             raise InputError(f"{machine.name}'s cross multiplies an inverse; give positive ones")
         yield Feature(
             f"({one.name})*({other.name})",
-            (*one.of, *other.of),
+            (*one.symbols, *other.symbols),
             False,
             f"{one.stage} and {other.stage}",
             f"{one.meaning} times {other.meaning}",
@@ -151,6 +151,6 @@ def _crossed(machine: Machine, by_name: Mapping[str, Feature]) -> Iterator[Featu
 
 def _interference() -> Iterator[Feature]:
     stage = "interference"
-    yield Feature("m", ("m",), False, stage, "others are met by more nodes")
-    yield Feature("1/(m*n*K)", ("m", "n", "K"), True, stage, "what is short is not evened out")
+    yield Feature("m", ("m",), False, stage, "more nodes meet other jobs")
+    yield Feature("1/(m*n*K)", ("m", "n", "K"), True, stage, "a short write is not averaged out")
     yield Feature("m/(m*n*K)", ("n", "K"), True, stage, "both")

@@ -49,7 +49,7 @@ def _with_valid_stripes(write: Write, machine: Machine, notes: list[str]) -> Wri
     count, striping = write.stripe_count, machine.striping
     if count is None and write.stripe_size is None:
         return write
-    if striping.chosen and (count is None or 1 <= count <= striping.targets):
+    if striping.selectable and (count is None or 1 <= count <= striping.targets):
         return write
     notes.append(f"{machine.name} cannot provide the log's striping: its default is used")
     return replace(write, stripe_count=None, stripe_size=None)

@@ -1,7 +1,7 @@
-"""How much of a run's bandwidth can be known from the state of the file system.
+"""How much of a run's bandwidth can be predicted from the state of the file system.
 
-Runs of one configuration differ because of what others do at the time. No model can be better than
-identical runs agree with each other: that floor stands beside every error here.
+Runs of one configuration differ because of what other jobs do at the time. No model can be better
+than identical runs agree with each other: that floor is reported beside every error.
 """
 
 import math
@@ -12,57 +12,57 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import InputError
-from penstock.learn.write_models.arrays import Floats
+from penstock.learn.write_models.parameters import Floats
 from penstock.learn.write_models.sources.tokio import LoadedRun
 
 NEAR = 86400.0
 """Seconds within which two runs count as identical in time."""
 TRAINED = 0.7
-"""Of the runs, the first: what comes later is never known."""
+"""Fraction of the runs, the earliest, that the model is trained with."""
 FEWEST = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run: what it was, when, how fast, and how the file system was."""
+    """One run: its configuration, start, bandwidth, and the state of the file system."""
 
     configuration: tuple[str, ...]
     began: float
     bandwidth: float
     load: Mapping[str, float]
-    """Whatever was measured; NaN where it was not."""
+    """What was measured; NaN where it was not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """Median relative errors on the runs that came last."""
+class Errors:
+    """Median relative errors on the latest runs."""
 
     floor: float
-    """What would be left to who knew everything but the noise of a run: identical runs within a day
+    """The error of a model that knew everything but the noise of a run: identical runs within a day
     of each other differ by the noise of two."""
     usual: float
-    """Of what the configuration reached in the median before."""
+    """Of the configuration's earlier median as a prediction."""
     model: float
     tested: int
     pairs: int
 
 
-def writes(read: Iterable[LoadedRun]) -> list[Run]:
-    """Return the runs that wrote most."""
+def write_runs(runs: Iterable[LoadedRun]) -> list[Run]:
+    """Return the runs that mostly wrote."""
     return [
         Run(
-            configuration=tuple(map(str, run.same)),
+            configuration=tuple(map(str, run.configuration)),
             began=run.began,
             bandwidth=run.bandwidth,
             load={name: value for name, value in run.load.items() if not math.isnan(value)},
         )
-        for run in read
+        for run in runs
         if run.operation == "write"
     ]
 
 
-def reached(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Reached:
-    """Return what a model that sees these columns of the load reaches, beside the floor."""
+def errors(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Errors:
+    """Return the errors of a model that gets these columns of the load, and the floor."""
     ordered = sorted(runs, key=lambda run: run.began)
     if len(ordered) < FEWEST:
         raise InputError(f"{len(ordered)} runs are too few to learn from; give {FEWEST} or more")
@@ -72,16 +72,18 @@ def reached(runs: Sequence[Run], columns: Sequence[str], *, seed: int) -> Reache
     last = [run for run in ordered[cut:] if run.configuration in usual]
     if not last:
         raise InputError("no configuration was run both before and after; nothing can be tested")
-    # Some were never measured before; a column without a number tells nothing.
+    # A column that was never measured in the earlier runs is useless.
     columns = [name for name in columns if any(name in run.load for run in first)]
     expected = np.array([usual[run.configuration] for run in last])
     truth = _bandwidths(last)
-    told = expected * np.exp(_model(first, usual, columns, seed).predict(_columns(last, columns)))
+    predicted = expected * np.exp(
+        _model(first, usual, columns, seed).predict(_columns(last, columns))
+    )
     near = _pairs(ordered[cut:])
-    return Reached(
+    return Errors(
         floor=float(np.median(np.abs(near)) / np.sqrt(2)) if len(near) else float("nan"),
         usual=_median_error(expected, truth),
-        model=_median_error(told, truth),
+        model=_median_error(predicted, truth),
         tested=len(last),
         pairs=len(near),
     )
@@ -104,7 +106,7 @@ def _medians(runs: Sequence[Run]) -> dict[tuple[str, ...], float]:
     by: dict[tuple[str, ...], list[float]] = {}
     for run in runs:
         by.setdefault(run.configuration, []).append(run.bandwidth)
-    return {key: float(np.median(found)) for key, found in by.items() if len(found) >= 10}
+    return {key: float(np.median(rates)) for key, rates in by.items() if len(rates) >= 10}
 
 
 def _bandwidths(runs: Sequence[Run]) -> Floats:
@@ -112,21 +114,21 @@ def _bandwidths(runs: Sequence[Run]) -> Floats:
 
 
 def _columns(runs: Sequence[Run], columns: Sequence[str]) -> Floats:
-    told = [[run.load.get(name, np.nan) for name in columns] for run in runs]
-    return np.array(told, np.float64).reshape(len(runs), len(columns))
+    rows = [[run.load.get(name, np.nan) for name in columns] for run in runs]
+    return np.array(rows, np.float64).reshape(len(runs), len(columns))
 
 
 def _pairs(ordered: Sequence[Run]) -> Floats:
-    """Return the logarithm of a run over the identical one before it, where that is near."""
+    """Return the log ratio of each run to the identical one before it, if that is recent."""
     before: dict[tuple[str, ...], Run] = {}
-    found: list[float] = []
+    ratios: list[float] = []
     for run in ordered:
         last = before.get(run.configuration)
         if last is not None and run.began - last.began <= NEAR:
-            found.append(float(np.log(run.bandwidth / last.bandwidth)))
+            ratios.append(float(np.log(run.bandwidth / last.bandwidth)))
         before[run.configuration] = run
-    return np.array(found, np.float64)
+    return np.array(ratios, np.float64)
 
 
-def _median_error(told: Floats, truth: Floats) -> float:
-    return float(np.median(np.abs(told / truth - 1)))
+def _median_error(predicted: Floats, truth: Floats) -> float:
+    return float(np.median(np.abs(predicted / truth - 1)))

@@ -1,6 +1,6 @@
 """A machine as a write sees it: a path of stages, described in a file (docs/formats/machines.md).
 
-Paper write-models, II-B and III-A: what a write costs is decided by the load on the stages between
+Paper write-models, II-B and III-A: the time of a write depends on the load on the stages between
 compute nodes and storage targets. A stage has one symbol in the names of features: `s_b` is the
 largest number of the write's compute nodes behind one component of stage `b`, and `n_b` the number
 of its components in use.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from penstock import units
 from penstock.errors import InputError, unknown
@@ -20,15 +20,15 @@ from penstock.files import reason
 
 Kind = Literal["metadata", "subblocks", "node", "group", "network", "server", "target"]
 OPERATIONS = ("metadata", "subblocks")
-"""Kinds whose load is operations; that of all others is bytes."""
+"""Kinds whose load is in operations; all others are loaded with bytes."""
 LARGEST = 10**7
-"""More components than this are a slip of the finger."""
+"""Largest number of components that is accepted."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """One stage; which fields count depends on its kind."""
+    """One stage; which fields apply depends on its kind."""
 
-    name: Annotated[str, Meta(description="for people", min_length=1)]
+    name: Annotated[str, Meta(description="the name that people see", min_length=1)]
     kind: Annotated[
         Kind,
         Meta(
@@ -57,7 +57,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
     rate: (
         Annotated[
-            float, Meta(description="metadata, subblocks: operations a second", ge=1e-3, le=1e12)
+            float, Meta(description="metadata, subblocks: operations per second", ge=1e-3, le=1e12)
         ]
         | None
     ) = None
@@ -72,9 +72,11 @@ class Striping(
     servers: Annotated[int, Meta(ge=1, le=LARGEST)]
     size: Annotated[str | float, Meta(description="of a stripe or block, as '8 MiB'")]
     count: Annotated[int, Meta(description="targets of a file; 0: all", ge=0, le=LARGEST)] = 0
-    chosen: Annotated[bool, Meta(description="may users choose size and count?")] = False
+    selectable: Annotated[bool, Meta(description="may users choose size and count?")] = field(
+        default=False, name="chosen"
+    )
     subblocks: Annotated[
-        int, Meta(description="parts of a block in which a file's end is kept", ge=0, le=LARGEST)
+        int, Meta(description="parts of a block that hold the end of a file", ge=0, le=LARGEST)
     ] = 0
     set_by: Annotated[
         str, Meta(description="the command that chooses, with {size}, {count} and {path}")
@@ -93,27 +95,37 @@ class Interference(
         float,
         Meta(description="runs of neighbours a job's nodes lie in, on average", ge=1, le=LARGEST),
     ] = 2.0
-    scattered: Annotated[Part, Meta(description="of jobs whose nodes lie anywhere")] = 0.1
+    scattered: Annotated[Part, Meta(description="fraction of jobs whose nodes lie anywhere")] = 0.1
     overlap: Annotated[
         float,
         Meta(
-            description="how well stages work at once: 1 one after the other, more better",
+            description="how far stages overlap: 1 is one after the other, more is better",
             ge=1,
             le=100,
         ),
     ] = 3.0
-    load: Annotated[Part, Meta(description="of all that is shared that others take")] = 0.1
-    swing: Annotated[float, Meta(description="of the load's log-odds, slowly", ge=0, le=3)] = 0.5
-    memory: Annotated[Part, Meta(description="of the load from one run to the next")] = 0.5
-    hit: Annotated[Part, Meta(description="of components in another job's burst")] = 0.1
-    taken: Annotated[Part, Meta(description="that such a burst takes of a component")] = 0.3
+    load: Annotated[Part, Meta(description="fraction of shared components that other jobs use")] = (
+        0.1
+    )
+    swing: Annotated[
+        float, Meta(description="standard deviation of the load's log-odds, slow", ge=0, le=3)
+    ] = 0.5
+    memory: Annotated[
+        Part, Meta(description="correlation of the load from one run to the next")
+    ] = 0.5
+    hit: Annotated[Part, Meta(description="fraction of components in another job's burst")] = 0.1
+    loss: Annotated[Part, Meta(description="fraction of a component that such a burst uses")] = (
+        field(default=0.3, name="taken")
+    )
     lasts: Annotated[float, Meta(description="seconds of another job's burst", gt=0, le=1e6)] = 20.0
     stalls: Annotated[
-        float, Meta(description="a hour that a component in use stands still", ge=0, le=3600)
+        float, Meta(description="stalls per hour of a component in use", ge=0, le=3600)
     ] = 0.1
     stall: Annotated[float, Meta(description="seconds of the shortest stall", gt=0, le=600)] = 1.0
     tail: Annotated[float, Meta(description="Pareto exponent of stalls", gt=1, le=100)] = 1.5
-    noise: Annotated[float, Meta(description="of a run's log time", ge=0, le=3)] = 0.03
+    noise: Annotated[
+        float, Meta(description="standard deviation of a run's log time", ge=0, le=3)
+    ] = 0.03
 
 
 class Machine(
@@ -125,7 +137,7 @@ class Machine(
     title: str = ""
     source: Annotated[str, Meta(description="where the numbers are from")] = ""
     nodes: Annotated[int, Meta(description="compute nodes", ge=1, le=LARGEST)]
-    cores: Annotated[int, Meta(description="of a compute node", ge=1, le=LARGEST)]
+    cores: Annotated[int, Meta(description="cores of a compute node", ge=1, le=LARGEST)]
     striping: Striping
     stage: Annotated[tuple[Stage, ...], Meta(min_length=1)]
     cross: Annotated[
@@ -144,45 +156,45 @@ class Machine(
 
     @property
     def block(self) -> float:
-        """Return the bytes of a stripe, where nobody chose."""
+        """Return the default stripe size in bytes."""
         return units.volume(self.striping.size)
 
 
 def load(name: str) -> Machine:
-    """Return a machine that comes with penstock, or that of a TOML file."""
+    """Return a built-in machine, or the machine of a TOML file."""
     if name.endswith(".toml"):
         path = Path(name)
         try:
             return parse(path.read_bytes(), name)
         except OSError as error:
             raise InputError(f"{name} cannot be read: {reason(error)}") from error
-    shelf = files("penstock.data").joinpath("machines")
+    directory = files("penstock.data").joinpath("machines")
     if name not in names():
         raise unknown("machine (or a file, NAME.toml)", name, names())
-    return parse(shelf.joinpath(f"{name}.toml").read_bytes(), f"{name}.toml")
+    return parse(directory.joinpath(f"{name}.toml").read_bytes(), f"{name}.toml")
 
 
 def names() -> list[str]:
-    """Return the machines that come with penstock."""
-    shelf = files("penstock.data").joinpath("machines")
-    found = (Path(entry.name) for entry in shelf.iterdir())
-    return sorted(path.stem for path in found if path.suffix == ".toml")
+    """Return the names of the built-in machines."""
+    directory = files("penstock.data").joinpath("machines")
+    paths = (Path(entry.name) for entry in directory.iterdir())
+    return sorted(path.stem for path in paths if path.suffix == ".toml")
 
 
 def parse(content: bytes, name: str) -> Machine:
-    """Return the machine of a TOML text; InputError where it cannot be."""
+    """Parse a TOML text; InputError if it does not describe a machine."""
     try:
         machine = msgspec.toml.decode(content, type=Machine)
         check(machine)
     except (msgspec.DecodeError, msgspec.ValidationError, InputError) as error:
         raise InputError(f"{name}: {reason(error)}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no text in UTF-8; save it as such") from error
+        raise InputError(f"{name} is not UTF-8 text; save it as UTF-8") from error
     return machine
 
 
 def check(machine: Machine) -> None:
-    """Raise InputError for a machine that cannot be."""
+    """Raise InputError for an inconsistent description."""
     striping = machine.striping
     if striping.servers > striping.targets:
         raise InputError(f"{striping.servers} servers for {striping.targets} targets; swap them?")
@@ -195,14 +207,14 @@ def check(machine: Machine) -> None:
     # "sub" is taken by n_sub, the subblocks of a burst.
     symbols = ["sub", *(s for one in machine.stage for s in (one.symbol, one.of_a_burst) if s)]
     if twice := _repeated(symbols):
-        taken = "means subblocks" if twice == "sub" else "is given twice"
-        raise InputError(f"symbol {twice!r} {taken}; a stage, and 'of-a-burst', need their own")
+        conflict = "means subblocks" if twice == "sub" else "is given twice"
+        raise InputError(f"symbol {twice!r} {conflict}; a stage, and 'of-a-burst', need their own")
     for stage in machine.stage:
         _check_stage(stage, machine)
-    # Features are made of machines, so that only a whole one can say which there are.
-    from penstock.learn.write_models.features import listed  # noqa: PLC0415
+    # The features check the pairs in `cross`; features imports this module.
+    from penstock.learn.write_models.features import all_features  # noqa: PLC0415
 
-    listed(machine)
+    all_features(machine)
 
 
 def _repeated(words: list[str]) -> str | None:
@@ -227,6 +239,6 @@ def _check_stage(stage: Stage, machine: Machine) -> None:
     if stage.bandwidth is not None:
         try:
             if not 1 <= units.bandwidth(stage.bandwidth) <= 1e18:
-                raise InputError("it is none; give one, as '2 GB/s', or leave it out")
+                raise InputError("it is not a bandwidth; give one, as '2 GB/s', or leave it out")
         except InputError as error:
             raise InputError(f"bandwidth of stage {stage.name!r}: {error}") from error

@@ -1,21 +1,27 @@
 """The regression techniques of paper write-models, III-C1, behind one small protocol.
 
-All see standardised features and give seconds. What is fitted is in the units of the features, so
-that it can be read and stored. SVR and Gaussian processes are the paper's negative result: they can
-be fitted and asked, not stored.
+All get standardised features and predict seconds. The fitted coefficients are in the units of the
+features, so that they can be read and stored. SVR and Gaussian processes are the paper's negative
+result: they can be fitted and evaluated, not stored.
+
+Linear models need only the first and second moments of samples, and moments add up: the moments of
+a union of sets come from those of the sets, so that a model search fits the 255 unions of eight
+scales without going through the samples again. From moments a few rows are made that have the same
+moments: a model that fits those rows fits the samples, exactly.
 """
 
+import functools
+import operator
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from penstock.errors import unknown
-from penstock.learn.trees import Tree, of_arrays
-from penstock.learn.write_models.arrays import Floats
-from penstock.learn.write_models.moments import Moments
+from penstock.learn.trees import Tree, tree_from_sklearn
+from penstock.learn.write_models.parameters import Floats
 
 Options = Mapping[str, float | str]
 
@@ -28,19 +34,23 @@ GRIDS: Mapping[str, Sequence[Options]] = {
     "svr": [{"kernel": k, "penalty": x} for k in ("rbf", "poly") for x in (1.0, 100.0)],
     "gaussian": [{"kernel": k} for k in ("rbf", "poly")],
 }
-"""What is tried of each technique. `penalty` is lambda of 1/2 mean((t - t')^2) + lambda |w| (lasso;
-lambda w^2 / 2 for ridge) with w in seconds a standard deviation; for SVR it is C. `leaf`: samples
-in a leaf at least."""
-FIVE = ("linear", "ridge", "lasso", "tree", "forest")
-FAILING = ("svr", "gaussian")
+"""The options tried for each technique. `penalty` is lambda of 1/2 mean((t - t')^2) + lambda |w|
+(lasso; lambda w^2 / 2 for ridge) with w in seconds per standard deviation; for SVR it is C. `leaf`
+is the minimum number of samples in a leaf."""
+LINEAR = ("linear", "ridge", "lasso")
+PAPER_TECHNIQUES = (*LINEAR, "tree", "forest")
+"""The five that the paper compares."""
+KERNEL_TECHNIQUES = ("svr", "gaussian")
+"""The two that the paper found to fail."""
 INDISTINCT = 1e-6
-"""Of the largest: products of samples know their directions to the root of a number's precision."""
+"""Relative to the largest singular value: products of samples know their directions only to the
+square root of the floating-point precision."""
 MTRY = 1 / 3
-"""Of the features: what a split of a forest's tree chooses from."""
+"""The fraction of features that a split of a forest's tree chooses from."""
 
 
-class Fitted(Protocol):
-    """A model of seconds."""
+class Regressor(Protocol):
+    """A fitted model of seconds."""
 
     def predict(self, matrix: Floats) -> Floats:
         """Return the seconds for rows of features."""
@@ -60,8 +70,8 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
-    """A tree or a forest: as scikit-learn has it, and as arrays."""
+class Estimator:
+    """A fitted estimator of scikit-learn."""
 
     estimator: Any
 
@@ -69,57 +79,108 @@ class Grown:
         """Return the seconds for rows of features."""
         return np.asarray(self.estimator.predict(matrix), np.float64)
 
+
+class TreeEstimator(Estimator):
+    """A tree or a forest, which can be stored as arrays."""
+
+    __slots__ = ()
+
     @property
     def trees(self) -> list[Tree]:
-        """Return the trees, whose mean is what the forest says."""
+        """Return the trees, whose mean is the forest's prediction."""
         return [
-            of_arrays(one.tree_, one.tree_.value[:, 0, :].tolist())
+            tree_from_sklearn(one.tree_, one.tree_.value[:, 0, :].tolist())
             for one in getattr(self.estimator, "estimators_", [self.estimator])
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A pipeline of scikit-learn."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Moments:
+    """Moments of features and target: count, means, and centred products."""
 
-    estimator: Any
+    count: int
+    mean: Floats
+    target: float
+    products: Floats
+    """Of the features with each other and, in the last row and column, with the target."""
 
-    def predict(self, matrix: Floats) -> Floats:
-        """Return the seconds for rows of features."""
-        return np.asarray(self.estimator.predict(matrix), np.float64)
+    @classmethod
+    def from_samples(cls, matrix: Floats, target: Floats) -> "Moments":
+        """Return the moments of samples."""
+        mean, middle = matrix.mean(axis=0), float(target.mean())
+        centred = np.column_stack([matrix - mean, target - middle])
+        return cls(
+            count=len(matrix), mean=mean, target=middle, products=np.asarray(centred.T @ centred)
+        )
+
+    def __add__(self, other: "Moments") -> "Moments":
+        count = self.count + other.count
+        apart = np.append(other.mean - self.mean, other.target - self.target)
+        part = other.count / count
+        return Moments(
+            count=count,
+            mean=self.mean + part * apart[:-1],
+            target=self.target + part * float(apart[-1]),
+            products=self.products + other.products + (self.count * part) * np.outer(apart, apart),
+        )
+
+    @property
+    def scale(self) -> Floats:
+        """Return the standard deviation of each feature; 0 for a constant one."""
+        spread = np.sqrt(np.diag(self.products)[:-1] / self.count)
+        return np.where(spread > 1e-9 * np.abs(self.mean), spread, 0.0)
+
+    def rows(self) -> tuple[Floats, Floats]:
+        """Return rows of standardised features, and their target, that have these moments."""
+        scale = np.append(self.scale, 1.0)
+        by = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        covariance = self.products * np.outer(by, by) / self.count
+        sizes, axes = np.linalg.eigh(covariance)
+        root = axes * np.sqrt(np.clip(sizes, 0.0, None) * len(sizes))
+        return np.ascontiguousarray(root.T[:, :-1]), np.ascontiguousarray(root.T[:, -1])
+
+    def raw(self, coefficients: Floats) -> Floats:
+        """Convert coefficients of standardised features to the features' own units."""
+        scale = self.scale
+        return np.divide(coefficients, scale, out=np.zeros_like(scale), where=scale > 0)
+
+
+def add_moments(parts: Iterable[Moments]) -> Moments:
+    """Return the moments of the union of all parts."""
+    return functools.reduce(operator.add, parts)
 
 
 def fit(
     technique: str, options: Options, matrix: Floats, seconds: Floats, *, seed: int = 0
-) -> Fitted:
-    """Return the model that a technique makes of samples."""
-    if technique in ("linear", "ridge", "lasso"):
-        return of_moments(technique, options, Moments.of(matrix, seconds))
+) -> Regressor:
+    """Fit a technique to samples."""
+    if technique in LINEAR:
+        return fit_moments(technique, options, Moments.from_samples(matrix, seconds))
     if technique in ("tree", "forest"):
-        return Grown(_grower(technique, options, seed).fit(matrix, seconds))
-    if technique in FAILING:
-        return Kernel(_kernel(technique, options, seed).fit(matrix, seconds))
+        return TreeEstimator(_tree_estimator(technique, options, seed).fit(matrix, seconds))
+    if technique in KERNEL_TECHNIQUES:
+        return Estimator(_kernel_estimator(technique, options, seed).fit(matrix, seconds))
     raise unknown("technique", technique, GRIDS)
 
 
-def of_moments(technique: str, options: Options, moments: Moments) -> Linear:
-    """Return the linear model of samples of which only the moments are left: it needs no more."""
+def fit_moments(technique: str, options: Options, moments: Moments) -> Linear:
+    """Fit a linear technique to the moments of samples."""
     rows, target = moments.rows()
     penalty = float(options.get("penalty", 0.0))
     if technique == "lasso":
-        told = _lasso(rows, target, penalty)
+        standardised = _lasso(rows, target, penalty)
     else:
-        told = _least_squares(rows, target, penalty)
-    coefficients = moments.raw(told)
+        standardised = _least_squares(rows, target, penalty)
+    coefficients = moments.raw(standardised)
     return Linear(moments.target - float(moments.mean @ coefficients), coefficients)
 
 
 def _least_squares(rows: Floats, target: Floats, penalty: float) -> Floats:
-    """Return the least squares with the smallest coefficients: features may say the same twice."""
+    """Return the least-squares solution of least norm: features may be redundant."""
     left, sizes, right = np.linalg.svd(rows, full_matrices=False)
     count = len(rows)
-    kept = sizes > INDISTINCT * sizes.max(initial=0.0)
-    weights = np.where(kept, sizes / (sizes**2 + penalty * count + (sizes == 0)), 0.0)
+    distinct = sizes > INDISTINCT * sizes.max(initial=0.0)
+    weights = np.where(distinct, sizes / (sizes**2 + penalty * count + (sizes == 0)), 0.0)
     return np.asarray(right.T @ (weights * (left.T @ target)), np.float64)
 
 
@@ -130,13 +191,13 @@ def _lasso(rows: Floats, target: Floats, penalty: float) -> Floats:
     if not rows.any():
         return np.zeros(rows.shape[1])
     with warnings.catch_warnings():
-        # Features that nearly say the same share their weight slowly; the model is as good.
+        # Nearly redundant features share their weight slowly; the model is as good.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = Lasso(penalty, fit_intercept=False, max_iter=5000).fit(rows, target)
-    return np.asarray(found.coef_, np.float64)
+        lasso = Lasso(penalty, fit_intercept=False, max_iter=5000).fit(rows, target)
+    return np.asarray(lasso.coef_, np.float64)
 
 
-def _grower(technique: str, options: Options, seed: int) -> Any:
+def _tree_estimator(technique: str, options: Options, seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor  # noqa: PLC0415
     from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415
 
@@ -148,7 +209,7 @@ def _grower(technique: str, options: Options, seed: int) -> Any:
     )
 
 
-def _kernel(technique: str, options: Options, seed: int) -> Any:
+def _kernel_estimator(technique: str, options: Options, seed: int) -> Any:
     from sklearn.gaussian_process import GaussianProcessRegressor, kernels  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415

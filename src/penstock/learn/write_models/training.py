@@ -1,144 +1,270 @@
-"""Makes models of samples, ready to be asked and stored."""
+"""Trains models of writes: ours, and the paper's by its model search (write-models, III-C2).
 
-from collections.abc import Callable, Sequence
+The search tries every subset of the training scales with every option. A cell is a technique and a
+subset of scales; its result depends on the cell, the samples and the seed alone, so that cells can
+run in parallel, be stored, and be resumed. The best model of a technique has the least mean square
+error on the held-out part of every scale; its base model is that of all scales.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from penstock.errors import unknown
-from penstock.learn.write_models import extrapolating, intervals, regressors
-from penstock.learn.write_models.arrays import Floats
+from penstock.errors import InputError, unknown
+from penstock.learn.write_models import extrapolation, intervals, regressors
+from penstock.learn.write_models.dataset import Dataset, Range
 from penstock.learn.write_models.intervals import Predictor
 from penstock.learn.write_models.model import (
     FORMAT,
     VERSION,
     Coefficients,
-    Learned,
     Model,
-    looked_at,
+    TrainedModel,
+    input_names,
 )
-from penstock.learn.write_models.ranges import Range
-from penstock.learn.write_models.regressors import FIVE, Fitted, Grown, Linear
-from penstock.learn.write_models.search import Search, Tried
-from penstock.learn.write_models.table import Table
+from penstock.learn.write_models.parameters import Floats
+from penstock.learn.write_models.regressors import (
+    GRIDS,
+    LINEAR,
+    PAPER_TECHNIQUES,
+    Linear,
+    Moments,
+    Options,
+    Regressor,
+    TreeEstimator,
+    add_moments,
+)
 
 EXTRAPOLATING = "extrapolating"
-TECHNIQUES = (EXTRAPOLATING, *FIVE)
+TECHNIQUES = (EXTRAPOLATING, *PAPER_TECHNIQUES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Cell:
+    """A technique, and the scales that it is trained with."""
+
+    technique: str
+    scales: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """The best options of a cell, and their error."""
+
+    cell: Cell
+    option: int
+    """Index into GRIDS of the technique."""
+    error: float
+    """Mean square error on the held-out samples, in seconds squared."""
+
+    @property
+    def options(self) -> Options:
+        """Return the options."""
+        return GRIDS[self.cell.technique][self.option]
+
+
+class Search:
+    """The model search over one split of samples."""
+
+    def __init__(self, samples: Dataset, *, seed: int) -> None:
+        samples.check()
+        self.samples = samples
+        self.seed = seed
+        self.tag_names = samples.tag_names
+        self.training, self.held_out = samples.split(seed=seed)
+        self.scales = self.training.distinct_scales
+
+    def cells(self, techniques: Sequence[str] = PAPER_TECHNIQUES) -> Iterator[Cell]:
+        """Yield every subset of the scales for every technique: 255 of eight scales."""
+        for technique in techniques:
+            if technique not in GRIDS:
+                raise unknown("technique", technique, GRIDS)
+            for size in range(1, len(self.scales) + 1):
+                for some in itertools.combinations(self.scales, size):
+                    yield Cell(technique=technique, scales=some)
+
+    def base(self, technique: str) -> Cell:
+        """Return the cell of all scales."""
+        return Cell(technique=technique, scales=tuple(self.scales))
+
+    def evaluate(self, cell: Cell) -> CellResult:
+        """Return the result of a cell with the best of its options."""
+        return self.fit_best(cell)[0]
+
+    def fit_best(self, cell: Cell) -> tuple[CellResult, Regressor]:
+        """Return the result of a cell, and the model."""
+        models = [self.fit(cell, options) for options in GRIDS[cell.technique]]
+        truth = self.held_out.seconds
+        errors = [
+            float(np.mean((model.predict(self._held_out_matrix) - truth) ** 2)) for model in models
+        ]
+        option = int(np.argmin(errors))
+        return CellResult(cell=cell, option=option, error=errors[option]), models[option]
+
+    def fit(self, cell: Cell, options: Options) -> Regressor:
+        """Fit the model of a cell."""
+        if missing := set(cell.scales) - set(self.scales):
+            raise InputError(f"no sample to train with has {min(missing)} nodes")
+        if cell.technique in LINEAR:
+            moments = add_moments(self._moments[scale] for scale in cell.scales)
+            return regressors.fit_moments(cell.technique, options, moments)
+        rows = np.isin(self.training.scales, cell.scales)
+        return regressors.fit(
+            cell.technique,
+            options,
+            self._training_matrix[rows],
+            self.training.seconds[rows],
+            seed=self.seed,
+        )
+
+    def best(self, results: Iterable[CellResult]) -> dict[str, CellResult]:
+        """Return the best result of each technique; of equals the first cell."""
+        best: dict[str, CellResult] = {}
+        for one in sorted(results, key=lambda one: (one.error, one.cell)):
+            best.setdefault(one.cell.technique, one)
+        return best
+
+    @cached_property
+    def _training_matrix(self) -> Floats:
+        return self.training.matrix(self.tag_names)
+
+    @cached_property
+    def _held_out_matrix(self) -> Floats:
+        return self.held_out.matrix(self.tag_names)
+
+    @cached_property
+    def _moments(self) -> dict[int, Moments]:
+        return {
+            scale: Moments.from_samples(
+                self._training_matrix[self.training.scales == scale],
+                self.training.seconds[self.training.scales == scale],
+            )
+            for scale in self.scales
+        }
 
 
 def train(
-    samples: Table,
+    samples: Dataset,
     technique: str = EXTRAPOLATING,
     *,
     seed: int = 1,
     advance: Callable[[int], None] = lambda _: None,
-) -> Learned:
-    """Return a model; for the paper's five, the best of the search over subsets of scales."""
+) -> TrainedModel:
+    """Train a model; a technique of the paper gives the best of the search over scales."""
     samples.check()
     if technique == EXTRAPOLATING:
-        return of_term(samples, seed=seed)
-    if technique not in FIVE:
+        return train_extrapolation(samples, seed=seed)
+    if technique not in PAPER_TECHNIQUES:
         raise unknown("technique", technique, TECHNIQUES)
     search = Search(samples.long_enough(), seed=seed)
-    tried: list[Tried] = []
+    results: list[CellResult] = []
     for cell in search.cells([technique]):
-        tried.append(search.tried(cell))
+        results.append(search.evaluate(cell))
         advance(1)
-    return of_search(search, search.chosen(tried)[technique])
+    return train_regression(search, search.best(results)[technique])
 
 
-def of_term(samples: Table, *, seed: int) -> Learned:
-    """Return our model of samples."""
-    options = extrapolating.chosen(samples)
+def train_extrapolation(samples: Dataset, *, seed: int) -> TrainedModel:
+    """Train our model."""
+    options = extrapolation.select_options(samples)
 
-    def fit(some: Table) -> Predictor:
-        model = extrapolating.fit(some, options)
-        return lambda asked: extrapolating.predicted(model, asked)
+    def fit(some: Dataset) -> Predictor:
+        model = extrapolation.fit(some, options)
+        return lambda tested: extrapolation.predict(model, tested)
 
-    made: dict[str, Any] = msgspec.structs.asdict(options)
-    return _learned(
+    provenance: dict[str, Any] = msgspec.structs.asdict(options)
+    return _trained_model(
         samples,
         EXTRAPOLATING,
         fit,
         {
             "kind": EXTRAPOLATING,
-            "tags": samples.known,
-            "extrapolating": extrapolating.fit(samples, options),
+            "tags": samples.tag_names,
+            "extrapolating": extrapolation.fit(samples, options),
         },
-        made | {"samples": len(samples), "seed": seed},
+        provenance | {"samples": len(samples), "seed": seed},
     )
 
 
-def of_search(search: Search, tried: Tried) -> Learned:
-    """Return the model of a cell of a search, with intervals for its technique and options."""
-    cell, options = tried.cell, tried.options
+def train_regression(search: Search, result: CellResult) -> TrainedModel:
+    """Train the model of a search's cell, with intervals for its technique and options."""
+    cell, options = result.cell, result.options
     floor = _least(search.samples)
 
-    def fit(some: Table) -> Predictor:
-        matrix = some.matrix(search.known)
-        fitted = regressors.fit(cell.technique, options, matrix, some.seconds, seed=search.seed)
-        return _Logarithm(fitted, search.known, floor)
+    def fit(some: Dataset) -> Predictor:
+        matrix = some.matrix(search.tag_names)
+        model = regressors.fit(cell.technique, options, matrix, some.seconds, seed=search.seed)
+        return _LogPredictor(model, search.tag_names, floor)
 
-    made: dict[str, Any] = dict(options) | {
+    rows = np.isin(search.samples.scales, cell.scales)
+    provenance: dict[str, Any] = dict(options) | {
         "scales": list(cell.scales),
-        "error": tried.error,
-        "samples": int(np.isin(search.samples.scales, cell.scales).sum()),
+        "error": result.error,
+        "samples": int(rows.sum()),
         "seed": search.seed,
     }
     parts = _parts(search.fit(cell, options), cell.technique)
-    # What it is made of is what it has seen; columns are those of all tags.
-    seen = search.samples.where(np.isin(search.samples.scales, cell.scales))
-    return _learned(seen, cell.technique, fit, parts | {"tags": search.known}, made)
+    # Its range is that of its own scales; its columns are those of all tags.
+    return _trained_model(
+        search.samples.select(rows),
+        cell.technique,
+        fit,
+        parts | {"tags": search.tag_names},
+        provenance,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Logarithm:
-    """A model of seconds, as one of their logarithm."""
+class _LogPredictor:
+    """Predicts the logarithm of seconds with a model of seconds."""
 
-    fitted: Fitted
-    known: Sequence[str]
+    model: Regressor
+    tag_names: Sequence[str]
     least: float
 
-    def __call__(self, asked: Table) -> Floats:
-        told = self.fitted.predict(asked.matrix(self.known))
-        return np.asarray(np.log(np.maximum(told, self.least)), np.float64)
+    def __call__(self, tested: Dataset) -> Floats:
+        seconds = self.model.predict(tested.matrix(self.tag_names))
+        return np.asarray(np.log(np.maximum(seconds, self.least)), np.float64)
 
 
-def _parts(fitted: Fitted, technique: str) -> dict[str, Any]:
-    if isinstance(fitted, Linear):
-        told = Coefficients(intercept=fitted.intercept, by_feature=fitted.coefficients.tolist())
-        return {"kind": "linear", "linear": told}
-    if isinstance(fitted, Grown):
-        return {"kind": "trees", "trees": fitted.trees}
+def _parts(model: Regressor, technique: str) -> dict[str, Any]:
+    if isinstance(model, Linear):
+        linear = Coefficients(intercept=model.intercept, by_feature=model.coefficients.tolist())
+        return {"kind": "linear", "linear": linear}
+    if isinstance(model, TreeEstimator):
+        return {"kind": "trees", "trees": model.trees}
     raise unknown("technique that can be stored", technique, TECHNIQUES)
 
 
-def _learned(
-    samples: Table,
+def _trained_model(
+    samples: Dataset,
     technique: str,
-    fit: Callable[[Table], Predictor],
+    fit: Callable[[Dataset], Predictor],
     parts: dict[str, Any],
-    made: dict[str, Any],
-) -> Learned:
-    return Learned(
+    provenance: dict[str, Any],
+) -> TrainedModel:
+    return TrainedModel(
         Model(
             format=FORMAT,
             version=VERSION,
             machine=samples.machine,
             technique=technique,
-            features=looked_at(samples.machine, parts["kind"]),
+            features=input_names(samples.machine, parts["kind"]),
             sources=sorted(set(samples.sources)),
-            seen=Range.of(samples),
-            interval=intervals.calibrated(fit, samples, seed=made["seed"]),
+            range=Range.from_dataset(samples),
+            interval=intervals.calibrate(fit, samples, seed=provenance["seed"]),
             least=_least(samples),
-            made=made,
+            provenance=provenance,
             **parts,
         )
     )
 
 
-def _least(samples: Table) -> float:
-    """Return the seconds below which no prediction goes: linear models know no such thing."""
+def _least(samples: Dataset) -> float:
+    """Return the lower limit of predictions in seconds: linear models have none of their own."""
     return float(samples.seconds.min()) / 10

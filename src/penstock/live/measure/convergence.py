@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.convergence import Convergence
 from penstock.live.measure.explorer import Cell, Run
 
 Point = tuple[str, int, int]

@@ -19,11 +19,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.learn.write_models.arrays import Floats
-from penstock.learn.write_models.convergence import Convergence
-from penstock.learn.write_models.loads import loads as expected
+from penstock.learn.convergence import Convergence
 from penstock.learn.write_models.machine import OPERATIONS, Machine, Stage
-from penstock.learn.write_models.parameters import bandwidth, check, parameters, stripe, width
+from penstock.learn.write_models.parameters import (
+    Floats,
+    bandwidth,
+    check,
+    parameters,
+    stripe,
+    width,
+)
+from penstock.learn.write_models.parameters import loads as expected
 from penstock.learn.write_models.samples import SIMULATED, Sample
 from penstock.model.write import Write
 
@@ -178,10 +184,10 @@ class WritePath:
         """Return the part of each component that bursts of others take, over the whole write."""
         others = self._others
         met = self._random.random(components) < others.hit
-        part = np.where(met, self._random.uniform(0, 2 * others.taken, components), 0.0)
+        part = np.where(met, self._random.uniform(0, 2 * others.loss, components), 0.0)
         # A write that outlasts them sees them come and go: what is left is nearer to the mean.
         felt = math.sqrt(others.lasts / (others.lasts + quiet))
-        mixed: Floats = felt * part + (1 - felt) * others.hit * others.taken
+        mixed: Floats = felt * part + (1 - felt) * others.hit * others.loss
         return np.minimum(mixed, 0.95)
 
     def _shared(self, stage: Stage, load: Floats, write: Write) -> Floats:

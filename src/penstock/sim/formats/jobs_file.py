@@ -34,7 +34,7 @@ class _Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     volume: float | None = None
     compute: float | str | None = None
     w_iter: float | str | None = None
-    write: predicted_curves.GivenWrite | None = None
+    write: predicted_curves.WriteEntry | None = None
     machine: str | None = None
     model: str | None = None
 
@@ -123,7 +123,7 @@ def _curve(given: _Job, name: str) -> tuple[Curve | None, float | None]:
         return curves.parse(given.curve, f"job {name!r}, curve"), given.volume
     if given.curve is not None:
         raise InputError(f"job {name!r} has a curve and a write; give one of them")
-    found, volume = predicted_curves.curve(
+    found, volume = predicted_curves.predict_curve(
         given.write, given.nodes, given.machine, given.model, f"job {name!r}, write"
     )
     return found, volume if given.volume is None else given.volume

@@ -1,10 +1,10 @@
-"""Jobs of which only their write is known: a model says what bandwidth they would have.
+"""Bandwidth curves for jobs that a file describes by their write alone: a model predicts them.
 
     {"id": "climate", "nodes": 64, "machine": "titan",
      "write": {"cores": 16, "burst": "100 MB", "shared": true}}
 
 `machine` is a name that `penstock machines` lists or a TOML file, `model` a file that `penstock
-write-model train` made. `over` names the stage that is divided (docs/writes/predict.md), else it is
+write-model train` made. `over` names the stage that is divided (docs/writes/predict.md); by default
 the last group of nodes before the storage: I/O nodes, or routers.
 """
 
@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from penstock import units
-from penstock.errors import InputError
+from penstock.errors import error_prefix
 from penstock.model import Curve
 from penstock.model.write import Write
 
 
-class GivenWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The write of a job, whose nodes all take part in it unless told otherwise."""
+class WriteEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The write of a job; without `nodes` all nodes of the job take part in it."""
 
     cores: int
     burst: float | str
@@ -30,23 +30,21 @@ class GivenWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     over: str = ""
 
 
-def curve(
-    given: GivenWrite, nodes: int, machine: str | None, model: str | None, where: str
+def predict_curve(
+    entry: WriteEntry, nodes: int, machine: str | None, model_file: str | None, job: str
 ) -> tuple[Curve, float]:
-    """Return the curve of a job on so many nodes, and the megabytes that it writes."""
-    from penstock.learn.write_models import chosen, curves  # noqa: PLC0415 - most files have none
+    """Return the curve of `job` on `nodes` nodes, and the megabytes that it writes."""
+    from penstock.learn.write_models import curves, model  # noqa: PLC0415 - rarely needed
 
-    size = given.stripe_size
-    try:
+    size = entry.stripe_size
+    with error_prefix(job):
         write = Write(
-            nodes=nodes if given.nodes is None else given.nodes,
-            cores=given.cores,
-            burst=units.volume(given.burst),
-            shared=given.shared,
-            stripe_count=given.stripe_count,
+            nodes=nodes if entry.nodes is None else entry.nodes,
+            cores=entry.cores,
+            burst=units.volume(entry.burst),
+            shared=entry.shared,
+            stripe_count=entry.stripe_count,
             stripe_size=None if size is None else units.volume(size),
         )
-        found = chosen.model(machine, None if model is None else Path(model))
-        return curves.curve(found, write, over=given.over), write.bytes / curves.MB
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+        predictor = model.open_model(machine, None if model_file is None else Path(model_file))
+        return curves.curve(predictor, write, over=entry.over), write.bytes / curves.MB

@@ -15,11 +15,11 @@ from penstock.learn.write_models import advice, features
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine
 from penstock.learn.write_models.prediction import WriteModel
-from penstock.learn.write_models.regressors import Fitted
+from penstock.learn.write_models.regressors import Regressor
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.templates import LARGE_BURSTS, MIB
 from penstock.model.write import Write
 from penstock.sim.evaluate.write_path import WritePath
+from penstock.sim.evaluate.write_samples import LARGE_BURSTS, MIB
 
 LARGEST = LARGE_BURSTS[-1][1] * MIB
 """Bytes of a burst: a linear model that has seen none larger would promise anything."""
@@ -44,7 +44,7 @@ def some(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
 
 
 def gains(
-    machine: Machine, model: Fitted, samples: Sequence[Sample], *, chance: np.random.Generator
+    machine: Machine, model: Regressor, samples: Sequence[Sample], *, chance: np.random.Generator
 ) -> Iterator[Gain]:
     """Yield what the best adaptation of each sample would gain, as the paper has it."""
     path = WritePath(machine, chance)
@@ -67,7 +67,7 @@ def advised(
         yield Gain(promised=gain.expected, simulated=before / after, low=gain.low, high=gain.high)
 
 
-def _gain(machine: Machine, model: Fitted, sample: Sample, path: WritePath) -> Gain:
+def _gain(machine: Machine, model: Regressor, sample: Sample, path: WritePath) -> Gain:
     write, observed = sample.write, sample.seconds
     others = [w for w in candidates(machine, write) if w == write or w.burst <= LARGEST]
     told = model.predict(features.matrix(machine, others))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from penstock.campaign.journal import Row
-from penstock.learn.write_models.regressors import FIVE
+from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
 from penstock.studies.claims import load as claims_of
@@ -87,7 +87,7 @@ def _leaning(one: Compared, set_: str) -> str:
 
 def _search(one: Compared) -> Claim:
     low, high = paper.BETTER[one.machine]
-    better = {name: _times(one.base[name], one.best[name]) for name in FIVE}
+    better = {name: _times(one.base[name], one.best[name]) for name in PAPER_TECHNIQUES}
     return claim(
         "fig-4-chosen-models-beat",
         ", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
@@ -99,7 +99,7 @@ def _search(one: Compared) -> Claim:
 
 
 def _search_by_default(one: Compared) -> Claim:
-    better = {name: _times(one.default[name], one.best[name]) for name in FIVE}
+    better = {name: _times(one.default[name], one.best[name]) for name in PAPER_TECHNIQUES}
     return claim(
         "fig-4-read-otherwise-they-beat-base",
         ", ".join(f"{name} {_pair(times)}" for name, times in better.items()),
@@ -111,7 +111,7 @@ def _search_by_default(one: Compared) -> Claim:
 def _search_chooses(one: Compared) -> Claim:
     """Say why: a subset that validates better than all scales is only sometimes better."""
     told, shares = [], []
-    for name in FIVE:
+    for name in PAPER_TECHNIQUES:
         searched = one.searched[name]
         better = searched["converged"] < one.base[name].squares["converged"]
         validated = searched["error"] < one.base[name].tried.error
@@ -139,7 +139,7 @@ def _pair(times: tuple[float, float]) -> str:
 
 
 def _lasso_wins(one: Compared) -> Claim:
-    squares = {name: one.best[name].squares["converged"] for name in FIVE}
+    squares = {name: one.best[name].squares["converged"] for name in PAPER_TECHNIQUES}
     first = min(squares, key=lambda name: squares[name])
     return claim(
         "fig-4-five-lasso-most",
@@ -231,7 +231,7 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     yield claim(
         "archer-measured-has-most-half",
         ", ".join(f"{name} {x:.3f}" for name, x in medians.items()) + f"; floor: {floor}",
-        all(2 * medians[EXTRAPOLATING] <= medians[name] for name in FIVE),
+        all(2 * medians[EXTRAPOLATING] <= medians[name] for name in PAPER_TECHNIQUES),
         kind=kind,
         measured=measured.LARGEST,
         held=len(held),

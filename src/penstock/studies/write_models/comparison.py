@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 from penstock.campaign.journal import Row
 from penstock.learn.write_models import features
 from penstock.learn.write_models.features import Feature
-from penstock.learn.write_models.regressors import FAILING, FIVE, Fitted, Linear, Options
+from penstock.learn.write_models.regressors import (
+    KERNEL_TECHNIQUES,
+    PAPER_TECHNIQUES,
+    Linear,
+    Options,
+    Regressor,
+)
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Cell, Search, Tried
+from penstock.learn.write_models.training import Cell, CellResult, Search
 from penstock.studies.write_models import sets
 from penstock.studies.write_models.adaptation import Gain
 from penstock.studies.write_models.sets import MACHINES, Amounts
@@ -34,8 +40,8 @@ the number of samples, and its forests have 100 trees."""
 class Judged:
     """One model: where it is from, and its relative errors (t' - t) / t by test set."""
 
-    tried: Tried
-    model: Fitted
+    tried: CellResult
+    model: Regressor
     errors: Mapping[str, Floats]
     squares: Mapping[str, float]
     """Mean square errors on all converged test samples, and on the unconverged."""
@@ -103,18 +109,21 @@ def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compa
     search, tests = sets.searching(name, size.part, seed), sets.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
     tried = [_tried(row) for row in own if "technique" in row]
-    chosen = search.chosen(tried)
+    chosen = search.best(tried)
     whole = {t.cell.technique: t for t in tried if t.cell == search.base(t.cell.technique)}
-    best = {name: _judged(search, chosen[name], size.tested) for name in FIVE}
+    best = {name: _judged(search, chosen[name], size.tested) for name in PAPER_TECHNIQUES}
     return Compared(
         machine=name,
         trained=len(search.samples),
         tests=tests,
         best=best,
-        base={name: _judged(search, whole[name], size.tested) for name in FIVE},
-        default={name: _judged(search, whole[name], size.tested, DEFAULTS[name]) for name in FIVE},
-        searched={name: _searched(own, name) for name in FIVE},
-        failing={name: _judged(search, whole[name], size.tested) for name in FAILING},
+        base={name: _judged(search, whole[name], size.tested) for name in PAPER_TECHNIQUES},
+        default={
+            name: _judged(search, whole[name], size.tested, DEFAULTS[name])
+            for name in PAPER_TECHNIQUES
+        },
+        searched={name: _searched(own, name) for name in PAPER_TECHNIQUES},
+        failing={name: _judged(search, whole[name], size.tested) for name in KERNEL_TECHNIQUES},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
         gains={what: _gains([row for row in own if row.get("gain") == what]) for what in GAINS},
         ours=_ours([row for row in own if "set" in row]),
@@ -151,13 +160,15 @@ def _ours(rows: Sequence[Row]) -> Ours:
     )
 
 
-def _tried(row: Row) -> Tried:
+def _tried(row: Row) -> CellResult:
     scales = tuple(map(int, str(row["scales"]).split()))
     cell = Cell(technique=str(row["technique"]), scales=scales)
-    return Tried(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
+    return CellResult(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
 
 
-def _judged(search: Search, tried: Tried, tested: float, options: Options | None = None) -> Judged:
+def _judged(
+    search: Search, tried: CellResult, tested: float, options: Options | None = None
+) -> Judged:
     model = search.fit(tried.cell, tried.options if options is None else options)
     name, seed = search.samples.machine.name, search.seed
     missed = sets.missed(model, name, tested, seed)
@@ -170,7 +181,7 @@ def _judged(search: Search, tried: Tried, tested: float, options: Options | None
     )
 
 
-def _features(search: Search, model: Fitted) -> list[tuple[Feature, float]]:
+def _features(search: Search, model: Regressor) -> list[tuple[Feature, float]]:
     """Return the features that a lasso model kept, those that matter most first."""
     assert isinstance(model, Linear)
     matrix = features.matrix(search.samples.machine, search.training.writes)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.learn.write_models.regressors import FIVE
-from penstock.learn.write_models.templates import TESTED
+from penstock.learn.write_models.regressors import PAPER_TECHNIQUES
 from penstock.report.findings import Bars, Cloud, Figure, Scatter, Series
+from penstock.sim.evaluate.write_samples import TEST_SCALES
 from penstock.studies.captions import load as captions_of
 from penstock.studies.panels import bars, curves
 from penstock.studies.write_models import paper
@@ -48,13 +48,13 @@ def _squares(compared: Sequence[Compared]) -> Figure:
     def panel(one: Compared, part: str) -> Bars:
         models = {"chosen": one.best, "base": one.base}
         squares = {
-            label: [by_name[name].squares[part] for name in FIVE]
+            label: [by_name[name].squares[part] for name in PAPER_TECHNIQUES]
             for label, by_name in models.items()
         }
         least = min(min(values) for values in squares.values())
         heights = {label: [x / least for x in values] for label, values in squares.items()}
         title, y = f"{NAMES[one.machine]}, {part}", "mean square error / least"
-        return bars(title, FIVE, heights, y=y, log_y=True, key=True)
+        return bars(title, PAPER_TECHNIQUES, heights, y=y, log_y=True, key=True)
 
     parts = ("converged", "unconverged")
     panels = [panel(one, part) for one in compared for part in parts]
@@ -64,7 +64,7 @@ def _squares(compared: Sequence[Compared]) -> Figure:
 def _errors(one: Compared, number: int) -> Figure:
     def panel(name: str) -> Scatter:
         order = np.argsort([sample.seconds for sample in one.tests[name]])
-        errors = {technique: one.best[technique].errors for technique in FIVE}
+        errors = {technique: one.best[technique].errors for technique in PAPER_TECHNIQUES}
         errors["ours"] = one.ours.errors
         clouds = [
             Cloud(
@@ -80,7 +80,7 @@ def _errors(one: Compared, number: int) -> Figure:
 
     return figure(
         "errors",
-        [panel(name) for name in TESTED],
+        [panel(name) for name in TEST_SCALES],
         name=f"fig-{number}-errors-{one.machine}",
         stacked=True,
         number=number,

@@ -16,10 +16,10 @@ from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models import evaluation, interference, training
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.machine import load
 from penstock.learn.write_models.samples import Sample
 from penstock.learn.write_models.sources import archer, tokio
-from penstock.learn.write_models.table import Table
 
 WHERE = "PENSTOCK_DATA"
 ARCHER, TOKIO = "archer", "tokio"
@@ -64,10 +64,10 @@ def _file(pattern: str) -> Path:
 
 def _tokio(system: str, seed: int) -> dict[str, Value]:
     """Return what is known of a run's bandwidth from the load before it, and during it."""
-    runs = interference.writes(tokio.read(_file(f"tokio/{system}-*.csv.gz")))
+    runs = interference.write_runs(tokio.read(_file(f"tokio/{system}-*.csv.gz")))
     columns = sorted({name for run in runs for name in run.load})
     before = [name for name in columns if not name.startswith(tokio.DURING)]
-    known, explained = (interference.reached(runs, some, seed=seed) for some in (before, columns))
+    known, explained = (interference.errors(runs, some, seed=seed) for some in (before, columns))
     return {
         "machine": TOKIO,
         "system": system,
@@ -87,7 +87,7 @@ def _samples(kind: str) -> Sequence[Sample]:
 def _floor() -> dict[str, Value]:
     """Return how well the larger jobs tell others of the same configuration."""
     large = [one for one in _samples("jobs") if one.write.bursts > LARGEST]
-    found = evaluation.repeated(large)
+    found = evaluation.repeatability(large)
     return {
         "machine": ARCHER,
         "model": FLOOR,
@@ -102,10 +102,10 @@ def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
     ours = technique == training.EXTRAPOLATING
     for kind, name in itertools.product(KINDS, list(TAGS)[:1] if ours else TAGS):
         samples = _samples(kind)
-        table = Table.of(load(archer.MACHINE), samples, list(map(TAGS[name], samples)))
+        table = Dataset.from_samples(load(archer.MACHINE), samples, list(map(TAGS[name], samples)))
         small = np.array([write.bursts <= LARGEST for write in table.writes])
-        learned = training.train(table.where(small), technique, seed=seed)
-        large = table.where(~small).long_enough()
+        learned = training.train(table.select(small), technique, seed=seed)
+        large = table.select(~small).long_enough()
         for write, tag, seconds in zip(large.writes, large.tags, large.seconds, strict=True):
             told = learned.predict(write, tag=tag)
             yield {

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.campaign.sizes import Size
-from penstock.learn.write_models import features, templates, training
+from penstock.learn.write_models import features, training
+from penstock.learn.write_models.dataset import Dataset
 from penstock.learn.write_models.machine import Machine, load
-from penstock.learn.write_models.model import Learned
-from penstock.learn.write_models.regressors import Fitted
+from penstock.learn.write_models.model import TrainedModel
+from penstock.learn.write_models.regressors import Regressor
 from penstock.learn.write_models.samples import Sample
-from penstock.learn.write_models.search import Cell, Search, Tried
-from penstock.learn.write_models.table import Table
+from penstock.learn.write_models.training import Cell, CellResult, Search
 from penstock.sim.evaluate import write_samples
 
 Floats = NDArray[np.float64]
@@ -68,21 +68,25 @@ def samples(name: str, part: float, seed: int) -> Sequence[Sample]:
     """Return the training samples of a machine, those that have not converged too."""
     machine = load(name)
     plan = write_samples.plan(machine, part=part)
-    return [sample for scale in templates.TRAINED for sample in _made(machine, scale, plan, seed)]
+    return [
+        sample
+        for scale in write_samples.TRAINING_SCALES
+        for sample in _made(machine, scale, plan, seed)
+    ]
 
 
 @lru_cache(maxsize=4)
 def searching(name: str, part: float, seed: int) -> Search:
     """Return the search over the converged training samples of a machine."""
     found = [one for one in samples(name, part, seed) if one.converged(write_samples.RULE)]
-    return Search(Table.of(load(name), found), seed=seed)
+    return Search(Dataset.from_samples(load(name), found), seed=seed)
 
 
 @lru_cache(maxsize=4)
-def lasso(name: str, part: float, wanted: Subsets, seed: int) -> Tried:
+def lasso(name: str, part: float, wanted: Subsets, seed: int) -> CellResult:
     """Return the chosen lasso: the same as from the rows of its cells."""
     search = searching(name, part, seed)
-    return search.chosen(map(search.tried, subsets(search, "lasso", wanted)))["lasso"]
+    return search.best(map(search.evaluate, subsets(search, "lasso", wanted)))["lasso"]
 
 
 def subsets(search: Search, technique: str, wanted: Subsets) -> list[Cell]:
@@ -98,13 +102,13 @@ def subsets(search: Search, technique: str, wanted: Subsets) -> list[Cell]:
 
 
 @lru_cache(maxsize=4)
-def ours(name: str, part: float, seed: int) -> Learned:
+def ours(name: str, part: float, seed: int) -> TrainedModel:
     """Return our model: of all samples, as 'penstock write-model train' makes it.
 
     One that has not converged counts for less in the fit, and for as much as any in the interval of
     one run: leaving out what varies most would make runs look alike.
     """
-    return training.train(Table.of(load(name), samples(name, part, seed)), seed=seed)
+    return training.train(Dataset.from_samples(load(name), samples(name, part, seed)), seed=seed)
 
 
 @lru_cache(maxsize=4)
@@ -112,8 +116,10 @@ def tests(name: str, part: float, seed: int) -> Mapping[str, Sequence[Sample]]:
     """Return the test sets of a machine: small, medium, large and unconverged."""
     machine = load(name)
     plan = write_samples.plan(machine, part=part)
-    found: dict[str, list[Sample]] = {set_: [] for set_ in (*templates.TESTED, UNCONVERGED)}
-    for set_, scales in templates.TESTED.items():
+    found: dict[str, list[Sample]] = {
+        set_: [] for set_ in (*write_samples.TEST_SCALES, UNCONVERGED)
+    }
+    for set_, scales in write_samples.TEST_SCALES.items():
         for scale in scales:
             for sample in _made(machine, scale, plan, seed):
                 kept = set_ if sample.converged(write_samples.RULE) else UNCONVERGED
@@ -128,7 +134,7 @@ def _made(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> 
 def converged(name: str, part: float, seed: int) -> list[Sample]:
     """Return the converged test samples of a machine."""
     found = tests(name, part, seed)
-    return [sample for set_ in templates.TESTED for sample in found[set_]]
+    return [sample for set_ in write_samples.TEST_SCALES for sample in found[set_]]
 
 
 @lru_cache(maxsize=4)
@@ -144,7 +150,7 @@ def asked(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Float
     }
 
 
-def missed(model: Fitted, name: str, part: float, seed: int) -> Mapping[str, Floats]:
+def missed(model: Regressor, name: str, part: float, seed: int) -> Mapping[str, Floats]:
     """Return by how many seconds a model errs on the samples of each test set."""
     found = asked(name, part, seed)
     return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in found.items()}
@@ -152,6 +158,6 @@ def missed(model: Fitted, name: str, part: float, seed: int) -> Mapping[str, Flo
 
 def squares(errors: Mapping[str, Floats]) -> dict[str, float]:
     """Return mean square errors on all converged test samples, and on the unconverged."""
-    converged = np.concatenate([errors[set_] for set_ in templates.TESTED])
+    converged = np.concatenate([errors[set_] for set_ in write_samples.TEST_SCALES])
     both = {"converged": converged, UNCONVERGED: errors[UNCONVERGED]}
     return {part: float(np.mean(some**2)) for part, some in both.items()}

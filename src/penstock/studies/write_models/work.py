@@ -8,12 +8,13 @@ import numpy as np
 
 from penstock.campaign.cells import Cell
 from penstock.campaign.journal import Value
-from penstock.learn.write_models import templates, training
+from penstock.learn.write_models import training
 from penstock.learn.write_models.machine import load
-from penstock.learn.write_models.regressors import FAILING, FIVE
+from penstock.learn.write_models.regressors import KERNEL_TECHNIQUES, PAPER_TECHNIQUES
 from penstock.learn.write_models.samples import SHORTEST
-from penstock.learn.write_models.search import Cell as Subset
-from penstock.learn.write_models.search import Search
+from penstock.learn.write_models.training import Cell as Subset
+from penstock.learn.write_models.training import Search
+from penstock.sim.evaluate import write_samples
 from penstock.sim.evaluate.write_path import WritePath
 from penstock.studies.write_models import adaptation, measured, sets
 from penstock.studies.write_models.adaptation import Gain
@@ -34,7 +35,8 @@ PARTS = 8
 
 def cells() -> Iterator[Cell]:
     """Yield all cells, the longest first."""
-    for technique in ("forest", *(t for t in (*FIVE, *FAILING) if t != "forest")):
+    techniques = (*PAPER_TECHNIQUES, *KERNEL_TECHNIQUES)
+    for technique in ("forest", *(t for t in techniques if t != "forest")):
         for machine in MACHINES:
             for chunk in range(CHUNKS[technique]):
                 yield Cell(scenario=f"{machine} {technique}", x=float(chunk), workload=0)
@@ -44,7 +46,8 @@ def cells() -> Iterator[Cell]:
             for part in range(PARTS):
                 yield Cell(scenario=f"{machine} {what}", x=float(part), workload=0)
     for machine in MACHINES:
-        for nodes in (*templates.TRAINED, *(s for some in templates.TESTED.values() for s in some)):
+        test_scales = (s for some in write_samples.TEST_SCALES.values() for s in some)
+        for nodes in (*write_samples.TRAINING_SCALES, *test_scales):
             yield Cell(scenario=f"{machine} {VARIATION}", x=float(nodes), workload=0)
     yield from measured.cells()
 
@@ -69,7 +72,7 @@ def _searched(
     name: str, search: Search, subset: Subset, tested: float, seed: int
 ) -> dict[str, Value]:
     """Return what a subset of scales reaches: validated, which chooses, and on the test sets."""
-    tried, model = search.fitted(subset)
+    tried, model = search.fit_best(subset)
     return {
         "machine": name,
         "technique": subset.technique,
@@ -82,7 +85,7 @@ def _searched(
 
 def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:
     """Return what is tried of a technique: subsets, or all scales for those that fail."""
-    if technique in FAILING:
+    if technique in KERNEL_TECHNIQUES:
         return [search.base(technique)]
     wanted = size.forests if technique == "forest" else size.others
     return sets.subsets(search, technique, wanted)
@@ -102,7 +105,9 @@ def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterato
             sets.lasso(name, size.part, size.others, seed),
         )
         if what == BY_LASSO:
-            found = adaptation.advised(training.of_search(search, tried), asked, chance=chance)
+            found = adaptation.advised(
+                training.train_regression(search, tried), asked, chance=chance
+            )
         else:
             fitted = search.fit(tried.cell, tried.options)
             found = adaptation.gains(search.samples.machine, fitted, asked, chance=chance)
@@ -135,7 +140,7 @@ def _varied(name: str, nodes: int, writes: int, seed: int) -> Iterator[dict[str,
     path = WritePath(machine, chance)
     made = 0
     for _ in range(100):
-        for write in templates.writes(machine, nodes, chance):
+        for write in write_samples.writes(machine, nodes, chance):
             placed = replace(write, placement=path.place(nodes))
             # One of ten, so that few writes are not all of the template's first core count.
             if chance.random() > 0.1 or path.quiet(placed) < SHORTEST:

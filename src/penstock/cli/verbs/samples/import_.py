@@ -72,13 +72,13 @@ def bring(
             raise InputError(f"{path} has the same runs as {before}; give it once")
         match form:
             case "ior":
-                asked = ior.Asked(cores=cores, shared=shared)
-                found += ior.samples(content, str(path), machine=where, asked=asked)
+                layout = ior.Layout(cores=cores, shared=shared)
+                found += ior.samples(content, str(path), machine=where, layout=layout)
             case "archer":
                 found += archer.samples(content, str(path))
             case _:
                 found += explorer.samples(content, str(path), machine=where)
-    merged = kept.merged(found)
+    merged = kept.merge(found)
     kept.write(out, merged)
     converged = sum(sample.converged() for sample in merged)
     told: dict[str, Any] = {

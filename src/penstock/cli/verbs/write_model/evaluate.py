@@ -36,7 +36,7 @@ def evaluate(*, model_file: Path, file: Path, shortest: float, as_json: bool) ->
     from penstock.learn.write_models import model, samples  # noqa: PLC0415 - --help stays quick
 
     learned = model.load(model_file)
-    read = samples.read_of(file, learned.machine)
+    read = samples.read_for(learned.machine, file)
     found = [one for one in read if one.seconds >= shortest]
     if not found:
         raise InputError(f"{file}: no sample takes {shortest:g} s; --shortest 0 takes all")

@@ -7,11 +7,11 @@ from penstock.cli.common.output import emit_table
 
 if TYPE_CHECKING:
     from penstock.learn.write_models.evaluation import Scores
-    from penstock.learn.write_models.model import Learned
+    from penstock.learn.write_models.model import TrainedModel
     from penstock.learn.write_models.samples import Sample
 
 
-def of(learned: "Learned", found: "Sequence[Sample]", *, by_source: bool) -> dict[str, Any]:
+def of(learned: "TrainedModel", found: "Sequence[Sample]", *, by_source: bool) -> dict[str, Any]:
     """Return the scores of a model by number of nodes, and of all samples together."""
     from penstock.learn.write_models import evaluation  # noqa: PLC0415 - --help stays quick
 

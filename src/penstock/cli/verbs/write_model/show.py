@@ -12,7 +12,7 @@ from penstock.cli.common.output import as_json as json_option
 from penstock.cli.common.output import emit_json, emit_table
 
 if TYPE_CHECKING:
-    from penstock.learn.write_models.model import Learned
+    from penstock.learn.write_models.model import TrainedModel
 
 
 @click.command(short_help="What a model says costs time.")
@@ -43,10 +43,10 @@ def show(*, model_file: Path, as_json: bool) -> None:
                 "tags": one.tags,
                 "sources": one.sources,
                 "simulated": bool(learned.origin),
-                "seen": one.seen.axes,
+                "seen": one.range.axes,
                 "coverage": one.interval.coverage,
                 "factor": math.exp(one.interval.half),
-                "made": one.made,
+                "made": one.provenance,
                 "looks_at": looks,
             }
         )
@@ -55,7 +55,7 @@ def show(*, model_file: Path, as_json: bool) -> None:
     click.echo(f"sources    {', '.join(one.sources)}")
     if learned.origin:
         click.echo(f"note       {learned.origin}")
-    for name, (low, high) in one.seen.axes.items():
+    for name, (low, high) in one.range.axes.items():
         click.echo(f"seen       {name}: {low:,g} to {high:,g}")
     if one.tags != [""]:
         click.echo(f"tags       {', '.join(one.tags)}")
@@ -63,7 +63,7 @@ def show(*, model_file: Path, as_json: bool) -> None:
         f"sure       {one.interval.coverage:.0%} within a factor of "
         f"{math.exp(one.interval.half):.2f}, wider outside of what it has seen"
     )
-    for name, value in one.made.items():
+    for name, value in one.provenance.items():
         click.echo(f"{name}: {value}")
     click.echo()
     columns = tuple(looks[0]) if looks else ()
@@ -78,7 +78,7 @@ def _plain(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _looks(learned: "Learned") -> list[dict[str, Any]]:
+def _looks(learned: "TrainedModel") -> list[dict[str, Any]]:
     """Return what a model looks at, a row each."""
     model = learned.model
     if model.linear is not None:
@@ -89,7 +89,7 @@ def _looks(learned: "Learned") -> list[dict[str, Any]]:
                 "meaning": one.meaning,
                 "seconds a unit": one.coefficient,
             }
-            for one in learned.selected
+            for one in learned.selected_features
         ]
         return [*rows, _intercept(model.linear.intercept)]
     if model.extrapolating is not None:
@@ -103,7 +103,7 @@ def _intercept(value: float) -> dict[str, Any]:
     return {"feature": "1", "stage": "", "meaning": "whatever is written", "seconds a unit": value}
 
 
-def _paces(learned: "Learned", levels: list[float]) -> list[dict[str, Any]]:
+def _paces(learned: "TrainedModel", levels: list[float]) -> list[dict[str, Any]]:
     """Return what every stage gets done a second, as the model has it."""
     from penstock.learn.write_models.machine import OPERATIONS  # noqa: PLC0415
 

@@ -14,7 +14,7 @@ from penstock.files import check_writable
 from penstock.progress import progress
 
 if TYPE_CHECKING:
-    from penstock.learn.write_models.table import Table
+    from penstock.learn.write_models.dataset import Dataset
 
 MOST_SCALES = 10
 """Subsets of more scales than this are too many to try: a thousand."""
@@ -71,29 +71,29 @@ def train(
     what is not well known counts less. Runs of the same write and source are one sample. The model
     is arrays in JSON, with an interval from samples that were left out.
     """
+    from penstock.learn.write_models import dataset, model, samples, training  # noqa: PLC0415
     from penstock.learn.write_models import machine as machines  # noqa: PLC0415 - quick --help
-    from penstock.learn.write_models import model, samples, table, training  # noqa: PLC0415
 
     check_writable(out, not_one_of=(file, machine if machine.endswith(".toml") else None))
     if technique not in training.TECHNIQUES:
         raise unknown("technique", technique, training.TECHNIQUES)
     where = machines.load(machine)
-    found = samples.merged(samples.read_of(file, where))
+    found = samples.merge(samples.read_for(where, file))
     seen = [one for one in found if up_to is None or one.write.nodes <= up_to]
     larger = [one for one in found if up_to is not None and one.write.nodes > up_to]
     if up_to is not None and not larger:
         raise InputError(f"--up-to {up_to}: no sample has more nodes to judge by; take a smaller")
     tags = [one.source for one in seen] if by_source else None
     try:
-        known = table.Table.of(where, seen, tags)
+        known = dataset.Dataset.from_samples(where, seen, tags)
         if papers := technique != training.EXTRAPOLATING:
             known = _as_the_paper(known)
-        cells = 2 ** len(table.scales(known)) - 1 if papers else 0
+        cells = 2 ** len(known.distinct_scales) - 1 if papers else 0
         with progress(f"training {technique}", cells) as shown:
             learned = training.train(known, technique, seed=seed, advance=shown.advance)
     except InputError as error:
         raise InputError(f"{file}: {error}") from error
-    learned.model.made.update({"of": file.name, "penstock": __version__})
+    learned.model.provenance.update({"of": file.name, "penstock": __version__})
     model.save(learned, out)
     judged = scores.of(learned, larger, by_source=by_source) if larger else {}
     if as_json:
@@ -106,7 +106,7 @@ def train(
                 "left_out": len(seen) - len(known),
                 "sources": learned.model.sources,
                 "simulated": bool(learned.origin),
-                "made": learned.model.made,
+                "made": learned.model.provenance,
                 "judged": judged,
             }
         )
@@ -124,17 +124,17 @@ def train(
     click.echo(f"\nwhat it says: penstock write-model show {out}")
 
 
-def _as_the_paper(known: "Table") -> "Table":
+def _as_the_paper(known: "Dataset") -> "Dataset":
     """Return the samples that the paper learns from; InputError where these are none to search."""
-    from penstock.learn.write_models import table  # noqa: PLC0415
+    from penstock.learn.write_models import dataset  # noqa: PLC0415
 
     kept = known.converged().long_enough()
-    if len(kept) < table.FEWEST:
+    if len(kept) < dataset.FEWEST:
         raise InputError(
             f"{len(kept)} of {len(known)} samples have converged and take 5 s or more: too few for "
             "the paper's techniques; repeat runs, or take the technique 'extrapolating'"
         )
-    if (scales := len(table.scales(kept))) > MOST_SCALES:
+    if (scales := len(kept.distinct_scales)) > MOST_SCALES:
         raise InputError(
             f"writes of {scales} numbers of nodes have too many subsets to try; "
             f"give {MOST_SCALES} or fewer, or take the technique 'extrapolating'"

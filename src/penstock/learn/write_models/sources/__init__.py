@@ -1,1 +1,1 @@
-"""Where samples come from: one file a source, each giving Samples or saying why it cannot."""
+"""Readers of samples, one file per source."""

@@ -1,8 +1,8 @@
-"""Samples of ARCHER's benchio results: one shared file, written by all (docs/formats/samples.md).
+"""Samples from ARCHER's benchio results: one file for all processes (docs/formats/samples.md).
 
-A row is one repetition. Columns: system, run_timestamp, nprocs, local_array_edge, api,
-stripe_layout, rep, time_s. What was measured is a cube of double precision numbers a process,
-through MPI-IO, HDF5, NetCDF or one process for all (Serial).
+One row per repetition. Columns: system, run_timestamp, nprocs, local_array_edge, api,
+stripe_layout, rep, time_s. Each process writes a cube of double precision numbers, through MPI-IO,
+HDF5, NetCDF or one process for all (Serial).
 """
 
 import csv
@@ -16,7 +16,7 @@ from penstock.model.write import Write
 
 MACHINE = "archer"
 SYSTEMS = ("ARCHER", "ARCHER_baseline")
-"""Those on ARCHER; the file also has other machines' results."""
+"""The results on ARCHER; the file also has other machines' results."""
 CORES = 24
 STRIPES: Mapping[str, int] = {"striped": 48, "defstriped": 4, "unstriped": 1}
 """`lfs setstripe -c -1`, the file system's default, and one: ARCHER's file systems have 48 OSTs."""
@@ -34,16 +34,16 @@ def samples(
     cores: int = CORES,
     stripes: Mapping[str, int] = STRIPES,
 ) -> tuple[Sample, ...]:
-    """Return the samples in a text of that name, one for all repetitions of a configuration.
+    """Return the samples in the text of file `name`, one per configuration.
 
-    With `by_job` one for those of a job: files of results, and the times in them, are apart.
-    Another machine's results need its cores a node, and what its layouts are.
+    With `by_job` there is one per job: results from different files or times are kept apart.
+    Another machine's results need its cores per node and its stripe layouts.
     """
     table = csv.DictReader(io.StringIO(content))
     missing = [column for column in _COLUMNS if column not in (table.fieldnames or ())]
     if missing:
         raise InputError(f"{name} has no column {missing[0]!r}; is it benchio's table?")
-    found: dict[tuple[str, Write, str], list[float]] = {}
+    times: dict[tuple[str, Write, str], list[float]] = {}
     try:
         for row in table:
             if row["system"] in systems and (not apis or row["api"] in apis):
@@ -52,26 +52,26 @@ def samples(
                     raise InputError(f"a time of {row['time_s']} s")
                 job = f"{row.get('source_path')} {row.get('run_timestamp')}" if by_job else ""
                 write = _write(row, cores, stripes)
-                found.setdefault((row["api"], write, job), []).append(seconds)
+                times.setdefault((row["api"], write, job), []).append(seconds)
     except (InputError, ValueError, TypeError, csv.Error) as error:
         raise InputError(f"{name}, line {table.line_num}: {reason(error)}") from error
-    if not found:
+    if not times:
         raise InputError(f"{name} has no results of {', '.join(systems)}")
     return tuple(
-        Sample(machine=MACHINE, source=f"benchio, {api}", write=write, times=tuple(times))
-        for (api, write, _), times in found.items()
+        Sample(machine=MACHINE, source=f"benchio, {api}", write=write, times=tuple(runs))
+        for (api, write, _), runs in times.items()
     )
 
 
-def _write(row: Mapping[str, str], most: int, stripes: Mapping[str, int]) -> Write:
+def _write(row: Mapping[str, str], cores: int, stripes: Mapping[str, int]) -> Write:
     if row["stripe_layout"] not in stripes:
         raise unknown("stripe layout", row["stripe_layout"], stripes)
     processes, edge = int(row["nprocs"]), int(row["local_array_edge"])
     if processes < 1 or edge < 1:
         raise InputError(f"{processes} processes with cubes of edge {edge}")
     return Write(
-        nodes=-(-processes // most),
-        cores=min(most, processes),
+        nodes=-(-processes // cores),
+        cores=min(cores, processes),
         burst=float(DOUBLE * edge**3),
         shared=True,
         stripe_count=stripes[row["stripe_layout"]],
@@ -79,5 +79,5 @@ def _write(row: Mapping[str, str], most: int, stripes: Mapping[str, int]) -> Wri
 
 
 def tag(sample: Sample) -> str:
-    """Return the facts that have capacities of their own: who wrote, over how many targets."""
+    """Return the tag of a sample: the library, and the number of targets."""
     return f"{sample.source}, {sample.write.stripe_count} stripes"

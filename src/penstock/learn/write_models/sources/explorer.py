@@ -1,7 +1,7 @@
-"""Samples of what `penstock explore` measured: its runs.jsonl (docs/formats/pattern-files.md).
+"""Samples from `penstock explore`: its runs.jsonl (docs/formats/pattern-files.md).
 
 All processes ran on one host, which is one node; the number of I/O nodes, and an emulated file
-system, are part of the source's name. Runs that were marked do not count, nor do reads.
+system, are part of the source's name. Marked runs and reads do not count.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,61 +33,61 @@ class _Rank(msgspec.Struct, frozen=True):
     bytes: int
     seconds: float
     files: str = ""
-    """"shared" or "individual"; runs of older versions do not say."""
+    """"shared" or "individual"; older versions do not record it."""
 
 
 def samples(content: str, name: str, *, machine: str) -> tuple[Sample, ...]:
-    """Return the samples in a runs.jsonl of that name."""
+    """Return the samples in the content of the runs.jsonl `name`."""
     first, *lines = content.splitlines() or [""]
     try:
         header = msgspec.json.decode(first, type=_Header)
     except msgspec.DecodeError as error:
-        raise InputError(f"{name} is no runs.jsonl: {reason(error)}") from error
+        raise InputError(f"{name} is not a runs.jsonl: {reason(error)}") from error
     if header.study != "explore":
         raise InputError(f"{name} is of the study {header.study!r}; give one of 'penstock explore'")
-    found: dict[tuple[str, Write], list[float]] = {}
+    times: dict[tuple[str, Write], list[float]] = {}
     for number, line in enumerate(lines, start=2):
         try:
             for source, write, seconds in _runs(msgspec.json.decode(line, type=_Line), header):
-                found.setdefault((source, write), []).append(seconds)
+                times.setdefault((source, write), []).append(seconds)
         except (msgspec.DecodeError, InputError) as error:
             if number == len(lines) + 1 and not content.endswith("\n"):
-                break  # Half a line is what an interruption leaves.
+                break  # An interrupted run leaves half a line.
             raise InputError(f"{name}, line {number}: {reason(error)}") from error
-    if not found:
-        raise InputError(f"{name} has no runs that wrote and count")
+    if not times:
+        raise InputError(f"{name} has no unmarked runs that wrote")
     return tuple(
-        Sample(machine=machine, source=source, write=write, times=tuple(times))
-        for (source, write), times in found.items()
+        Sample(machine=machine, source=source, write=write, times=tuple(runs))
+        for (source, write), runs in times.items()
     )
 
 
 def _runs(line: _Line, header: _Header) -> Iterator[tuple[str, Write, float]]:
-    own, *told = line.rows
-    if own.get("marked"):
+    summary, *rows = line.rows
+    if summary.get("marked"):
         return
     through = f"{line.cell[1]:g} I/O nodes" if line.cell[1] else "direct"
     source = f"explorer, {through}"
     if header.emulated:
         source += f", emulated ({header.emulated})"
-    ranks = [msgspec.convert(row, _Rank) for row in told]
+    ranks = [msgspec.convert(row, _Rank) for row in rows]
     written: dict[tuple[int, int], list[_Rank]] = {}
     for rank in ranks:
         if rank.operation == "write":
             written.setdefault((rank.repetition, rank.pattern), []).append(rank)
-    for together in written.values():
-        yield source, _write(together), max(rank.seconds for rank in together)
+    for group in written.values():
+        yield source, _write(group), max(rank.seconds for rank in group)
 
 
-def _write(together: Sequence[_Rank]) -> Write:
-    if not together[0].files:
+def _write(ranks: Sequence[_Rank]) -> Write:
+    if not ranks[0].files:
         raise InputError("it does not say whether ranks shared a file; measure again")
-    sizes: Mapping[int, int] = {rank.rank: rank.bytes for rank in together}
-    if min(sizes.values()) < 1 or min(rank.seconds for rank in together) <= 0:
+    sizes: Mapping[int, int] = {rank.rank: rank.bytes for rank in ranks}
+    if min(sizes.values()) < 1 or min(rank.seconds for rank in ranks) <= 0:
         raise InputError("a rank wrote nothing, or in no time")
     return Write(
         nodes=1,
-        cores=len(together),
+        cores=len(ranks),
         burst=sum(sizes.values()) / len(sizes),
-        shared=together[0].files == "shared",
+        shared=ranks[0].files == "shared",
     )

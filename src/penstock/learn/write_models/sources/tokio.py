@@ -1,7 +1,7 @@
-"""A year of runs and the file system's load (TOKIO's summaries; docs/formats/samples.md).
+"""A year of runs, each with the file system's load (TOKIO's summaries; docs/formats/samples.md).
 
-Not Samples: identical runs were made on hundreds of days, and what differs between them is the load
-that they met. Cori's header lacks the name of the index column, Mira's has an empty one; both begin
+These are not Samples: identical runs were made on hundreds of days, and differ in the load that
+they met. Cori's header lacks the name of the index column, Mira's has an empty one; both begin
 every row with the index.
 """
 
@@ -20,47 +20,46 @@ from penstock.errors import InputError
 from penstock.files import reason
 
 MOST = 2**30
-"""Bytes of a table, unpacked."""
+"""Maximum size of an unpacked table in bytes."""
 RATE = "darshan_agg_perf_by_slowest_posix"
 _NEEDED = (RATE, "darshan_app", "darshan_nprocs", "darshan_start_time")
 _BYTES = ("darshan_tot_bytes_written_posix", "darshan_tot_bytes_read_posix")
 _JOB = re.compile(r"/\d+_")
 DURING = ("fs_", "jobsdb_")
-"""How columns begin that are summed or counted over the run itself: its duration is in them, and a
-model that sees "jobsdb_concurrent_nodehrs" has seen the answer."""
+"""Prefixes of columns that are summed or counted over the run itself: they contain its duration, so
+that "jobsdb_concurrent_nodehrs" gives a model the answer."""
 _LOAD = (*DURING, "fshealth_", "topology_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRun:
-    """One run, what it reached, and what the file system did meanwhile."""
+    """One run, its bandwidth, and the state of the file system meanwhile."""
 
     application: str
     operation: str
-    """What it did most: "write" or "read"."""
+    """The predominant one: "write" or "read"."""
     shared: bool
     """One file, or one for each process."""
     file_system: str
-    """Where; the numbers of jobs that burst buffers carry in their names are left out."""
+    """Without the job numbers in the names of burst buffers."""
     processes: int
     began: float
-    """Seconds since 1970, as Darshan says: the other times of Mira's table are wrong by hours."""
+    """Darshan's, in seconds since 1970: the other times of Mira's table are wrong by hours."""
     bytes: float
     bandwidth: float
     """MiB/s by the slowest process."""
     load: Mapping[str, float]
-    """Columns of the file system's load, health and the machine's jobs; those missing are not a
-    number."""
+    """Columns of the file system's load and health and of the machine's jobs; NaN if missing."""
 
     @property
-    def same(self) -> tuple[str, str, bool, str, int, float]:
+    def configuration(self) -> tuple[str, str, bool, str, int, float]:
         """Return what identical runs have in common."""
-        how = (self.application, self.operation, self.shared, self.file_system)
-        return (*how, self.processes, self.bytes)
+        kind = (self.application, self.operation, self.shared, self.file_system)
+        return (*kind, self.processes, self.bytes)
 
 
 def read(path: Path) -> tuple[LoadedRun, ...]:
-    """Return the runs of a table, packed or not; those without a bandwidth are left out."""
+    """Read a table, packed or not; runs without a bandwidth are left out."""
     try:
         content = path.read_bytes()
         if path.suffix == ".gz":
@@ -74,7 +73,7 @@ def read(path: Path) -> tuple[LoadedRun, ...]:
 
 
 def parse(content: str, name: str) -> tuple[LoadedRun, ...]:
-    """Return the runs in the text of a table of that name."""
+    """Return the runs in the text of the table `name`."""
     rows = csv.reader(io.StringIO(content))
     head = next(rows, [])
     first = next(rows, [])
@@ -83,18 +82,18 @@ def parse(content: str, name: str) -> tuple[LoadedRun, ...]:
     missing = [column for column in _NEEDED if column not in head]
     if missing:
         raise InputError(f"{name} has no column {missing[0]!r}; is it one of TOKIO's summaries?")
-    found = []
+    runs = []
     try:
         for row in chain([first], rows):
             if len(row) != len(head):
                 raise InputError(f"{len(row)} values for {len(head)} columns")
             run = _run(dict(zip(head, row, strict=True)))
-            found += [] if run is None else [run]
+            runs += [] if run is None else [run]
     except (InputError, ValueError, csv.Error) as error:
         raise InputError(f"{name}, line {rows.line_num}: {reason(error)}") from error
-    if not found:
+    if not runs:
         raise InputError(f"{name} has no runs with a bandwidth")
-    return tuple(found)
+    return tuple(runs)
 
 
 def _run(row: Mapping[str, str]) -> LoadedRun | None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from penstock.learn.write_models.convergence import Convergence
+from penstock.learn.convergence import Convergence
 
 Z = 1.959964
 

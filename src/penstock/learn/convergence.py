@@ -1,7 +1,7 @@
 """When identical runs have been repeated often enough (paper write-models, III-D, Formula 2).
 
-By the central limit theorem the mean t of r runs is within a part zeta of the expected one, with a
-confidence of 1 - alpha, once z(alpha/2) sigma / sqrt(r - 1) <= zeta t. The paper prints n for r.
+By the central limit theorem the mean t of r runs is within a fraction zeta of the expected value,
+with confidence 1 - alpha, once z(alpha/2) sigma / sqrt(r - 1) <= zeta t. The paper prints n for r.
 """
 
 import math
@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convergence:
-    """The rule: with which confidence the mean is to be within which part of the truth."""
+    """The rule: the required confidence, and the relative error that is accepted."""
 
     confidence: float = 0.95
     within: float = 0.1
-    """zeta; the paper prints neither of the two, these are ours."""
+    """zeta; the paper states neither value, these two are ours."""
     least: int = 3
-    """Runs: two that happen to agree say nothing."""
+    """Minimum number of runs: two runs may agree by chance."""
 
     def error(self, times: Sequence[float]) -> float:
-        """Return the part of the mean by which it may be wrong; infinite for too few runs."""
+        """Return the relative error of the mean; infinite for fewer than two runs."""
         if len(times) < 2:
             return math.inf
         z = statistics.NormalDist().inv_cdf(0.5 + self.confidence / 2)
@@ -30,5 +30,5 @@ class Convergence:
         return z * sigma / math.sqrt(len(times) - 1) / mean if mean > 0 else math.inf
 
     def reached(self, times: Sequence[float]) -> bool:
-        """Say whether that many runs are enough."""
+        """Return True if these runs are enough."""
         return len(times) >= self.least and self.error(times) <= self.within

@@ -4,15 +4,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from penstock.learn.write_models import templates
 from penstock.learn.write_models.machine import load
 from penstock.model.write import Write
+from penstock.sim.evaluate import write_samples
 
-MIB = templates.MIB
+MIB = write_samples.MIB
 
 
 def drawn(name: str, nodes: int, seed: int = 1) -> list[Write]:
-    return list(templates.writes(load(name), nodes, np.random.default_rng(seed)))
+    return list(write_samples.writes(load(name), nodes, np.random.default_rng(seed)))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_as_many_writes_as_the_loops_have(name: str, nodes: int, writes: int) ->
 def test_bursts_cover_every_range() -> None:
     bursts = sorted({write.burst / MIB for write in drawn("cetus", 64) if write.cores == 1})
     for burst, (low, high) in zip(
-        bursts, (*templates.BURSTS, *templates.LARGE_BURSTS), strict=True
+        bursts, (*write_samples.BURSTS, *write_samples.LARGE_BURSTS), strict=True
     ):
         assert low <= burst <= high
 
@@ -53,7 +53,9 @@ def test_stripes_are_as_many_as_there_are_targets() -> None:
     small = msgspec.structs.replace(load("titan"), striping=few)
     for machine, most in ((load("archer"), 48), (small, 12)):
         chance = np.random.default_rng(1)
-        found = [w.stripe_count for _ in range(9) for w in templates.writes(machine, 64, chance)]
+        found = [
+            w.stripe_count for _ in range(9) for w in write_samples.writes(machine, 64, chance)
+        ]
         assert max(count for count in found if count is not None) == most
         assert None not in found
 
@@ -64,8 +66,8 @@ def test_the_seed_decides() -> None:
 
 
 def test_the_scales_of_training_make_255_subsets() -> None:
-    assert 2 ** len(templates.TRAINED) - 1 == 255
-    assert templates.TRAINED[-1] == 128
+    assert 2 ** len(write_samples.TRAINING_SCALES) - 1 == 255
+    assert write_samples.TRAINING_SCALES[-1] == 128
 
 
 def test_bursts_are_no_integers_whose_products_outgrow_arrays() -> None:
