@@ -1,71 +1,89 @@
-"""The settings of an I/O node: the one definition in Python.
+"""The settings of an I/O node: the section [io-node] and the message that changes a running one.
 
-The control message `Settings`, the configuration and the flags of the command line use it; its
-twin in C++ is `penstock::Settings`. Every setting is optional: None leaves it as it is, which for a
-new I/O node is its default. `extra["unit"]` says how people write a value: bytes and seconds have
-units, as in '1 MiB' and '250 us'.
+The C++ side has the same nine, with the same defaults, in `native/ionode/scheduler.hpp` and
+`node.hpp`; tests/live/ionode/test_settings.py compares them. Every process of a site imports this
+module, so it imports little.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-_BYTES = {"unit": "bytes"}
-_Positive = Annotated[int, Meta(gt=0)]
+from penstock import units
+
+Positive = Annotated[int, Meta(gt=0)]
+SCHEDULERS = (
+    *("fifo", "time-order", "twins", "twins-busy", "twins-priority"),
+    *("hbrr", "aioli", "sjf", "mlf"),
+)
+
+
+def _bytes(value: float | str) -> int:
+    return round(units.volume(value))
+
+
+TIME = {"metavar": "TIME", "parse": units.seconds, "show": units.show_seconds}
+SIZE = {"metavar": "SIZE", "parse": _bytes, "show": units.show_volume}
+"""How a value is written by people: with a unit, or as a number of seconds or bytes."""
 
 
 class IoNodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How an I/O node orders, groups and serves requests."""
+    """How the I/O nodes serve requests; a key that is not set keeps the I/O node's default."""
 
-    scheduler: Annotated[str | None, Meta(description="Order of requests; fifo by default.")] = None
+    scheduler: Annotated[
+        str | None,
+        Meta(
+            description=f"the order in which requests are served: {', '.join(SCHEDULERS)}",
+            extra={"metavar": "NAME"},
+        ),
+    ] = None
     window: Annotated[
         float | None,
-        Meta(
-            description="twins: time for which one storage target is served; 1 ms by default.",
-            extra={"unit": "seconds"},
-        ),
+        Meta(description="the time for which twins serves one storage target", extra=TIME),
     ] = None
     quantum: Annotated[
         int | None,
-        Meta(description="Bytes of one file served in a row; 64 KiB by default.", extra=_BYTES),
+        Meta(
+            description="the bytes that hbrr, aioli and mlf serve from one file before the next",
+            extra=SIZE,
+        ),
     ] = None
     aggregation: Annotated[
         int | None,
-        Meta(
-            description="Maximum size of a batch of adjacent requests; 4 MiB by default.",
-            extra=_BYTES,
-        ),
+        Meta(description="the largest batch of neighbouring requests, in bytes", extra=SIZE),
     ] = None
     servers: Annotated[
-        _Positive | None, Meta(description="Number of storage targets; 1 by default.")
+        Positive | None,
+        Meta(description="the number of storage targets", extra={"metavar": "N"}),
     ] = None
     stripe_size: Annotated[
-        _Positive | None,
-        Meta(
-            description="Bytes in a row on one storage target; 1 MiB by default.",
-            extra=_BYTES,
-        ),
+        Positive | None,
+        Meta(description="the consecutive bytes of a file on one storage target", extra=SIZE),
     ] = None
     depth: Annotated[
-        _Positive | None, Meta(description="Batches in service at once; 16 by default.")
+        Positive | None,
+        Meta(description="the number of batches in service at once", extra={"metavar": "N"}),
     ] = None
     shares: Annotated[
         Literal["bytes", "concurrency"] | None,
-        Meta(description="What job weights apportion: bytes served, or requests in service."),
+        Meta(description="what job weights apportion: bytes served, or requests in service"),
     ] = None
     dirty_window: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(
-            description="Maximum unwritten data per file; 0, the default, is unlimited.",
-            extra=_BYTES,
-        ),
+        Meta(description="the most unwritten data of one file; 0 for no limit", extra=SIZE),
     ] = None
 
 
-KEYS: Mapping[str, str] = MappingProxyType(
-    {name.replace("_", "-"): name for name in IoNodeSettings.__struct_fields__}
+DEFAULTS = IoNodeSettings(
+    scheduler="fifo",
+    window=1e-3,
+    quantum=64 << 10,
+    aggregation=4 << 20,
+    servers=1,
+    stripe_size=1 << 20,
+    depth=16,
+    shares="bytes",
+    dirty_window=0,
 )
-"""Names of the settings in the configuration, 'stripe-size', and the fields that they set."""
+"""What an I/O node uses where nothing is set."""

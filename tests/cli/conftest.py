@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock import cli, config
+from penstock import cli
+from penstock.config import loading
 
 
 class Result(NamedTuple):
@@ -28,7 +29,7 @@ Penstock = Callable[..., Result]
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PENSTOCK_CONFIG", raising=False)
-    monkeypatch.setattr(config, "FILES", config.FILES[:1])
+    monkeypatch.setattr(loading, "FILES", loading.FILES[:1])
     return tmp_path
 
 

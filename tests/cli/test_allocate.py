@@ -55,9 +55,9 @@ def test_table_5_3(penstock: Any, jobs: Any) -> None:
 
 def test_people_read_counts_bandwidths_and_why(penstock: Any, jobs: Any) -> None:
     out = penstock("allocate", "jobs.json", "--io-nodes", "12").out
-    assert "mckp: 11 of 12 I/O nodes given" in out
+    assert "mckp: 11 of 12 I/O nodes allocated" in out
     assert "50% of its best, 388.066 with 4 I/O nodes" in out
-    assert "its best: straight to the file system" in out
+    assert "its best: direct I/O" in out
 
 
 def test_options_and_the_configuration_count(penstock: Any, jobs: Any) -> None:

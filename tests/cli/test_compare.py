@@ -56,7 +56,7 @@ def test_a_policy_that_a_file_cannot_feed_is_left_out_with_the_reason(
     (left_out,) = result["skipped"]
     assert (left_out["policy"], left_out["file"]) == ("clairvoyant-sets", "plain.json")
     assert "profile" in left_out["reason"]
-    assert "left out clairvoyant-sets on plain.json" in penstock("compare", "plain.json").out
+    assert "skipped clairvoyant-sets on plain.json" in penstock("compare", "plain.json").out
     asked = penstock("compare", "plain.json", "--policies", "clairvoyant-sets")
     assert asked.status == 2
     assert asked.err.startswith("penstock: error: plain.json: job 'a' has no positive hint")

@@ -7,6 +7,8 @@ import pytest
 from cli import standing_jobs
 
 from penstock import cli
+from penstock.live.deployment.spec import Deployment
+from penstock.live.ionode.process import IONode
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 
@@ -33,7 +35,7 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ((*UP, "--root", "data", "--set", "io-node.quantun=1MiB"), "did you mean"),
         ((*UP, "--root", "data", "--set", "quantum=1MiB"), "did you mean 'io-node.quantum'"),
         ((*UP, "--root", "data", "--set", "io-node.depth"), "KEY=VALUE"),
-        ((*UP, "--root", "data", "--set", "io-node.depth=many"), "io-node.depth=many"),
+        ((*UP, "--root", "data", "--set", "io-node.depth=many"), "io-node.depth is 'many'; give"),
         ((*UP, "--root", "data", "--set", "io-node.depth=0"), "depth"),
         ((*UP, "--root", "data", "--emulate", "rate=1"), None),
         ((*UP, "--root", "data", "--emulate", "rat=1"), "did you mean 'rate'"),
@@ -57,6 +59,28 @@ def test_wrong_input(penstock: Any, args: tuple[str, ...], said: str | None) -> 
     assert result.status == 2, result.err
     assert said in result.err
     assert (result.out, result.err.count("\n")) == ("", 1)
+
+
+def test_the_section_of_io_nodes_reaches_up_and_ionode(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file's settings, then --set, then flags; an I/O node that `up` starts leaves them to it."""
+    (directory / "penstock.toml").write_text(
+        '[io-node]\nscheduler = "twins"\nwindow = "2 ms"\ndepth = 4\n'
+    )
+    started: list[Deployment] = []
+    served: list[messages.Settings] = []
+    monkeypatch.setattr("penstock.live.deployment.launcher.up", started.append)
+    monkeypatch.setattr(IONode, "serve", lambda node, _: served.append(node.settings))
+    assert cli.main([*UP, "--root", "data", "--set", "io-node.quantum=1MiB", "--depth", "8"]) != 0
+    node = ("ionode", "--socket", "a", "--control", "b", "--quantum", "1 MiB")
+    cli.main([*node, "--set", "io-node.depth=8"])
+    expected = messages.Settings(scheduler="twins", window=2e-3, depth=8, quantum=1 << 20)
+    assert [deployment.settings for deployment in started] == [expected]
+    assert served == [expected]
+    assert "--no-config" in started[0].io_node
+    cli.main(["ionode", "--socket", "a", "--control", "b", "--no-config"])
+    assert served[1] == messages.Settings()
 
 
 def test_down_where_nothing_is_up_is_no_error(penstock: Any) -> None:

@@ -187,7 +187,7 @@ def test_outputs_never_replace_the_workload_or_each_other(penstock: Any, jobs: s
     for args in (("--timeline", jobs), ("--timeline", "a.png", "--plot", "./a.png")):
         result = penstock("simulate", jobs, *args)
         assert (result.status, result.err.count("\n")) == (2, 1)
-        assert "files of their own" in result.err
+        assert "three different files" in result.err
     assert Path(jobs).read_bytes() == before
     assert not Path("a.png").exists()
 
@@ -220,3 +220,15 @@ def test_a_policy_that_needs_curves_says_so(penstock: Any, jobs: str) -> None:
     result = penstock("simulate", jobs, "--allocation", "n-sys")
     assert result.status == 2
     assert "job 'a' has no curve" in result.err
+
+
+def test_policies_that_are_not_used_are_not_loaded(
+    penstock: Any, jobs: str, directory: Path
+) -> None:
+    """A broken tuning policy is no reason not to simulate; `config show` reports it."""
+    (directory / "broken.py").write_text("raise RuntimeError('never imported')")
+    (directory / "penstock.toml").write_text('[tuning]\npolicy = "./broken.py:Broken"\n')
+    assert penstock("simulate", jobs, "--json").status == 0
+    shown = penstock("config", "show")
+    assert shown.status == 2
+    assert "penstock.toml: policy file './broken.py' cannot be loaded" in shown.err

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from penstock import config
-from penstock.config import Setting, load
+from penstock.config import POLICY_SECTIONS, Setting, load, loading
 from penstock.config.campaign import CampaignSection
-from penstock.config.tuning import PARAMETERS, SCHEDULERS, TuningSection
+from penstock.config.tuning import PARAMETERS, TuningSection
 from penstock.errors import InputError
+from penstock.io_node_settings import SCHEDULERS, IoNodeSettings
 from penstock.live.ionode import _ionode
 from penstock.model import Value
 
@@ -42,7 +43,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No configuration of the machine counts here."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    monkeypatch.setattr(config, "FILES", config.FILES[:2])
+    monkeypatch.setattr(loading, "FILES", loading.FILES[:2])
 
 
 def test_defaults() -> None:
@@ -170,7 +171,7 @@ def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "wrong.toml"
     file.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
-        load(file, environment={})
+        load(file, environment={}, policies=POLICY_SECTIONS)
     assert str(caught.value).startswith(str(file))
     assert "\n" not in str(caught.value)
 
@@ -185,8 +186,8 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("nodes", "not of the form section.key=value"),
-        ("nodes=3", "not of the form section.key=value"),
+        ("nodes", "not of the form SECTION.KEY=VALUE"),
+        ("nodes=3", "not of the form SECTION.KEY=VALUE"),
         ("site.nods=3", "--set: unknown key 'site.nods'; did you mean 'site.nodes'"),
         ("site.nodes.x=3", "--set: unknown key 'site.nodes.x'"),
         ("site.nodes=x", "--set: site.nodes is 'x'"),
@@ -195,7 +196,66 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting_is_named(file: Path, argument: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load(file, [Setting.parse(argument)], environment={})
+        load(file, [Setting.parse(argument)], environment={}, policies=POLICY_SECTIONS)
+
+
+BROKEN = """
+[tuning]
+policy = "./broken.py:Broken"
+
+[packing]
+policy = "no-such-policy"
+
+[io-node]
+scheduler = "twins"
+quantum = "1 MiB"
+window = "2 ms"
+depth = 4
+"""
+
+
+def test_only_the_policies_that_are_used_are_made(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(BROKEN)
+    used = ("sharing", "allocation", "placement")
+    assert load(file, environment={}, policies=used).config.tuning.policy.startswith("./broken")
+    for section, message in (("tuning", "broken.py"), ("packing", "no-such-policy")):
+        with pytest.raises(InputError, match=f"^{file}: .*{message}"):
+            load(file, environment={}, policies=(section,))
+
+
+def test_io_nodes_have_a_section_like_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(BROKEN)
+    environment = {"PENSTOCK_IO_NODE__STRIPE_SIZE": "64 KiB", "PENSTOCK_IO_NODE__WINDOW": "1 ms"}
+    settings = [Setting.parse("io-node.depth=8"), Setting.parse("io-node.shares=concurrency")]
+    loaded = load(file, settings, environment=environment)
+    assert loaded.config.io_node == IoNodeSettings(
+        scheduler="twins",
+        quantum=1 << 20,
+        window=1e-3,
+        stripe_size=64 << 10,
+        depth=8,
+        shares="concurrency",
+    )
+    assert str(loaded.origins["io-node.depth"]) == "command line --set"
+    assert str(loaded.origins["io-node.window"]) == "environment PENSTOCK_IO_NODE__WINDOW"
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("quantum=1MiB", "did you mean 'io-node.quantum'"),
+        ("io-node.quantun=1MiB", "unknown key.*did you mean 'io-node.quantum'"),
+        ("io-node.depth=many", "io-node.depth is 'many'; give the number of batches"),
+        ("io-node.depth=0", "io-node.depth is '0'"),
+        ("io-node.window=1 MiB", "io-node.window is '1 MiB'; give the time"),
+        ("io-node.shares=files", "io-node.shares is 'files'; give what job weights apportion"),
+    ],
+)
+def test_wrong_settings_of_io_nodes_are_refused(argument: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load(settings=[Setting.parse(argument)], environment={})
 
 
 def test_a_wrong_variable_is_named(file: Path) -> None:
@@ -250,19 +310,19 @@ def test_values_that_are_tried_are_taken_by_io_nodes(name: str) -> None:
         ("window", "0.5 us", "give 1 us to 1 s"),
         ("window", "1.1 s", "give 1 us to 1 s"),
         ("window", 0, "give 1 us to 1 s"),
-        ("window", [1], "no value of it"),
+        ("window", [1], "not a value of it"),
         ("depth", 0, "give 1 to 1024"),
         ("depth", -1, "give 1 to 1024"),
         ("depth", 1025, "give 1 to 1024"),
-        ("depth", 1.5, "no value of it"),
-        ("depth", math.inf, "no value of it"),
-        ("depth", math.nan, "no value of it"),
-        ("depth", True, "no value of it"),
+        ("depth", 1.5, "not a value of it"),
+        ("depth", math.inf, "not a value of it"),
+        ("depth", math.nan, "not a value of it"),
+        ("depth", True, "not a value of it"),
         ("aggregation", "4095 B", "give 4 KiB to 1 GiB"),
         ("aggregation", "2 GiB", "give 4 KiB to 1 GiB"),
-        ("aggregation", None, "no value of it"),
+        ("aggregation", None, "not a value of it"),
         ("scheduler", "twin", "did you mean 'twins'"),
-        ("scheduler", 7, "no value of it"),
+        ("scheduler", 7, "not a value of it"),
     ],
 )
 def test_values_that_io_nodes_would_refuse_are_refused(name: str, value: Any, why: str) -> None:
@@ -276,7 +336,7 @@ def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) ->
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
     (tmp_path / "penstock.toml").write_text(example)
     campaign = load(tmp_path / "penstock.toml", environment={}).config.campaign
-    assert (campaign.on, campaign.jobs, campaign.limit(), campaign.bytes()) == (
+    assert (campaign.on, campaign.jobs, campaign.walltime_seconds(), campaign.memory_bytes()) == (
         "slurm",
         20,
         3600,
@@ -291,8 +351,8 @@ def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) ->
     ("setting", "said"),
     [
         ("campaign.wait=soon", "campaign.wait"),
-        ("campaign.walltime=1 s", "give more"),
-        ("campaign.memory=1 kB", "give more"),
+        ("campaign.walltime=1 s", "give 1 min or more"),
+        ("campaign.memory=1 kB", "give 64 MiB or more"),
         ("campaign.jobs=0", "at least 1"),
         ("campaign.job=3", "did you mean 'campaign.jobs'"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from docs import pages
 
 from penstock.campaign.journal import Entry
-from penstock.config import Config, sections
+from penstock.config import section_types, values
 from penstock.learn.detection import samples as observations
 from penstock.learn.detection.model import Model as PatternModel
 from penstock.learn.write_models import samples
@@ -68,12 +68,11 @@ def test_roles_and_lengths_of_tokens_are_the_code_s() -> None:
 
 def test_every_key_of_the_configuration_is_in_the_reference() -> None:
     page = PAGES["docs/reference/configuration-keys.md"]
-    assert {"site", "live", "tuning"} <= set(sections())
-    for section, kind in sections().items():
+    assert {"site", "live", "io-node", "tuning"} <= set(section_types())
+    for section, kind in section_types().items():
         part = page.partition(f"## [{section}]")[2].partition("\n## ")[0]
-        for field in msgspec.structs.fields(kind):
-            assert f"| `{field.encode_name}` |" in part
-            value = msgspec.to_builtins(getattr(getattr(Config(), section), field.name))
+        for key, value in values(kind()).items():
+            assert f"| `{key}` |" in part
             assert value is None or msgspec.json.encode(value).decode() in part
 
 

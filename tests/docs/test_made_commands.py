@@ -3,15 +3,13 @@
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 from docs import pages
 from docs.pages import blocks, commands
 from docs.shell_session import provide, quickly
 
 from penstock import registry
-from penstock.cli.common import options
-from penstock.cli.verbs.up import up
+from penstock.cli.verbs import up
 from penstock.config import Config
 from penstock.errors import InputError
 from penstock.live.controller.turn_service import TurnService
@@ -68,12 +66,8 @@ def test_a_policy_has_a_page() -> None:
 def configured(command: str) -> Config:
     """Return the configuration that the words of a `penstock up` make."""
     words = shlex.split(command.partition("penstock up ")[2])
-    told = click.Context(up).command.make_context("up", words).params
-    flags = {"sharing.policy": told["policy"], "live.mode": told["mode"]}
-    flags |= {"allocation.policy": told["allocation"]}
-    governed = tuple(text for text in told["settings"] if not text.startswith("io-node."))
-    own = {"allocation.policy": "where-known"}
-    return options.load(None, governed, flags, own=own).config
+    context = up.up.make_context("up", words)
+    return up.CONFIGURATION.load(dict(context.params)).config
 
 
 def turn_service(config: Config) -> TurnService:

@@ -52,7 +52,7 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     assert rows["exclusive-fcfs"] < rows["ShortCyclesFirst"] < rows["set-10"]  # as the page says
     assert "short_cycles_first.py:ShortCyclesFirst, enforce" in live
     assert "160 MiB forwarded, 0 B direct" in live
-    assert re.search(r"\d+ events, [1-9]\d* actions: decided the same", again)
+    assert re.search(r"\d+ events, [1-9]\d* actions: same decisions", again)
     assert "set-10, simulated" in others
 
 

@@ -110,11 +110,10 @@ def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
     ],
 )
 def test_the_configuration_says_how_long(told: str, kept: tuple[float, float]) -> None:
-    assert load(None, [Setting.parse(f"live.keep-records={told}")]).config.live.kept() == kept
+    assert load(None, [Setting.parse(f"live.keep-records={told}")]).config.live.retention() == kept
 
 
 @pytest.mark.parametrize("told", ["30 days", "1 s", "3 KiB", "-1 d"])
 def test_nonsense_is_refused(told: str) -> None:
-    config = load(None, [Setting.parse(f"live.keep-records={told}")]).config
     with pytest.raises(InputError, match=r"live\.keep-records"):
-        config.live.kept()
+        load(None, [Setting.parse(f"live.keep-records={told}")])

@@ -1,58 +1,75 @@
-"""The sections of the configuration: what can be set, and what is made of it."""
+"""The sections of the configuration, and the objects that are made from them."""
 
 import math
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from penstock import registry, units
 from penstock.config.campaign import CampaignSection
+from penstock.config.section import Options, Section, quantity
 from penstock.config.tuning import TuningSection
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError
+from penstock.io_node_settings import IoNodeSettings
 from penstock.model import Site
 from penstock.policies.base import Allocator, Packer, Placer, Sharing
 
-DECIDED = ("sharing", "allocation", "placement", "packing", "tuning")
+POLICY_SECTIONS = ("sharing", "allocation", "placement", "packing", "tuning")
 """The sections that name a policy and its options."""
 OWN = "own"
-"""Of allocation: jobs keep the resources they name; of placement: what the allocation brings."""
+"""allocation: jobs keep the resources they name; placement: the allocator's own placement."""
 BALANCED = "greedy-non-clairvoyant"
 LARGEST = 10**6
-"""More nodes or resources than this are a slip of the finger."""
+"""The most nodes or resources: a larger number is a typing error."""
+NAME = {"metavar": "NAME"}
 
 
-class SiteSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
+class SiteSection(Section, frozen=True, kw_only=True):
     """The machine."""
 
     name: Annotated[str, Meta(description="the site's name, for people")] = "site"
     nodes: Annotated[
-        int, Meta(description="a whole number of compute nodes; 0: they never run out", le=LARGEST)
+        int,
+        Meta(
+            description="the number of compute nodes; 0 for no limit",
+            le=LARGEST,
+            extra={"metavar": "N"},
+        ),
     ] = 0
     resources: Annotated[
-        int, Meta(description="a whole number of file systems, I/O nodes or targets", le=LARGEST)
+        int,
+        Meta(
+            description="the number of I/O nodes (or file systems, or storage targets)",
+            le=LARGEST,
+            extra={"metavar": "N"},
+        ),
     ] = 1
     bandwidth: Annotated[
         str | float | None,
-        Meta(description="one resource's, as '2 GiB/s'; it turns volumes into seconds"),
+        Meta(description="the bandwidth of one resource, as '2 GiB/s'; converts bytes to seconds"),
     ] = None
     capacity: Annotated[
         tuple[float, ...],
-        Meta(description="a list: what 1, 2, ... transfers get together, in parts of one's"),
+        Meta(
+            description="a list: the throughput of 1, 2, ... concurrent transfers, relative to one"
+        ),
     ] = (1.0,)
     direct: Annotated[
-        bool, Meta(description="true or false: may jobs do their I/O past all I/O nodes?")
+        bool, Meta(description="true if jobs may bypass the I/O nodes and do direct I/O")
     ] = False
 
+    def check(self) -> None:
+        """Raise InputError for a site that is impossible."""
+        self.site()
+
     def site(self) -> Site:
-        """Return the site, or raise InputError for one that cannot be."""
-        try:
-            bandwidth = None if self.bandwidth is None else units.bandwidth(self.bandwidth)
-        except InputError as error:
-            raise InputError(f"site.bandwidth: {error}") from error
+        """Return the site."""
+        bandwidth = self.bandwidth
+        if bandwidth is not None:
+            bandwidth = quantity("site.bandwidth", bandwidth, units.bandwidth)
         return Site(
             name=self.name,
             nodes=self.nodes,
@@ -63,106 +80,138 @@ class SiteSection(
         )
 
 
-class SharingSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """Who may transfer, with which share."""
+class SharingSection(Section, frozen=True, kw_only=True):
+    """Which job may transfer, and with which share."""
 
     policy: Annotated[
-        str, Meta(description="a name that 'penstock policies' lists, or './file.py:Class'")
+        str,
+        Meta(
+            description="the sharing policy: a name from 'penstock policies', or ./file.py:Class",
+            extra=NAME,
+        ),
     ] = "set-10"
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    options: Options = msgspec.field(default_factory=dict)
 
     def sharing(self) -> Sharing:
         """Return the policy, made with its options."""
         return registry.sharing(self.policy, self.options)
 
 
-class AllocationSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """How many resources each job gets; decided anew when one starts or ends."""
+class AllocationSection(Section, frozen=True, kw_only=True):
+    """How many resources each job gets; decided again whenever a job starts or ends."""
 
     policy: Annotated[
         str,
-        Meta(description="a name, './file.py:Class', or 'own': jobs keep the resources they name"),
+        Meta(
+            description="the allocation policy: a name from 'penstock policies --kind allocation', "
+            "./file.py:Class, or 'own' (jobs keep the resources they name)",
+            extra=NAME,
+        ),
     ] = OWN
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    options: Options = msgspec.field(default_factory=dict)
     remap_delay: Annotated[
-        str | float, Meta(description="until a running job hears of its new resources, as '10 s'")
+        str | float,
+        Meta(
+            description="the time until a running job uses its new resources, as '10 s'",
+            extra={"metavar": "TIME"},
+        ),
     ] = 0.0
 
+    def check(self) -> None:
+        """Raise InputError for a delay that is impossible."""
+        self.delay()
+
     def allocator(self) -> Allocator | None:
-        """Return the policy, made with its options, or None if jobs have resources of their own."""
+        """Return the policy, made with its options, or None if jobs keep their own resources."""
         if self.policy == OWN:
             if self.options:
-                raise InputError("allocation.options are of a policy; set allocation.policy")
+                raise InputError("allocation.options needs a policy; set allocation.policy")
             return None
-        made: Allocator = registry.policy("allocation", self.policy, self.options)
-        return made
+        allocator: Allocator = registry.policy("allocation", self.policy, self.options)
+        return allocator
 
     def delay(self) -> float:
-        """Return the seconds until a running job hears of its new resources."""
-        try:
-            return units.seconds(self.remap_delay)
-        except InputError as error:
-            raise InputError(f"allocation.remap-delay: {error}") from error
+        """Return the seconds until a running job uses its new resources."""
+        return quantity("allocation.remap-delay", self.remap_delay, units.seconds)
 
 
-class PlacementSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """Which resources each job gets, of as many as its allocation says."""
+class PlacementSection(Section, frozen=True, kw_only=True):
+    """Which resources each job gets, once the allocation says how many."""
 
     policy: Annotated[
         str,
-        Meta(description="a name, './file.py:Class', or 'own': the allocation's, or balanced"),
+        Meta(
+            description="the placement policy: a name from 'penstock policies --kind placement', "
+            "./file.py:Class, or 'own' (the allocation policy's placement, or balanced)",
+            extra=NAME,
+        ),
     ] = OWN
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    options: Options = msgspec.field(default_factory=dict)
 
     def name(self, allocator: Allocator | None) -> str:
-        """Return the policy's name; for 'own' that of what the allocator brings along."""
+        """Return the policy's name; for 'own', the one that the allocator asks for."""
         return getattr(allocator, "brings", BALANCED) if self.policy == OWN else self.policy
 
     def placer(self, allocator: Allocator | None = None) -> Placer:
         """Return the policy, made with its options; an allocator may be its own."""
         if self.policy == OWN and self.options:
-            raise InputError("placement.options are of a policy; set placement.policy")
+            raise InputError("placement.options needs a policy; set placement.policy")
         if self.policy == OWN and isinstance(allocator, Placer):
             return allocator
-        made: Placer = registry.policy("placement", self.name(allocator), self.options)
-        return made
+        placer: Placer = registry.policy("placement", self.name(allocator), self.options)
+        return placer
 
 
-class PackingSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
+class PackingSection(Section, frozen=True, kw_only=True):
     """Which jobs run together, behind which I/O node."""
 
-    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = "pack-partition"
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    policy: Annotated[
+        str,
+        Meta(
+            description="the packing policy: a name from 'penstock policies --kind packing', or "
+            "./file.py:Class",
+            extra=NAME,
+        ),
+    ] = "pack-partition"
+    options: Options = msgspec.field(default_factory=dict)
 
     def packer(self) -> Packer:
         """Return the policy, made with its options."""
-        made: Packer = registry.policy("packing", self.policy, self.options)
-        return made
+        packer: Packer = registry.policy("packing", self.policy, self.options)
+        return packer
 
 
-class SimulationSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """What `penstock simulate` and `penstock compare` do unless told otherwise."""
+class SimulationSection(Section, frozen=True, kw_only=True):
+    """Defaults of `penstock simulate`, `compare` and `what-if`."""
 
     knowledge: Annotated[
-        str, Meta(description="exact, learned, noisy or noisy:DECADES; how policies know w_iter")
+        str,
+        Meta(
+            description="how well policies know w_iter: exact, learned, noisy, or noisy:DECADES "
+            "(noisy:0.5)",
+            extra={"metavar": "KIND"},
+        ),
     ] = "exact"
-    seed: Annotated[int, Meta(description="a whole number from 0 on; of noisy knowledge", ge=0)] = 0
+    seed: Annotated[
+        int,
+        Meta(
+            description="the seed of noisy knowledge, 0 or more",
+            ge=0,
+            extra={"metavar": "N"},
+        ),
+    ] = 0
     window: Annotated[
         str | None,
         Meta(
-            description="BEGIN:END of the metrics, in seconds or words; not set: the steady state"
+            description="the time span of the metrics, BEGIN:END (6000:14000, or '2 h:4 h'); if "
+            "unset, 0.3 to 0.7 of the file's horizon, or the whole run",
+            extra={"metavar": "BEGIN:END"},
         ),
     ] = None
+
+    def check(self) -> None:
+        """Raise InputError for a window that is impossible."""
+        self.seconds()
 
     def seconds(self) -> tuple[float, float] | None:
         """Return the window in seconds."""
@@ -173,81 +222,81 @@ MODES = ("observe", "advise", "enforce", "off")
 Mode = Literal["observe", "advise", "enforce", "off"]
 
 
-class LiveSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """How a controller governs the jobs that run."""
+class LiveSection(Section, frozen=True, kw_only=True):
+    """How a controller treats running jobs."""
 
     mode: Annotated[
-        Mode, Meta(description="observe, advise or enforce: only then do jobs wait; off: no turns")
+        Mode,
+        Meta(
+            description="observe (measure only), advise (also give advice), enforce (jobs wait for "
+            "their turns), or off (no turns)"
+        ),
     ] = "observe"
     users: Annotated[
-        dict[str, Mode], Meta(description="a table of users whose mode is another")
-    ] = {}
+        dict[str, Mode], Meta(description="a table of users that have a mode of their own")
+    ] = msgspec.field(default_factory=dict)
     lease: Annotated[
         str | float,
-        Meta(description="a gate stays closed so long without a word from the controller"),
+        Meta(description="how long a gate stays closed without a message from the controller"),
     ] = 2.0
     max_wait: Annotated[
-        str | float, Meta(description="no phase waits longer than this for its turn")
+        str | float, Meta(description="the longest time that a phase waits for its turn")
     ] = 30.0
-
-    fair_users: Annotated[
-        bool, Meta(description="true or false: do turns alternate between users?")
-    ] = True
+    fair_users: Annotated[bool, Meta(description="true if turns alternate between users")] = True
     user_jobs: Annotated[
-        int, Meta(description="jobs of one user that are managed at a time; 0: half of all", ge=0)
+        int,
+        Meta(
+            description="the most jobs of one user that are managed at once; 0 for half of all",
+            ge=0,
+        ),
     ] = 0
-
     dirty_window: Annotated[
         str | int,
-        Meta(description="bytes of a file that a job that is enforced may be ahead of the storage"),
+        Meta(
+            description="the most unwritten data of one file while a job is enforced; 0 for no "
+            "limit"
+        ),
     ] = 0
-
     keep_records: Annotated[
         str | float,
-        Meta(description="a time or a size: older parts of the record are removed; 0: none are"),
+        Meta(description="the age or total size of records to keep, as '90 d'; 0 to keep all"),
     ] = "90 d"
 
-    def kept(self) -> tuple[float, float]:
-        """Return how old records may be, in seconds, and how large, in bytes; inf: any."""
-        kept = self.keep_records
-        try:
-            if isinstance(kept, str) and units.is_volume(kept):
-                found = math.inf, units.volume(kept)
-            else:
-                found = units.seconds(kept), math.inf
-        except InputError as error:
-            raise InputError(f"live.keep-records: {error}") from error
-        if min(found) == 0:
-            return math.inf, math.inf
-        if found[0] < 3600 or found[1] < 1 << 20:
-            raise InputError(f"live.keep-records is {kept}; give 1 h or 1 MiB at least, or 0")
-        return found
+    def check(self) -> None:
+        """Raise InputError for times or sizes that are impossible."""
+        self.seconds()
+        self.dirty_bytes()
+        self.retention()
 
-    def window(self) -> int:
-        """Return the dirty window in bytes; 0: none."""
-        try:
-            window = round(units.volume(self.dirty_window))
-        except InputError as error:
-            raise InputError(f"live.dirty-window: {error}") from error
-        if window and not 64 << 10 <= window <= 1 << 30:
+    def retention(self) -> tuple[float, float]:
+        """Return the largest age of records in seconds, and their largest size in bytes."""
+        keep = self.keep_records
+        if isinstance(keep, str) and units.is_volume(keep):
+            age, size = math.inf, quantity("live.keep-records", keep, units.volume)
+        else:
+            age, size = quantity("live.keep-records", keep, units.seconds), math.inf
+        if min(age, size) == 0:
+            return math.inf, math.inf
+        if age < 3600 or size < 1 << 20:
+            raise InputError(f"live.keep-records is {keep}; give 1 h or 1 MiB at least, or 0")
+        return age, size
+
+    def dirty_bytes(self) -> int:
+        """Return the dirty window in bytes; 0: no limit."""
+        size = round(quantity("live.dirty-window", self.dirty_window, units.volume))
+        if size and not 64 << 10 <= size <= 1 << 30:
             raise InputError(
                 f"live.dirty-window is {self.dirty_window}; give 64 KiB to 1 GiB, or 0"
             )
-        return window
+        return size
 
     def seconds(self) -> tuple[float, float]:
         """Return the lease and the longest wait."""
-        found = []
-        for key, value in (("lease", self.lease), ("max-wait", self.max_wait)):
-            try:
-                found.append(units.seconds(value))
-            except InputError as error:
-                raise InputError(f"live.{key}: {error}") from error
-            if not 0.05 <= found[-1] <= 86400:
-                raise InputError(f"live.{key} is {value}; give 50 ms to 24 h")
-        return found[0], found[1]
+        lease, wait = (
+            quantity(f"live.{key}", value, units.seconds, (0.05, 86400), "50 ms to 24 h")
+            for key, value in (("lease", self.lease), ("max-wait", self.max_wait))
+        )
+        return lease, wait
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
@@ -260,8 +309,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     packing: PackingSection = PackingSection()
     simulation: SimulationSection = SimulationSection()
     live: LiveSection = LiveSection()
+    io_node: IoNodeSettings = IoNodeSettings()
     tuning: TuningSection = TuningSection()
     campaign: CampaignSection = CampaignSection()
+
+    def make(self, section: str) -> object:
+        """Return the policy of a section, made with its options."""
+        makers: dict[str, Callable[[], object]] = {
+            "sharing": self.sharing.sharing,
+            "allocation": self.allocation.allocator,
+            "placement": self.placement.placer,
+            "packing": self.packing.packer,
+            "tuning": self.tuning.tuner,
+        }
+        return makers[section]()
 
     def arbiter(self) -> Arbiter | None:
         """Return a new arbiter, or None if jobs keep the resources they name."""
@@ -276,7 +337,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def window(text: str) -> tuple[float, float]:
-    """Read BEGIN:END, in seconds ("6000:14000") or words ("2 h:4 h")."""
+    """Read BEGIN:END, in seconds ("6000:14000") or with units ("2 h:4 h")."""
     begin, colon, end = text.partition(":")
     try:
         if not colon:

@@ -1,4 +1,4 @@
-"""The section of the configuration that says what the Council tunes, and how."""
+"""The section [tuning]: which parameters of the I/O nodes are tuned while they serve, and how."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,149 +9,152 @@ import msgspec
 from msgspec import Meta
 
 from penstock import registry, units
+from penstock.config.section import Section, quantity
 from penstock.errors import InputError, unknown
+from penstock.io_node_settings import DEFAULTS, SCHEDULERS
 from penstock.model import Parameter, Value
 from penstock.policies.base import Tuner
 
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
     {
-        parameter.name: parameter
-        for parameter in (
-            # The windows of thesis forwarding (4.2.2). I/O nodes keep out of each other's way only
-            # if all have the same.
-            Parameter(
-                name="window",
-                values=(125e-6, 250e-6, 500e-6, 1e-3, 2e-3, 4e-3, 8e-3),
-                default=1e-3,
-                together=True,
-            ),
-            Parameter(name="depth", values=(2, 4, 8, 16, 32), default=16, together=False),
-            Parameter(
-                name="aggregation",
-                values=(64 << 10, 256 << 10, 1 << 20, 4 << 20),
-                default=4 << 20,
-                together=False,
-            ),
-            Parameter(
-                name="scheduler",
-                values=("fifo", "time-order", "hbrr", "twins-busy"),
-                default="fifo",
-                together=False,
-            ),
+        name: Parameter(
+            name=name, values=values, default=getattr(DEFAULTS, name), together=name == "window"
         )
+        for name, values in {
+            # The windows of thesis forwarding (4.2.2). All I/O nodes must use the same one, else
+            # they do not keep out of each other's way.
+            "window": (125e-6, 250e-6, 500e-6, 1e-3, 2e-3, 4e-3, 8e-3),
+            "depth": (2, 4, 8, 16, 32),
+            "aggregation": (64 << 10, 256 << 10, 1 << 20, 4 << 20),
+            "scheduler": ("fifo", "time-order", "hbrr", "twins-busy"),
+        }.items()
     }
 )
-"""What can be tuned, and the values that are tried unless others are given."""
-SCHEDULERS = (
-    *("fifo", "time-order", "twins", "twins-busy", "twins-priority"),
-    *("hbrr", "aioli", "sjf", "mlf"),
-)
-"""Those that I/O nodes have."""
+"""The parameters that can be tuned, and the candidate values unless [tuning] lists others."""
 _RANGES = {
     "window": (1e-6, 1.0, "1 us to 1 s"),
     "depth": (1, 1024, "1 to 1024"),
     "aggregation": (4 << 10, 1 << 30, "4 KiB to 1 GiB"),
 }
 _UNITS = {"window": units.seconds, "aggregation": units.volume}
-SHORTEST, LONGEST = 0.02, 3600.0
+_INTERVALS = (0.02, 3600.0)
 
 
-class TuningSection(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
-):
-    """What the Council tunes at I/O nodes while they serve."""
+class TuningSection(Section, frozen=True, kw_only=True):
+    """Which parameters are tuned at the I/O nodes while they serve."""
 
-    policy: Annotated[str, Meta(description="a name, or './file.py:Class'")] = "discounted-ucb"
-    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = {}
+    policy: Annotated[
+        str,
+        Meta(
+            description="a name from 'penstock policies --kind tuning', or ./file.py:Class",
+            extra={"metavar": "NAME"},
+        ),
+    ] = "discounted-ucb"
+    options: Annotated[dict[str, Any], Meta(description="a table of the policy's options")] = (
+        msgspec.field(default_factory=dict)
+    )
     tune: Annotated[
         tuple[str, ...],
-        Meta(description="a list of window, depth, aggregation, scheduler; empty: nothing"),
+        Meta(
+            description="a list of the I/O node parameters to tune while they serve: window, "
+            "depth, aggregation, scheduler",
+            extra={"metavar": "NAMES"},
+        ),
     ] = ()
     values: Annotated[
-        dict[str, list[Any]], Meta(description="a table of lists: the values that are tried")
-    ] = {}
+        dict[str, list[Any]],
+        Meta(description="a table of lists: the candidate values of each parameter"),
+    ] = msgspec.field(default_factory=dict)
     interval: Annotated[
-        str | float, Meta(description="between two reports of an I/O node, as '1 s'")
+        str | float, Meta(description="the time between two reports of an I/O node, as '1 s'")
     ] = 1.0
     deadline: Annotated[
-        str | float, Meta(description="that a choice waits for I/O nodes that do not report")
+        str | float, Meta(description="how long a choice waits for missing reports, as '500 ms'")
     ] = 0.5
     guard: Annotated[
-        float, Meta(description="part of the bandwidth that trying values may cost", ge=0, le=1)
+        float,
+        Meta(
+            description="the part of the bandwidth, 0 to 1, that trying values may cost", ge=0, le=1
+        ),
     ] = 0.05
     group: Annotated[
-        int, Meta(description="I/O nodes that have a Council of their own; 0: all have one", ge=0)
+        int,
+        Meta(description="the number of I/O nodes that learn together; 0 for all of them", ge=0),
     ] = 0
     model: Annotated[
-        str, Meta(description="a file of 'penstock patterns train'; empty: the shipped one")
+        str,
+        Meta(
+            description="an access-pattern model of 'penstock patterns train'; empty for the "
+            "shipped one"
+        ),
     ] = ""
     dry_run: Annotated[
-        bool, Meta(description="true or false: choose and tell, but set nothing?")
+        bool, Meta(description="true to choose and log values without setting them")
     ] = False
 
-    def parameters(self, have: Mapping[str, Value]) -> list[Parameter]:
-        """Return what is tuned; what I/O nodes `have` now is a value of each, and its default."""
-        if missing := [name for name in self.values if name not in self.tune]:
-            raise InputError(f"tuning.values has {missing[0]!r}, which tuning.tune has not")
-        return [self._parameter(name, have) for name in dict.fromkeys(self.tune)]
+    def check(self) -> None:
+        """Raise InputError for times, parameters or values that are impossible."""
+        self.seconds()
+        self.parameters({})
 
-    def _parameter(self, name: str, have: Mapping[str, Value]) -> Parameter:
+    def parameters(self, current: Mapping[str, Value]) -> list[Parameter]:
+        """Return what is tuned; the `current` value of an I/O node is a candidate and default."""
+        if missing := [name for name in self.values if name not in self.tune]:
+            raise InputError(f"tuning.values has {missing[0]!r}, which is not in tuning.tune")
+        return [self._parameter(name, current) for name in dict.fromkeys(self.tune)]
+
+    def _parameter(self, name: str, current: Mapping[str, Value]) -> Parameter:
         if name not in PARAMETERS:
             raise unknown("parameter of tuning.tune", name, PARAMETERS)
-        plain = PARAMETERS[name]
-        values = tuple(self._value(name, v) for v in self.values.get(name, plain.values))
-        default = have.get(name, plain.default)
+        standard = PARAMETERS[name]
+        values = tuple(self._value(name, v) for v in self.values.get(name, standard.values))
+        default = current.get(name, standard.default)
         if default not in values:
             values = (*values, default)
         if len(set(values)) < 2:
             raise InputError(f"tuning.values.{name} leaves nothing to choose; give two or more")
-        return Parameter(name=name, values=values, default=default, together=plain.together)
+        return Parameter(name=name, values=values, default=default, together=standard.together)
 
-    def _value(self, name: str, given: Any) -> Value:
-        """Return a value that I/O nodes take: what they refuse is asked for for ever."""
-        like = PARAMETERS[name].values[0]
+    def _value(self, name: str, text: Any) -> Value:
+        """Return a value that I/O nodes accept: what they refuse would be sent again forever."""
+        example = PARAMETERS[name].values[0]
         try:
-            value = _UNITS[name](given) if name in _UNITS else given
+            value = _UNITS[name](text) if name in _UNITS else text
         except InputError as error:
             raise InputError(f"tuning.values.{name}: {error}") from error
         except TypeError:
             value = None
-        if isinstance(like, int) and isinstance(value, float) and value.is_integer():
+        if isinstance(example, int) and isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is not type(like):
-            raise InputError(f"tuning.values.{name}: {given!r} is no value of it")
+        if type(value) is not type(example):
+            raise InputError(f"tuning.values.{name}: {text!r} is not a value of it")
         if isinstance(value, str):
             if value not in SCHEDULERS:
                 raise unknown(f"value of tuning.values.{name}", value, SCHEDULERS)
             return value
         least, most, words = _RANGES[name]
         if not least <= value <= most:
-            raise InputError(f"tuning.values.{name}: {given!r} is out of range; give {words}")
+            raise InputError(f"tuning.values.{name}: {text!r} is out of range; give {words}")
         return value
 
     def tuner(self, seed: int = 0) -> Tuner:
-        """Return a new tuner, made with the policy's options; its seed, if it has one, is given."""
+        """Return a new tuner made with the policy's options; `seed` is used if it takes one."""
         options = dict(self.options)
         if "seed" in registry.options(registry.load("tuning", self.policy)):
             options.setdefault("seed", seed)
-        made: Tuner = registry.policy("tuning", self.policy, options)
-        return made
+        tuner: Tuner = registry.policy("tuning", self.policy, options)
+        return tuner
 
     def seconds(self) -> tuple[float, float]:
         """Return the interval and the deadline."""
-        found = []
-        for key, value in (("interval", self.interval), ("deadline", self.deadline)):
-            try:
-                found.append(units.seconds(value))
-            except InputError as error:
-                raise InputError(f"tuning.{key}: {error}") from error
-            if not SHORTEST <= found[-1] <= LONGEST:
-                raise InputError(f"tuning.{key} is {value}; give 20 ms to 1 h")
-        interval, deadline = found
+        interval, deadline = (
+            quantity(f"tuning.{key}", value, units.seconds, _INTERVALS, "20 ms to 1 h")
+            for key, value in (("interval", self.interval), ("deadline", self.deadline))
+        )
         return interval, min(deadline, interval)
 
-    def located(self) -> "TuningSection":
-        """Return it with a model file that is found from any directory."""
+    def with_absolute_paths(self) -> "TuningSection":
+        """Return the section with a model file that can be found from any directory."""
         if not self.model:
             return self
         return msgspec.structs.replace(self, model=str(Path(self.model).resolve()))

@@ -212,10 +212,10 @@ def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("given", "window"), [(0, 0), ("64 MiB", 64 * MIB), (1 << 30, 1 << 30)])
 def test_configured_windows(given: str | int, window: int) -> None:
-    assert LiveSection(dirty_window=given).window() == window
+    assert LiveSection(dirty_window=given).dirty_bytes() == window
 
 
 @pytest.mark.parametrize("given", ["4 KiB", "2 GiB", -1, "a lot"])
 def test_windows_that_are_none_are_refused(given: str | int) -> None:
     with pytest.raises(InputError, match=r"live\.dirty-window"):
-        LiveSection(dirty_window=given).window()
+        LiveSection(dirty_window=given).dirty_bytes()

@@ -279,10 +279,10 @@ def test_a_model_is_exchanged_when_its_file_is(tmp_path: Path) -> None:
     ("given", "why"),
     [
         ({"tune": ["windw"]}, "did you mean"),
-        ({"tune": ["window"], "values": {"depth": [1, 2]}}, "which tuning.tune has not"),
+        ({"tune": ["window"], "values": {"depth": [1, 2]}}, "which is not in tuning.tune"),
         ({"tune": ["window"], "values": {"window": ["-1 s"]}}, "window"),
         ({"tune": ["depth"], "values": {"depth": [16]}}, "two or more"),
-        ({"tune": ["depth"], "values": {"depth": ["x", 2]}}, "no value of it"),
+        ({"tune": ["depth"], "values": {"depth": ["x", 2]}}, "not a value of it"),
         ({"interval": "1 ms"}, "20 ms to 1 h"),
         ({"interval": "2 d"}, "interval"),
     ],

@@ -179,7 +179,7 @@ def test_the_verbs_work_together(root: Path, tmp_path: Path) -> None:
     try:
         told: Any = json.loads(up.stdout)
         assert told["roots"] == [str(root)]
-        assert [node["state"] for node in told.io_nodes] == ["serving"]
+        assert [node["state"] for node in told["io_nodes"]] == ["serving"]
         again = penstock("up", "--root", root, "--io-nodes", "1", *state)
         assert (again.returncode, "already up" in again.stderr) == (2, True)
         people = penstock("status", *state).stdout

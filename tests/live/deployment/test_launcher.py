@@ -377,7 +377,7 @@ def test_a_wrong_remap_says_what_is_wrong(state: StateDirectory) -> None:
         for args, said in (
             (("tset.1", "--direct"), "did you mean 'test.1'"),
             (("test", "--io-nodes", "0,7"), "no I/O node 7"),
-            (("test", "--io-nodes", "zero"), "no list of numbers"),
+            (("test", "--io-nodes", "zero"), "not a list of numbers"),
             (("test",), "--direct"),
         ):
             wrong = penstock("remap", "--state", state.folder, *args)

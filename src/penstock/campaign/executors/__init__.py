@@ -51,7 +51,7 @@ def named(
         return on_slurm(section, tell)
     from penstock.campaign.executors.on_dask import on_dask  # noqa: PLC0415
 
-    return on_dask(section.on, wait=section.waits(), tell=tell)
+    return on_dask(section.on, wait=section.wait_seconds(), tell=tell)
 
 
 def _check(where: str) -> None:

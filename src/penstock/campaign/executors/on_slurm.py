@@ -80,7 +80,7 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
             jobs.submit()
             yield jobs
 
-    return Away("Slurm", connect, wait=section.waits(), tell=tell)
+    return Away("Slurm", connect, wait=section.wait_seconds(), tell=tell)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -215,8 +215,8 @@ def _cluster(
                 job_name=name,
                 cores=section.cores,
                 processes=section.cores,
-                memory=f"{section.bytes():.0f}B",
-                walltime=_limit(section.limit()),
+                memory=f"{section.memory_bytes():.0f}B",
+                walltime=_limit(section.walltime_seconds()),
                 queue=section.partition,
                 account=section.account,
                 job_extra_directives=list(section.sbatch),

@@ -1,89 +1,69 @@
-"""Where a verb's work is done: --on, --jobs, and how work elsewhere fails."""
+"""Where a verb's simulations run: --jobs, the executor that [campaign] names, and its failures."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from penstock.campaign.executors import Place
-    from penstock.config import Loaded
+from penstock.campaign import executors
+from penstock.campaign.executors import ExecutorError, Place
+from penstock.cli.common.options import option
+from penstock.config import Loaded
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
-on = click.option(
-    "--on",
-    metavar="WHERE",
-    help="local: this machine's cores (the default); tcp://HOST:PORT of a Dask scheduler, or its "
-    "FILE.json; slurm: jobs as [campaign] of the configuration says.",
-)
-cores = click.option(
+jobs = option(
     "--jobs",
     metavar="CORES",
     type=click.IntRange(min=1),
-    help="Processes of this machine to use; else all cores.",
+    help="The number of processes on this host; by default one per core.",
 )
 
 
-def load(config_file: Path | None, settings: Sequence[str], on: str | None) -> "Loaded":
-    """Return the configuration in force for a verb that has no other part of it."""
-    from penstock import config  # noqa: PLC0415
-
-    given = [config.Setting.parse(setting) for setting in settings]
-    given += [config.Setting.flag("--on", "campaign.on", on)] if on is not None else []
-    return config.load(config_file, given)
-
-
 @contextmanager
-def opened(loaded: "Loaded", jobs: int | None) -> Iterator["Place"]:
+def executor(loaded: Loaded, jobs: int | None) -> Iterator[Place]:
     """Open the workers that the configuration names; their failure ends the verb in one line."""
-    with failing(), place(loaded, jobs) as workers:
+    with executor_errors(), place(loaded, jobs) as workers:
         yield workers
 
 
 @contextmanager
-def place(loaded: "Loaded", jobs: int | None) -> Iterator["Place"]:
+def place(loaded: Loaded, jobs: int | None) -> Iterator[Place]:
     """Open the workers that the configuration names; their messages go to standard error."""
-    from penstock.campaign import executors  # noqa: PLC0415 - so that --help stays quick
-
-    with loaded.blaming("campaign.on"):
-        workers = executors.named(loaded.config.campaign, cores=jobs, tell=_tell)
-    with _ending() if workers.away else nullcontext(), workers:
+    with loaded.blame("campaign.on"):
+        workers = executors.named(loaded.config.campaign, cores=jobs, tell=_print)
+    with _interrupt_on_signals() if workers.away else nullcontext(), workers:
         yield workers
 
 
 @contextmanager
-def failing() -> Iterator[None]:
-    """Tell as a failed run, in one line, that those who were to work cannot."""
-    from penstock.campaign.executors import ExecutorError  # noqa: PLC0415
-
+def executor_errors() -> Iterator[None]:
+    """Report in one line that the workers failed."""
     try:
         yield
     except ExecutorError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     click.echo(f"penstock: {line}", err=True)
 
 
 @contextmanager
-def _ending() -> Iterator[None]:
-    """Take an end of the session as an interrupt: what was started elsewhere is ended."""
+def _interrupt_on_signals() -> Iterator[None]:
+    """Treat the end of a session as an interrupt, so that remote workers are stopped."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt
 
-    before = {number: signal.getsignal(number) for number in ENDING}
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             if handler is signal.SIG_DFL:
                 signal.signal(number, interrupt)
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -1,223 +1,188 @@
-"""What several verbs take: --json, the configuration, and how to read workload files."""
+"""Options of verbs: the flags that set the configuration, and options as one typed object."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
-from penstock import config, units
-from penstock.cli.common import configuration_options, output
-from penstock.cli.common.configuration_options import gathered
+from penstock import config
+from penstock.config.section import Field
 from penstock.errors import InputError
-from penstock.progress import progress
-from penstock.sim import formats
-from penstock.sim.knowledge import Knowledge
-from penstock.sim.workload import Workload
-
-LARGE = 50_000_000
-"""Bytes of a workload file that take more than a moment to read."""
-
-DEFAULT_ALLOCATION = "mckp"
-"""Who divides a site unless told otherwise."""
+from penstock.io_node_settings import DEFAULTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-as_json = output.as_json
-configured = configuration_options.configured
+PATH = click.Path(path_type=Path)
+METRICS: Mapping[str, str] = {
+    "--window": "simulation.window",
+    "--knowledge": "simulation.knowledge",
+    "--seed": "simulation.seed",
+}
+"""Flags of verbs that simulate, and the keys they set."""
+RESOURCES: Mapping[str, str] = {
+    "--allocation": "allocation.policy",
+    "--placement": "placement.policy",
+    "--remap-delay": "allocation.remap-delay",
+}
+"""Flags of verbs that simulate how resources are allocated."""
+SITE: Mapping[str, str] = {"--io-nodes": "site.resources", "--nodes": "site.nodes"}
+"""Flags of verbs that divide a site among jobs."""
 
 
-def simulated(command: F) -> F:
-    """Add what the simulation of a file can be told: allocation, SWF's missing I/O, `measured`."""
-    for option in (
-        click.option(
-            "--w-iter", metavar="TIME", help="For .swf: how long an iteration is ('100 s')."
-        ),
-        click.option(
-            "--io-ratio", type=float, help="For .swf: the part of a job's time that is I/O."
-        ),
-        click.option(
-            "--remap-delay", metavar="TIME", help="Until a running job hears of its new resources."
-        ),
-        click.option(
-            "--placement",
-            metavar="NAME",
-            help="Which resources each job gets; 'penstock policies --kind placement' lists them.",
-        ),
-        click.option(
-            "--allocation",
-            metavar="NAME",
-            help="How many resources each job gets, decided anew when one starts or ends; else "
-            "jobs keep those they name. 'penstock policies --kind allocation' lists them.",
-        ),
-    ):
-        command = option(command)
-    return measured(command)
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Adds --config, --set and flags that set keys; the verb gets the result as `loaded`."""
+
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """The key that each flag sets: its help and type are the key's."""
+    _: KW_ONLY
+    policies: Collection[str] = ()
+    """The sections whose policies the verb uses."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Defaults of the verb, where they differ from the sections'."""
+    default_texts: Mapping[str, str] = field(default_factory=dict)
+    """Defaults in words, where they depend on other input."""
+    options_of: str | None = None
+    """The section whose policy gets the values of --option."""
+
+    def __call__(self, command: F) -> F:
+        """Add the options to a verb."""
+
+        @wraps(command)
+        def run(**arguments: Any) -> Any:
+            loaded = self.load(arguments)
+            return command(loaded=loaded, **arguments)
+
+        texts = {**self.defaults, **self.default_texts}
+        options = [flag_of_key(flag, key, texts) for flag, key in self.flags.items()]
+        options += [_POLICY_OPTION] if self.options_of is not None else []
+        for option in reversed([*options, _CONFIG, _SET]):
+            run = option(run)
+        return run  # type: ignore[return-value]
+
+    def load(self, arguments: dict[str, Any]) -> "config.Loaded":
+        """Take the configuration's options out of the arguments, and load it."""
+        settings = [config.Setting.parse(text) for text in arguments.pop("settings")]
+        settings += [
+            _setting(flag, key, value)
+            for flag, key in self.flags.items()
+            if (value := arguments.pop(_parameter(key))) is not None
+        ]
+        if self.options_of is not None:
+            settings += [_option(self.options_of, t) for t in arguments.pop("policy_options")]
+        file, origin = arguments.pop("config_file"), config.Origin()
+        defaults = [
+            config.Setting(key=key, value=value, origin=origin)
+            for key, value in self.defaults.items()
+        ]
+        return config.load(file, settings, defaults=defaults, policies=self.policies)
 
 
-def measured(command: F) -> F:
-    """Add what policies know of jobs, and when metrics are taken."""
-    for option in (
-        click.option("--seed", metavar="N", help="The seed of noisy knowledge."),
-        click.option(
-            "--knowledge",
-            metavar="WHAT",
-            help="How policies know w_iter: exact, learned, or noisy:DECADES (noisy:0.5).",
-        ),
-        click.option(
-            "--window",
-            metavar="BEGIN:END",
-            help="Measure between these times (6000:14000, or '2 h:4 h'); else 0.3 to 0.7 of the "
-            "file's horizon, or all of the run.",
-        ),
-    ):
-        command = option(command)
-    return command
+_CONFIG = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=PATH,
+    help="Read this configuration file; 'penstock config show --help' lists the default places.",
+)
+_SET = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a key of the configuration: --set site.bandwidth='2 GiB/s'. Repeatable.",
+)
+_POLICY_OPTION = click.option(
+    "--option",
+    "policy_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set an option of the policy; 'penstock policies NAME' lists them. Repeatable.",
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a verb that divides a site was told of its size, its policy's options, and the rest."""
-
-    config_file: Path | None
-    settings: tuple[str, ...]
-    io_nodes: str | None
-    nodes: str | None
-    chosen: tuple[str, ...]
-
-    def load(self, section: str, flags: Mapping[str, str | None]) -> config.Loaded:
-        """Return the configuration in force; --policy and --option are of `section`."""
-        sizes = {"site.resources": self.io_nodes, "site.nodes": self.nodes}
-        return load(
-            self.config_file,
-            self.settings,
-            {**flags, **sizes},
-            own={"allocation.policy": DEFAULT_ALLOCATION},
-            more=[_option(section, text) for text in self.chosen],
-            names={f"{section}.policy": "--policy"},
-        )
+def flag_of_key(flag: str, key: str, defaults: Mapping[str, str]) -> Callable[[F], F]:
+    """Return the option that sets a key of the configuration."""
+    described = config.field(key)
+    default = defaults.get(key, described.default)
+    if key.startswith("io-node."):
+        default = getattr(DEFAULTS, described.attribute)
+    return flag_of_field(flag, described, _parameter(key), key=key, default=default)
 
 
-def _option(section: str, text: str) -> config.Setting:
+def flag_of_field(
+    flag: str, described: Field, parameter: str, *, key: str, default: Any
+) -> Callable[[F], F]:
+    """Return the option whose help and type are those of a field."""
+    kind, text = get_args(described.type)[0], described.description
+    choices = [
+        v for part in (kind, *get_args(kind)) if get_origin(part) is Literal for v in get_args(part)
+    ]
+    show = described.extra.get("show", _text)
+    usual = "" if default in (None, ()) else f"; default: {show(default)}"
+    return click.option(
+        flag,
+        parameter,
+        default=None,
+        metavar=described.extra.get("metavar"),
+        type=click.Choice(choices) if choices else None,
+        help=f"{text[0].upper()}{text[1:]}.  [{key}{usual}]",
+    )
+
+
+def _parameter(key: str) -> str:
+    return f"key_{key.replace('.', '_').replace('-', '_')}"
+
+
+def _setting(flag: str, key: str, value: Any) -> "config.Setting":
+    """Return what a flag sets; a list is written as `a,b`, and `--no-direct` is a name too."""
+    name = flag.split("/")[1 if value is False and "/" in flag else 0]
+    if get_origin(get_args(config.field(key).type)[0]) is tuple:
+        return config.Setting.flag(name, key, [part.strip() for part in value.split(",")])
+    return config.Setting.flag(name, key, _text(value))
+
+
+def _text(value: Any) -> str:
+    """Return a value as the command line has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _option(section: str, text: str) -> "config.Setting":
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise InputError(f"--option {text!r} is not of the form NAME=VALUE")
     return config.Setting.flag("--option", f"{section}.options.{name.strip()}", value.strip())
 
 
-def divided(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what those are told who divide a site, --config and --set included, as one `Told`."""
-
-    choices = (
-        click.option(
-            "--option",
-            "chosen",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="An option of the policy, as 'penstock policies NAME' lists them. Repeatable.",
-        ),
-        click.option("--nodes", metavar="N", help="Compute nodes in all; else site.nodes."),
-        click.option(
-            "--io-nodes", metavar="N", help="I/O nodes (or storage targets); else site.resources."
-        ),
-    )
-    return configured(gathered(command, Told, choices))
+def option(*names: str, **settings: Any) -> Callable[[str], Callable[[F], F]]:
+    """Describe an option in the annotation of a field; see `typed`."""
+    return lambda name: click.option(*names, name, **settings)
 
 
-direct = click.option(
-    "--direct/--no-direct",
-    default=None,
-    help="Whether jobs may go past all I/O nodes; else where their curves know it.",
-)
+def argument(**settings: Any) -> Callable[[str], Callable[[F], F]]:
+    """Describe an argument in the annotation of a field; see `typed`."""
+    return lambda name: click.argument(name, **settings)
 
 
-def yes_no(flag: bool | None) -> str | None:
-    """Return a flag as the configuration writes it."""
-    return None if flag is None else str(flag).lower()
+def typed(kind: type[Any]) -> Callable[[F], F]:
+    """Add the options that a dataclass's annotations describe; the verb gets one as `options`.
 
-
-FLAGS = {
-    "site.resources": "--io-nodes",
-    "site.direct": "--direct",
-    "allocation.policy": "--allocation",
-    "placement.policy": "--placement",
-}
-"""The flags that are not called like the last part of their key."""
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-def load(
-    config_file: Path | None,
-    settings: tuple[str, ...],
-    flags: Mapping[str, str | None],
-    *,
-    own: Mapping[str, str] = NOTHING,
-    more: Sequence[config.Setting] = (),
-    names: Mapping[str, str] = NOTHING,
-) -> config.Loaded:
-    """Return the configuration in force; `flags` is KEY to the value of its flag.
-
-    `own` are a verb's own defaults, `more` what it was told otherwise, `names` its flags' names
-    where they differ from the usual.
+    A field such as `depth: Annotated[int, option("--depth", type=int, help=...)]` is an option.
     """
-    called = {**FLAGS, **names}
-    given = [config.Setting.parse(setting) for setting in settings]
-    given += [
-        config.Setting.flag(called.get(key, f"--{key.rpartition('.')[2]}"), key, text)
-        for key, text in flags.items()
-        if text is not None
-    ]
-    defaults = [config.Setting(key=k, value=v, origin=config.Origin()) for k, v in own.items()]
-    loaded = config.load(config_file, [*given, *more], defaults=defaults)
-    knowledge(loaded)
-    return loaded
+    hints = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind)]
 
+    def decorate(command: F) -> F:
+        @wraps(command)
+        def run(**arguments: Any) -> Any:
+            options = kind(**{name: arguments.pop(name) for name in names})
+            return command(options=options, **arguments)
 
-def knowledge(loaded: config.Loaded) -> Knowledge:
-    """Return how much policies know."""
-    simulation = loaded.config.simulation
-    with loaded.blaming("simulation.knowledge"):
-        return Knowledge.parse(simulation.knowledge, seed=simulation.seed)
+        for name in reversed(names):
+            run = hints[name].__metadata__[0](name)(run)
+        return run  # type: ignore[return-value]
 
-
-class Reader:
-    """Reads the workload files of a command line."""
-
-    def __init__(
-        self,
-        loaded: config.Loaded,
-        files: tuple[Path, ...],
-        io_ratio: float | None,
-        w_iter: str | None,
-    ) -> None:
-        for file in files:
-            formats.check_readable(file)
-        swf = any(file.suffix.lower() == ".swf" for file in files)
-        if not swf and (io_ratio is not None or w_iter is not None):
-            raise InputError("--io-ratio and --w-iter are for .swf files; other files have I/O")
-        try:
-            self._w_iter = None if w_iter is None else units.seconds(w_iter)
-        except InputError as error:
-            raise InputError(f"--w-iter: {error}") from error
-        self._io_ratio = io_ratio
-        self._site = loaded.config.site.site()
-
-    def read(self, file: Path) -> Workload:
-        """Return the workload in a file."""
-        with watching(f"reading {file.name}", large=file.stat().st_size > LARGE) as watch:
-            return formats.read(
-                file, self._site, io_ratio=self._io_ratio, w_iter=self._w_iter, watch=watch
-            )
-
-
-@contextmanager
-def watching(label: str, *, large: bool) -> Iterator[formats.Watch | None]:
-    """Show how many jobs of a large file are read or written."""
-    if not large:
-        yield None
-        return
-    with progress(label, 0) as shown:
-        yield shown.reach
+    return decorate

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Rich takes longer to import than a verb without a table to run: it comes where something is drawn.
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 def emit_json(result: Any) -> None:

@@ -65,7 +65,7 @@ class Survey(Generic[T]):
             shown.advance(len(self.wanted) - len(missing))
             if not missing:
                 return
-            stack.enter_context(live_options.telling())
+            stack.enter_context(live_options.launch_errors())
             folder = root or stack.enter_context(scratch.in_memory())
             state = stack.enter_context(scratch.private_state())
             begun = stack.enter_context(self.begin(folder, state))

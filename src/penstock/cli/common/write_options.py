@@ -1,16 +1,14 @@
-"""What predict and advise are told of a write: by options, by a Darshan log, and of its machine."""
+"""The write that `predict` and `advise` are about: from options, or from a Darshan log."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from penstock import units
-from penstock.cli.common.configuration_options import gathered
-from penstock.errors import InputError
+from penstock.cli.common.options import PATH, option
+from penstock.errors import InputError, error_prefix
 
 if TYPE_CHECKING:
     from penstock.learn.write_models.machine import Machine
@@ -19,20 +17,91 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What the options say of a write and of the machine it is on."""
+class WriteOptions:
+    """A write and its machine, as `predict` and `advise` take them."""
 
-    machine: str | None
-    model_file: Path | None
-    tag: str | None
-    log: Path | None
-    nodes: int | None
-    cores: int | None
-    burst: str | None
-    shared: bool | None
-    stripe_count: int | None
-    stripe_size: str | None
-    placement: str | None
+    machine: Annotated[
+        str | None,
+        option(
+            "--machine",
+            metavar="NAME",
+            help="A machine that 'penstock machines' lists, or a description of your own, "
+            "NAME.toml.",
+        ),
+    ]
+    model_file: Annotated[
+        Path | None,
+        option(
+            "--model",
+            metavar="MODEL.json",
+            type=PATH,
+            help="A model from 'penstock write-model train'; by default only the machine's "
+            "description is used.",
+        ),
+    ]
+    tag: Annotated[
+        str | None,
+        option(
+            "--tag",
+            metavar="NAME",
+            help="The source of samples to predict for, if the model was trained by source "
+            "('benchio, HDF5').",
+        ),
+    ]
+    log: Annotated[
+        Path | None,
+        option(
+            "--log",
+            metavar="LOG.darshan",
+            type=PATH,
+            help="Use the largest write of this run; other options override its values.",
+        ),
+    ]
+    nodes: Annotated[
+        int | None,
+        option("--nodes", metavar="N", type=int, help="m: the number of compute nodes that write."),
+    ]
+    cores: Annotated[
+        int | None,
+        option(
+            "--cores",
+            metavar="N",
+            type=int,
+            help="n: the number of processes per node that write; with --log, if the log lacks it.",
+        ),
+    ]
+    burst: Annotated[
+        str | None,
+        option("--burst", metavar="SIZE", help="K: bytes that each process writes ('100 MB')."),
+    ]
+    shared: Annotated[
+        bool | None,
+        option(
+            "--shared/--file-each",
+            default=None,
+            help="Write one file for all processes, or one file per process.",
+        ),
+    ]
+    stripe_count: Annotated[
+        int | None,
+        option(
+            "--stripe-count",
+            metavar="N",
+            type=click.IntRange(1),
+            help="The number of storage targets per file.",
+        ),
+    ]
+    stripe_size: Annotated[
+        str | None, option("--stripe-size", metavar="SIZE", help="The stripe size ('4 MiB').")
+    ]
+    placement: Annotated[
+        str | None,
+        option(
+            "--placement",
+            metavar="NUMBERS",
+            help="The job's nodes on the machine ('0-63 128-191'); by default 0, 1, 2, ...",
+        ),
+    ]
 
     def model(self) -> "WriteModel":
         """Return the model of a file, else what the machine's description makes of writes."""
@@ -90,73 +159,13 @@ class Told:
             ("stripe_size", units.volume),
             ("placement", parse_ranges),
         ):
-            with blaming(f"--{name.replace('_', '-')}"):
+            with error_prefix(f"--{name.replace('_', '-')}"):
                 text = getattr(self, name)
                 given[name] = None if text is None else parse(text)
         return {name: value for name, value in given.items() if value is not None}
 
 
-@contextmanager
-def blaming(flag: str) -> Iterator[None]:
-    """Put a flag's name in front of what is wrong with its value."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{flag}: {error}") from error
-
-
-def described(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that describe a write, as one `Told`."""
-
-    choices = (
-        click.option(
-            "--placement",
-            metavar="NUMBERS",
-            help="The job's nodes on the machine ('0-63 128-191'); else side by side.",
-        ),
-        click.option("--stripe-size", metavar="SIZE", help="Of a stripe ('4 MiB')."),
-        click.option(
-            "--stripe-count", metavar="N", type=click.IntRange(1), help="Targets of a file."
-        ),
-        click.option(
-            "--shared/--file-each", default=None, help="One file for all, or one a process."
-        ),
-        click.option("--burst", metavar="SIZE", help="K: bytes of each process ('100 MB')."),
-        click.option(
-            "--cores",
-            metavar="N",
-            type=int,
-            help="n: processes of each that write; with --log, where that does not say.",
-        ),
-        click.option("--nodes", metavar="N", type=int, help="m: compute nodes that write."),
-        click.option(
-            "--log",
-            metavar="LOG.darshan",
-            type=click.Path(path_type=Path),
-            help="Take the largest write of this run; other options override what it says.",
-        ),
-        click.option(
-            "--tag",
-            metavar="NAME",
-            help="Of the model's samples, where it was trained by source ('benchio, HDF5').",
-        ),
-        click.option(
-            "--model",
-            "model_file",
-            metavar="MODEL.json",
-            type=click.Path(path_type=Path),
-            help="Made by 'penstock write-model train'; else the machine's description is asked.",
-        ),
-        click.option(
-            "--machine",
-            metavar="NAME",
-            help="'penstock machines' lists them, or a file of your own, NAME.toml.",
-        ),
-    )
-    return gathered(command, Told, choices)
-
-
-def said(write: "Write") -> dict[str, Any]:
+def write_fields(write: "Write") -> dict[str, Any]:
     """Return a write, for machines."""
     return {field.name: getattr(write, field.name) for field in fields(write)} | {
         "bytes": write.bytes

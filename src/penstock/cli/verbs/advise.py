@@ -9,9 +9,10 @@ import click
 
 from penstock import units
 from penstock.cli.common import write_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
-from penstock.errors import InputError
+from penstock.cli.common.options import typed
+from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.write_options import WriteOptions
+from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable, reason, replacing
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ WHY = {
 
 
 @click.command(short_help="How a write should be made, and how often.")
-@write_options.described
+@typed(WriteOptions)
 @click.option(
     "--measured", metavar="TIME", help="What the write takes as it is now ('48 s'), if you know."
 )
@@ -78,7 +79,7 @@ WHY = {
 @json_option
 def advise(
     *,
-    told: write_options.Told,
+    options: WriteOptions,
     measured: str | None,
     aggregators: bool,
     gather: str | None,
@@ -106,9 +107,9 @@ def advise(
     from penstock.learn.write_models import advice  # noqa: PLC0415 - --help stays quick
 
     if hints_file is not None:
-        check_writable(hints_file, not_one_of=(*told.read, hosts_file))
-    model = told.model()
-    write, notes = told.write(model.machine)
+        check_writable(hints_file, not_one_of=(*options.read, hosts_file))
+    model = options.model()
+    write, notes = options.write(model.machine)
     hosts = _hosts(hosts_file, write)
     found = advice.advise(
         model,
@@ -137,7 +138,7 @@ def advise(
 def _hosts(path: Path | None, write: "Write") -> tuple[str, ...]:
     if path is None:
         return ()
-    with write_options.blaming("--hosts"):
+    with error_prefix("--hosts"):
         try:
             names = tuple(path.read_text(encoding="utf-8").split())
         except (OSError, ValueError) as error:
@@ -154,12 +155,12 @@ def _hosts(path: Path | None, write: "Write") -> tuple[str, ...]:
 
 
 def _seconds(flag: str, text: str | None) -> float | None:
-    with write_options.blaming(flag):
+    with error_prefix(flag):
         return None if text is None else units.seconds(text)
 
 
 def _bandwidth(flag: str, text: str | None) -> float | None:
-    with write_options.blaming(flag):
+    with error_prefix(flag):
         return None if text is None else units.bandwidth(text)
 
 
@@ -184,13 +185,13 @@ def _intervals(
     intervals: dict[str, Interval] = {}
     if budget is not None:
         part = _part("--interval-budget", budget)
-        with write_options.blaming("--interval-budget"):
+        with error_prefix("--interval-budget"):
             intervals["budget"] = checkpoint.for_budget(expected, part, seconds)
             if math.isfinite(slowest):
                 intervals["budget_slow"] = checkpoint.for_budget(slowest, part, seconds)
     if mtbf is not None:
         failures = _seconds("--mtbf", mtbf) or 0.0
-        with write_options.blaming("--mtbf"):
+        with error_prefix("--mtbf"):
             intervals["mtbf"] = checkpoint.for_failures(expected, failures, seconds)
     return intervals
 
@@ -199,9 +200,12 @@ def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
     best, now = found.best, found.now
     gain = found.gain
     return {
-        "now": {"write": write_options.said(now.write), **write_options.figures(now.prediction)},
+        "now": {
+            "write": write_options.write_fields(now.write),
+            **write_options.figures(now.prediction),
+        },
         "advised": {
-            "write": write_options.said(best.write),
+            "write": write_options.write_fields(best.write),
             **write_options.figures(best.prediction),
             "moving_seconds": best.moving if found.moves_counted else None,
             "total_seconds": best.seconds,

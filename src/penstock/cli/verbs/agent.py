@@ -8,8 +8,7 @@ import click
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.slurm import folder_of, run
 from penstock.live.agent import node_agent
 from penstock.live.agent.node_agent import REAPED_EVERY, NodeAgent

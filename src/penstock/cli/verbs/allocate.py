@@ -1,4 +1,4 @@
-"""penstock allocate: how many resources each job should get, what that gives, and why."""
+"""penstock allocate: how many I/O nodes each job should get, and why."""
 
 import math
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from penstock.campaign.policy_file import policy_errors
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.options import PATH, SITE, Configuration
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.config import Loaded
 from penstock.core import arbiter
 from penstock.errors import InputError
@@ -20,25 +20,20 @@ from penstock.model.load import Options
 from penstock.policies.base import Allocator
 from penstock.sim.formats.jobs_file import read_jobs
 
+DEFAULT_ALLOCATION = "mckp"
 
-@click.command(short_help="How many I/O nodes each job should get.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--policy",
-    metavar="NAME",
-    help="'penstock policies --kind allocation' lists them, or ./file.py:Class; else mckp.",
+
+@click.command()
+@click.argument("file", type=PATH)
+@Configuration(
+    {"--policy": "allocation.policy", "--direct/--no-direct": "site.direct", **SITE},
+    policies=("allocation",),
+    defaults={"allocation.policy": DEFAULT_ALLOCATION},
+    default_texts={"site.direct": "true if a job's curve has direct I/O"},
+    options_of="allocation",
 )
-@options.direct
-@options.divided
-@options.as_json
-def allocate(
-    *,
-    file: Path,
-    policy: str | None,
-    direct: bool | None,
-    told: options.Told,
-    as_json: bool,
-) -> None:
+@json_option
+def allocate(*, file: Path, loaded: Loaded, as_json: bool) -> None:
     """Divide the site's I/O nodes (or storage targets) among the jobs in FILE.
 
     \b
@@ -48,20 +43,18 @@ def allocate(
       penstock allocate jobs.json --io-nodes 12 --no-direct --option shared=true
 
     \b
-    FILE is JSON, bandwidths in any unit by number of I/O nodes, 0 being direct access:
+    FILE is JSON; a curve gives the bandwidth, in any unit, by number of I/O nodes (0: direct I/O):
       {"jobs": [{"id": "BT-C", "nodes": 32, "processes": 128,
                  "curve": {"0": 195.8, "1": 77.6, "2": 75.4, "4": 388.1, "8": 366.0},
                  "volume": 12600, "compute": 100}]}
-      volume (in the curve's unit) and compute (seconds) are for policies that need them, such as
-      n-sys and t-cpu. A workload file whose jobs have curves will do as well.
-      A job never measured has its write instead, and a curve in MB/s is predicted:
+      Some policies, such as n-sys and t-cpu, also need the volume (in the curve's unit) and the
+      compute time (seconds). A workload file whose jobs have curves works too.
+      For a job that was never measured, give its write; its curve is then predicted, in MB/s:
         {"id": "new", "nodes": 64, "machine": "titan", "write": {"cores": 16, "burst": "100 MB"}}
 
-    Bandwidths are those of a job alone on its I/O nodes. Jobs may go direct where their curves know
-    it, unless --no-direct or the configuration's site.direct says otherwise.
+    Bandwidths are those of a job alone on its I/O nodes. Jobs may do direct I/O if their curves
+    have it, unless --no-direct or site.direct of the configuration says otherwise.
     """
-    flags = {"allocation.policy": policy, "site.direct": options.yes_no(direct)}
-    loaded = told.load("allocation", flags)
     jobs = read_jobs(file, loaded.config.site.site())
     site = site_for(loaded, jobs)
     counts = allocation(loaded, allocator_of(loaded), jobs, site)
@@ -72,13 +65,13 @@ def allocate(
         "allocation": dict(counts),
         "bandwidth": total(jobs, counts),
         "given": sum(counts.values()),
-        "jobs": [explained(job, counts[job.id], site) for job in jobs],
+        "jobs": [explain(job, counts[job.id], site) for job in jobs],
     }
     emit_json(result) if as_json else _show(result)
 
 
 def site_for(loaded: Loaded, jobs: list[Job]) -> Site:
-    """Return the site; unless told otherwise, jobs may go direct where a curve knows it."""
+    """Return the site; unless site.direct is set, direct I/O is allowed if a curve has it."""
     site = loaded.config.site.site()
     if "site.direct" in loaded.origins:
         return site
@@ -86,10 +79,10 @@ def site_for(loaded: Loaded, jobs: list[Job]) -> Site:
 
 
 def allocator_of(loaded: Loaded) -> Allocator:
-    """Return the allocator, made with its options."""
+    """Return the allocation policy, made with its options."""
     allocator = loaded.config.allocation.allocator()
     if allocator is None:
-        raise InputError("allocation.policy is 'own'; name a policy")
+        raise InputError("allocation.policy is 'own'; give the name of a policy")
     return allocator
 
 
@@ -103,24 +96,24 @@ def allocation(
 
 def total(jobs: list[Job], counts: Mapping[JobId, int]) -> float | None:
     """Return the sum of the bandwidths, or None where a job has no curve."""
-    known = [job.curve.bandwidth(counts[job.id]) for job in jobs if job.curve is not None]
-    return math.fsum(known) if len(known) == len(jobs) else None
+    bandwidths = [job.curve.bandwidth(counts[job.id]) for job in jobs if job.curve is not None]
+    return math.fsum(bandwidths) if len(bandwidths) == len(jobs) else None
 
 
-def explained(job: Job, count: int, site: Site) -> dict[str, Any]:
-    """Return what a job gets, and why that is good or bad for it."""
-    told: dict[str, Any] = {"id": job.id, "nodes": job.nodes, "io_nodes": count}
+def explain(job: Job, count: int, site: Site) -> dict[str, Any]:
+    """Return how many I/O nodes a job gets, and how that compares with its best."""
+    row: dict[str, Any] = {"id": job.id, "nodes": job.nodes, "io_nodes": count}
     if job.curve is None:
-        return told | {"bandwidth": None, "best_io_nodes": None, "why": "it has no curve"}
+        return row | {"bandwidth": None, "best_io_nodes": None, "why": "it has no curve"}
     counts = job.curve.choices(site.resources, direct=site.direct)
     best = Options.of(job.curve, counts, nodes=job.nodes, compute=0.0, volume=1.0).n_perf
     bandwidth, most = job.curve.bandwidth(count), job.curve.bandwidth(best)
     if count == best:
-        why = "its best: straight to the file system" if count == DIRECT else "its best"
+        why = "its best: direct I/O" if count == DIRECT else "its best"
     else:
-        path = f"{best} I/O nodes" if best != DIRECT else "direct access"
+        path = f"{best} I/O nodes" if best != DIRECT else "direct I/O"
         why = f"{100 * bandwidth / most:.0f}% of its best, {most:.6g} with {path}"
-    return told | {"bandwidth": bandwidth, "best_io_nodes": best, "why": why}
+    return row | {"bandwidth": bandwidth, "best_io_nodes": best, "why": why}
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -137,10 +130,12 @@ def _show(result: dict[str, Any]) -> None:
     emit_table(
         ("job", "nodes", "I/O nodes", "bandwidth", "why"),
         rows,
-        title=f"{result['policy']}: {result['given']} of {result['io_nodes']} I/O nodes given",
+        title=f"{result['policy']}: {result['given']} of {result['io_nodes']} I/O nodes allocated",
         text={"why"},
     )
     if result["bandwidth"] is not None:
-        click.echo(f"bandwidth in all, each job alone on its I/O nodes: {result['bandwidth']:,.6g}")
+        click.echo(
+            f"total bandwidth, with each job alone on its I/O nodes: {result['bandwidth']:,.6g}"
+        )
     if result["given"] > result["io_nodes"]:
-        click.echo("more are given than there are: jobs share; 'penstock place' says which ones")
+        click.echo("more I/O nodes are allocated than exist, so jobs share: see 'penstock place'")

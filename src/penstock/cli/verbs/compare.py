@@ -2,16 +2,27 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import msgspec
 
 from penstock.campaign.policy_file import PolicyFile, policy_files
-from penstock.cli.common import comparison_table, executor_options, options
-from penstock.cli.common.output import emit_json, json_text
+from penstock.cli.common import comparison_table, executor_options, workload_files
+from penstock.cli.common.options import (
+    METRICS,
+    PATH,
+    RESOURCES,
+    Configuration,
+    argument,
+    option,
+    typed,
+)
+from penstock.cli.common.output import emit_json, json_option, json_text
+from penstock.cli.common.workload_files import Reader, knowledge
 from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
@@ -23,42 +34,41 @@ from penstock.sim.evaluate.comparison import Comparison, journal
 BASE = "fair-share"
 
 
-@click.command(short_help="Policies side by side.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--policies", metavar="A,B,...", help="Which to compare; else all that the files can feed."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the verb."""
+
+    files: Annotated[tuple[Path, ...], argument(nargs=-1, required=True, type=PATH)]
+    policies: Annotated[
+        str | None,
+        option(
+            "--policies",
+            metavar="A,B,...",
+            help="The sharing policies to compare; by default all that the files have data for.",
+        ),
+    ]
+    out: Annotated[
+        Path | None,
+        option(
+            "--out",
+            metavar="DIR",
+            type=PATH,
+            help="Keep each simulation's metrics here, and continue from those already there.",
+        ),
+    ]
+    jobs: Annotated[int | None, executor_options.jobs]
+    io_ratio: Annotated[float | None, workload_files.io_ratio]
+    w_iter: Annotated[str | None, workload_files.w_iter]
+
+
+@click.command()
+@typed(Options)
+@Configuration(
+    {"--on": "campaign.on", **METRICS, **RESOURCES}, policies=("allocation", "placement")
 )
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Keep each simulation's figures there, and go on from those that are there.",
-)
-@executor_options.cores
-@executor_options.on
-@options.simulated
-@options.configured
-@options.as_json
-def compare(
-    *,
-    files: tuple[Path, ...],
-    policies: str | None,
-    out: Path | None,
-    jobs: int | None,
-    on: str | None,
-    knowledge: str | None,
-    seed: str | None,
-    window: str | None,
-    allocation: str | None,
-    placement: str | None,
-    remap_delay: str | None,
-    io_ratio: float | None,
-    w_iter: str | None,
-    config_file: Path | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Simulate each of the FILES under each policy and show the metrics side by side.
+@json_option
+def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
+    """Simulate each of the FILES under each policy, and print the metrics side by side.
 
     \b
     Examples:
@@ -67,61 +77,52 @@ def compare(
       penstock compare jobs.npz --knowledge learned --window '2 h:4 h' --json
       penstock compare days/*.json --out year --on slurm --set campaign.jobs=20
 
-    Several files give means over the files, and with --json each file's results too. The best value
-    of a column has a star; the gain is in utilization, over fair-share. Options in
-    [sharing.options] of the configuration count for the policy that it names. 'penstock simulate
-    --help' tells the files' formats. With --out, DIR gets cells.jsonl (each simulation as it
-    finishes), results.csv and comparison.json; the same command goes on where it stopped, and more
-    files or policies are added. docs/simulate/campaigns.md tells where the work can be done.
+    With several files the table shows means over the files; --json has each file's results too. A
+    star marks the best value of a column; the gain is in utilization, relative to fair-share.
+    [sharing.options] of the configuration apply to the policy that [sharing] names. 'penstock
+    simulate --help' describes the file formats.
+
+    With --out, DIR gets cells.jsonl (one line per finished simulation), results.csv and
+    comparison.json. After an interruption the same command continues where it stopped; files and
+    policies can be added later. docs/simulate/campaigns.md tells where they
+    can run.
     """
-    loaded = options.load(
-        config_file,
-        settings,
-        {
-            "simulation.knowledge": knowledge,
-            "simulation.seed": seed,
-            "simulation.window": window,
-            "allocation.policy": allocation,
-            "placement.policy": placement,
-            "allocation.remap-delay": remap_delay,
-            "campaign.on": on,
-        },
-    )
-    chosen = policy_runs.select(loaded, policies)
+    files, out = options.files, options.out
+    policies = policy_runs.select(loaded, options.policies)
     if out is not None or loaded.config.campaign.on != LOCAL:
-        for policy in (policy_files(chosen) | _shared_files(loaded)).values():
+        for policy in (policy_files(policies) | _shared_files(loaded)).values():
             policy.check_alone()
-    reader = options.Reader(loaded, files, io_ratio, w_iter)
-    with executor_options.opened(loaded, jobs) as place, ExitStack() as opened:
+    reader = Reader(loaded, files, options.io_ratio, options.w_iter)
+    with executor_options.executor(loaded, options.jobs) as place, ExitStack() as stack:
         if out is not None:
             make_directory(out)
-        compared = Comparison(
-            task=_task(loaded, policy_files(chosen), away=place.away),
+        comparison = Comparison(
+            task=_task(loaded, policy_files(policies), away=place.away),
             place=place,
-            settings=_settings(loaded, chosen),
+            settings=_settings(loaded, policies),
             read=reader.read,
-            advance=opened.enter_context(progress("simulating", len(files) * len(chosen))).advance,
-            journal=None if out is None else opened.enter_context(journal(out)),
+            advance=stack.enter_context(progress("simulating", len(files) * len(policies))).advance,
+            journal=None if out is None else stack.enter_context(journal(out)),
         )
-        compared.run(files, chosen, keep_all=policies is not None)
-    results = compared.files
+        comparison.run(files, policies, keep_all=options.policies is not None)
+    results = comparison.files
     for file in results:
         file["policies"] = policy_runs.rank(file["policies"], BASE)
-    common = [name for name in chosen if all(name in found["policies"] for found in results)]
+    common = [name for name in policies if all(name in file["policies"] for file in results)]
     if not common:
         raise InputError("no policy can run on all files; choose with --policies")
     result = {
         "policies": policy_runs.rank({name: _mean(results, name) for name in common}, BASE),
         "files": results,
-        "skipped": compared.skipped,
+        "skipped": comparison.skipped,
     }
     if out is not None:
-        _write(out, compared.rows, result)
+        _write(out, comparison.rows, result)
     emit_json(result) if as_json else _show(result)
 
 
 def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> policy_runs.Task:
-    """Return what the simulations have in common; workers elsewhere get full paths of files."""
+    """Return what the simulations have in common; remote workers get absolute paths of files."""
     config = loaded.config
     if away:
         full = {name: file.name for name, file in _shared_files(loaded).items()}
@@ -133,7 +134,7 @@ def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> pol
         files = {**files, **_shared_files(loaded)}
     return policy_runs.Task(
         site=config.site.site(),
-        knowledge=options.knowledge(loaded),
+        knowledge=knowledge(loaded),
         window=config.simulation.seconds(),
         arbiter=config.arbiter,
         options={config.sharing.policy: config.sharing.options},
@@ -142,19 +143,19 @@ def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> pol
 
 
 def _shared_files(loaded: Loaded) -> dict[str, PolicyFile]:
-    """Return the files of policies that all simulations have."""
+    """Return the policy files that all simulations use."""
     return policy_files((loaded.config.allocation.policy, loaded.config.placement.policy))
 
 
-def _settings(loaded: Loaded, chosen: Iterable[str]) -> dict[str, Any]:
-    """Return all that figures depend on besides jobs and policy."""
+def _settings(loaded: Loaded, policies: Iterable[str]) -> dict[str, Any]:
+    """Return everything that metrics depend on besides jobs and policy."""
     config, shared = loaded.config, _shared_files(loaded)
     return {
         "site": config.site,
         "allocation": config.allocation,
         "placement": config.placement,
         "simulation": config.simulation,
-        "files": {**policy_files(chosen), **shared},
+        "files": {**policy_files(policies), **shared},
         "shared": list(shared),
     }
 
@@ -172,26 +173,26 @@ def _write(out: Path, rows: Sequence[Mapping[str, Any]], result: Mapping[str, An
 
 
 def _mean(results: Sequence[Mapping[str, Any]], policy: str) -> dict[str, Any]:
-    found = [result["policies"][policy] for result in results]
+    per_file = [result["policies"][policy] for result in results]
     metrics = policy_runs.HIGHER_IS_BETTER
-    return {metric: fmean(figures[metric] for figures in found) for metric in metrics}
+    return {metric: fmean(figures[metric] for figures in per_file) for metric in metrics}
 
 
 def _show(result: Mapping[str, Any]) -> None:
     policies, files = result["policies"], result["files"]
     comparison_table.show(policies, _title(files), policies)
     if BASE in policies:
-        click.echo(f"* best; gain: utilization over {BASE}'s")
+        click.echo(f"* best; gain: in utilization, relative to {BASE}")
     for entry in result["skipped"]:
-        click.echo(f"left out {entry['policy']} on {entry['file']}: {entry['reason']}")
+        click.echo(f"skipped {entry['policy']} on {entry['file']}: {entry['reason']}")
 
 
 def _title(files: Sequence[Mapping[str, Any]]) -> str:
     jobs, iterations = (sum(file[key] for file in files) for key in ("jobs", "iterations"))
     name = files[0]["file"] if len(files) == 1 else f"means over {len(files)} files"
     windows = {figures["window"] for file in files for figures in file["policies"].values()}
-    measured = ""
+    span = ""
     if len(windows) == 1:
         begin, end = windows.pop()
-        measured = f", {begin:g} to {end:g} s"
-    return f"{name}: {jobs:,} jobs, {iterations:,} iterations{measured}"
+        span = f", {begin:g} to {end:g} s"
+    return f"{name}: {jobs:,} jobs, {iterations:,} iterations{span}"

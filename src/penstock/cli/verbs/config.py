@@ -1,20 +1,22 @@
-"""penstock config: what is in force, and where it comes from."""
+"""penstock config: the effective configuration, and the origin of each value."""
 
 import inspect
 import json
 from collections.abc import Iterator
 from datetime import date, datetime
 from datetime import time as time_of_day
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from penstock import registry
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json
-from penstock.config import DECIDED, FILES, OWN, Loaded, Origin, describe, sections
+from penstock.cli.common.options import Configuration
+from penstock.cli.common.output import emit_json, json_option
+from penstock.cli.common.workload_files import knowledge
+from penstock.config import OWN, POLICY_SECTIONS, Loaded, Origin, section_types, values
+from penstock.config.loading import FILES
+from penstock.config.section import fields
 
 
 @click.group(no_args_is_help=False)
@@ -22,11 +24,11 @@ def config() -> None:
     """Show the configuration that all verbs share."""
 
 
-@config.command(short_help="Print what is in force.")
-@options.configured
-@options.as_json
-def show(*, config_file: Path | None, settings: tuple[str, ...], as_json: bool) -> None:
-    """Print what is in force and where each value comes from, as a file to start from.
+@config.command(short_help="Print the effective configuration.")
+@Configuration(policies=POLICY_SECTIONS)
+@json_option
+def show(*, loaded: Loaded, as_json: bool) -> None:
+    """Print every key with its effective value and origin, as a file to start from.
 
     \b
     Examples:
@@ -35,58 +37,65 @@ def show(*, config_file: Path | None, settings: tuple[str, ...], as_json: bool) 
       PENSTOCK_SITE__NODES=96 penstock config show --set sharing.policy=fair-share --json
 
     \b
-    What comes later wins:
+    Later sources win:
       1. defaults
-      2. the first file there is: --config FILE, $PENSTOCK_CONFIG, ./penstock.toml,
+      2. the first of these files that exists: --config FILE, $PENSTOCK_CONFIG, ./penstock.toml,
          ~/.config/penstock/penstock.toml, /etc/penstock/penstock.toml
       3. the environment: PENSTOCK_SITE__NODES=96 is nodes of [site]
       4. the command line: --set site.nodes=96, and flags such as --policy
+
+    All policies are loaded, so an error in any of them is reported here. Other verbs load only the
+    policies that they use.
     """
-    loaded = options.load(config_file, settings, {})
+    knowledge(loaded)
     if as_json:
-        values = msgspec.to_builtins(loaded.config)
-        keys = [f"{s}.{k}" for s, table in values.items() for k in table if k != "options"]
-        for section in DECIDED:
-            values[section]["options"] = dict(_policy_options(loaded, section))
-            keys += [f"{section}.options.{key}" for key in values[section]["options"]]
+        tables = {name: values(section) for name, section in _sections(loaded)}
+        keys = [f"{s}.{k}" for s, table in tables.items() for k in table if k != "options"]
+        for section in POLICY_SECTIONS:
+            tables[section]["options"] = dict(_policy_options(loaded, section))
+            keys += [f"{section}.options.{key}" for key in tables[section]["options"]]
         origins = {key: str(loaded.origins.get(key, Origin())) for key in keys}
         file = None if loaded.file is None else str(loaded.file)
-        emit_json({"file": file, "values": values, "origins": origins})
+        emit_json({"file": file, "values": tables, "origins": origins})
     else:
         click.echo("\n".join(_toml(loaded)))
 
 
+def _sections(loaded: Loaded) -> Iterator[tuple[str, msgspec.Struct]]:
+    for name in section_types():
+        yield name, getattr(loaded.config, name.replace("-", "_"))
+
+
 def _toml(loaded: Loaded) -> Iterator[str]:
-    place = (
+    source = (
         f"no file: none of {', '.join(FILES)}" if loaded.file is None else f"file: {loaded.file}"
     )
-    yield "# What is in force, and where it comes from; 'penstock config show --help' says more."
-    yield f"# {place}"
-    for section, kind in sections().items():
+    yield "# The effective configuration, with origins; see 'penstock config show --help'."
+    yield f"# {source}"
+    for name, section in _sections(loaded):
         yield ""
-        yield f"[{section}]"
-        values = msgspec.to_builtins(getattr(loaded.config, section))
-        for key, value in values.items():
-            if key == "options":
-                continue
-            yield f"# {describe(kind, key)}"
-            yield _line(key, value, loaded.origins.get(f"{section}.{key}", Origin()))
-        chosen = list(_policy_options(loaded, section)) if section in DECIDED else []
-        if chosen:
+        yield f"[{name}]"
+        for field in fields(type(section)):
+            if field.key != "options":
+                value = msgspec.to_builtins(getattr(section, field.attribute))
+                yield f"# {field.description}"
+                yield _line(field.key, value, loaded.origins.get(f"{name}.{field.key}", Origin()))
+        options = list(_policy_options(loaded, name)) if name in POLICY_SECTIONS else []
+        if options:
             yield ""
-            yield f"[{section}.options]"
-            for key, value in chosen:
-                yield _line(key, value, loaded.origins.get(f"{section}.options.{key}", Origin()))
+            yield f"[{name}.options]"
+            for key, value in options:
+                yield _line(key, value, loaded.origins.get(f"{name}.options.{key}", Origin()))
 
 
 def _policy_options(loaded: Loaded, section: str) -> Iterator[tuple[str, Any]]:
-    """Yield the options of a section's policy, those at their defaults included."""
-    chosen = getattr(loaded.config, section)
-    if chosen.policy == OWN:
+    """Yield the options of a section's policy, including defaults."""
+    configured = getattr(loaded.config, section)
+    if configured.policy == OWN:
         return
-    defaults = registry.options(registry.load(section, chosen.policy))
+    defaults = registry.options(registry.load(section, configured.policy))
     for key, default in defaults.items():
-        value = chosen.options.get(key, default)
+        value = configured.options.get(key, default)
         if value is not inspect.Parameter.empty:
             yield key, value
 
@@ -99,7 +108,7 @@ def _line(key: str, value: Any, origin: Origin) -> str:
 
 
 def _value(value: Any) -> str | None:
-    """Return a value in TOML, or None for what TOML cannot say."""
+    """Return a value in TOML, or None if TOML has no notation for it."""
     text: str | None = None
     match value:
         case bool():
@@ -107,7 +116,7 @@ def _value(value: Any) -> str | None:
         case int() | float():
             text = repr(value)
         case str():
-            # JSON's strings are TOML's, but for the one control character that JSON lets stand.
+            # A JSON string is a TOML string, except for DEL, which TOML wants escaped.
             text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case datetime() | date() | time_of_day():
             text = value.isoformat()

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -27,7 +26,7 @@ def down(*, folder: Path | None, as_json: bool) -> None:
     finish, because it is stopped or hangs, is told of, and killed after some 14 s.
     """
     state = StateDirectory(folder)
-    with live_options.telling():
+    with live_options.launch_errors():
         ended = launcher.down(state, lambda said: click.echo(f"penstock: {said}", err=True))
     if as_json:
         emit_json({"state": str(state.folder), "ended": ended})

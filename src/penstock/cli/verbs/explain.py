@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.live.controller import explain as explained
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -29,7 +28,7 @@ def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
     JOB is an id of 'penstock status', or a name. Jobs that ended are explained while they are
     listed there.
     """
-    with live_options.telling():
+    with live_options.launch_errors():
         found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
     said = explained.explain(found, job)
     if as_json:

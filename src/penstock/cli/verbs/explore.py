@@ -14,7 +14,7 @@ from penstock import units
 from penstock.campaign.journal import Journal
 from penstock.cli.common import live_options
 from penstock.cli.common.explored import Kept, report
-from penstock.cli.common.output import as_json as json_option
+from penstock.cli.common.output import json_option
 from penstock.errors import InputError
 from penstock.learn.convergence import Convergence
 from penstock.live.agent import runner
@@ -205,7 +205,7 @@ def _measure(
     if not wanted:
         return
     ends = time.monotonic() + limit
-    with live_options.telling(), exploring:
+    with live_options.launch_errors(), exploring:
         while wanted:
             with progress("exploring", len(wanted)) as shown:
                 for cell in wanted:

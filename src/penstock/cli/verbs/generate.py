@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from penstock import units
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.workload_files import show_progress
 from penstock.errors import InputError, unknown
 from penstock.files import check_writable
 from penstock.sim import formats
@@ -36,7 +36,7 @@ LONG = 2_000_000
 @click.option("--alpha", type=float, help="Of packs: the I/O occupation of an I/O node.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the draws.")
 @click.option("--list", "list_presets", is_flag=True, help="List the presets and their options.")
-@options.as_json
+@json_option
 def generate(
     *,
     preset: str | None,
@@ -73,7 +73,7 @@ def generate(
     check_writable(out)
     drawn = _options(preset, given)
     workload = _make(PRESETS[preset], drawn, seed)
-    with options.watching(f"writing {out.name}", large=workload.iterations > LONG) as watch:
+    with show_progress(f"writing {out.name}", large=workload.iterations > LONG) as watch:
         formats.write(workload, out, watch=watch)
     size = out.stat().st_size
     result = {

@@ -1,15 +1,20 @@
 """penstock ionode: one I/O node, in the foreground."""
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import click
 import msgspec
 
-from penstock import units
+from penstock import config
 from penstock.cli.common import live_options, output
+from penstock.cli.common.options import PATH, flag_of_field, option, typed
+from penstock.config.section import fields
 from penstock.errors import InputError
+from penstock.io_node_settings import DEFAULTS, IoNodeSettings
 from penstock.live.ionode.process import IONode, Remote, roots_of
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import TOKEN_BYTES
@@ -17,63 +22,197 @@ from penstock.live.protocol.site_key import RemoteController
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.users import name_of
 
-_PATH = click.Path(path_type=Path)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the verb."""
+
+    socket: Annotated[
+        Path | None,
+        option("--socket", metavar="PATH", type=PATH, help="The socket for clients on this host."),
+    ]
+    control: Annotated[
+        Path | None,
+        option("--control", metavar="PATH", type=PATH, help="The socket for control messages."),
+    ]
+    number: Annotated[
+        int,
+        option(
+            "--number",
+            metavar="N",
+            type=click.IntRange(min=0),
+            default=0,
+            help="The number of this I/O node in the site.  [default: 0]",
+        ),
+    ]
+    identity: Annotated[
+        int | None,
+        option(
+            "--id",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="The identity of this process; by default random.",
+        ),
+    ]
+    tcp: Annotated[
+        str | None,
+        option(
+            "--listen",
+            "--tcp",
+            metavar="HOST:PORT",
+            help="Also serve clients on other hosts, over TCP; port 0 picks a free one.",
+        ),
+    ]
+    controller: Annotated[str | None, live_options.controller_address]
+    key_file: Annotated[Path | None, live_options.key_file]
+    token_file: Annotated[
+        Path | None,
+        option(
+            "--token-file",
+            metavar="FILE",
+            type=PATH,
+            help="Shared secret (32 bytes or 64 hex digits) required of remote clients.",
+        ),
+    ]
+    roots: Annotated[
+        tuple[str, ...],
+        option(
+            "--root",
+            multiple=True,
+            metavar="DIR",
+            help="A directory that remote clients may access. Repeatable.",
+        ),
+    ]
+    coherent: Annotated[
+        bool,
+        option(
+            "--coherent",
+            is_flag=True,
+            help="Declare that all hosts see the same data below the roots at all times.",
+        ),
+    ]
+    all_users: Annotated[
+        bool,
+        option(
+            "--all-users",
+            is_flag=True,
+            help="Serve every user, with that user's identity; needs root.",
+        ),
+    ]
+    with_parent: Annotated[
+        bool,
+        option("--with-parent", is_flag=True, help="End when the process that started it ends."),
+    ]
+    config_file: Annotated[
+        Path | None,
+        option(
+            "--config",
+            metavar="FILE",
+            type=PATH,
+            help="Read [io-node] from this configuration file; 'penstock config show --help' lists "
+            "the default places.",
+        ),
+    ]
+    assignments: Annotated[
+        tuple[str, ...],
+        option(
+            "--set",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set a key of the configuration: --set io-node.quantum='1 MiB'. Repeatable.",
+        ),
+    ]
+    no_config: Annotated[
+        bool,
+        option(
+            "--no-config",
+            is_flag=True,
+            help="Ignore configuration files and environment: the controller sends the settings.",
+        ),
+    ]
+
+    def process(self, settings: messages.Settings) -> IONode:
+        """Return the I/O node, with its options checked."""
+        controller = live_options.remote(self.controller, self.key_file)
+        if controller is not None and self.tcp is None:
+            raise InputError("--controller needs --listen: jobs on other hosts connect over TCP")
+        data, control = self._sockets(registers=controller is not None)
+        return IONode(
+            socket=data,
+            control=control,
+            controller=controller,
+            number=self.number,
+            settings=settings,
+            remote=self._remote(self._token(controller)),
+            all_users=self.all_users,
+            with_parent=self.with_parent,
+            **({} if self.identity is None else {"id": self.identity}),
+        )
+
+    def _sockets(self, *, registers: bool) -> tuple[Path, Path]:
+        """Return the sockets' paths: as given, or in the user's state directory."""
+        if self.socket is not None and self.control is not None:
+            return self.socket, self.control
+        if not registers:
+            raise InputError("give both --socket and --control, or --controller")
+        state = StateDirectory()
+        state.create()
+        default = state.folder / f"remote-{self.number}"
+        data, control = default.with_suffix(".sock"), default.with_suffix(".control")
+        return self.socket or data, self.control or control
+
+    def _token(self, controller: RemoteController | None) -> bytes | None:
+        """Return the secret of TCP clients: from its file, or derived from the site key."""
+        if self.token_file is None:
+            return None if controller is None else controller.key.token(name_of(os.geteuid()))
+        if controller is not None:
+            raise InputError("--controller takes the token from --key-file; leave out --token-file")
+        token = self.token_file.read_bytes()
+        if len(token) == TOKEN_BYTES:
+            return token
+        try:
+            return bytes.fromhex(token.decode("ascii").strip())
+        except ValueError as error:
+            raise InputError(
+                f"{self.token_file} is not a token; a token has 32 bytes or 64 hex digits"
+            ) from error
+
+    def _remote(self, token: bytes | None) -> Remote | None:
+        if self.tcp is None:
+            if token is not None or self.roots or self.coherent:
+                raise InputError("--token-file, --root and --coherent need --listen")
+            return None
+        host, colon, port = self.tcp.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) > 65535:
+            raise InputError(f"--listen {self.tcp!r} is not of the form HOST:PORT")
+        if token is None:
+            raise InputError("--listen needs --token-file: remote clients must prove who they are")
+        return Remote(
+            host=host.strip("[]"),
+            port=int(port),
+            token=token,
+            roots=roots_of(self.roots),
+            declared=self.coherent,
+        )
 
 
-@click.command(short_help="Serve clients as one I/O node.")
-@click.option("--socket", "data", type=_PATH, help="Where clients of this host connect.")
-@click.option("--control", type=_PATH, help="Where control messages go.")
-@click.option("--number", type=click.IntRange(min=0), default=0, help="Its number in the site.")
-@click.option("--id", "identity", type=click.IntRange(min=1), help="Of this run; else random.")
-@click.option("--scheduler", metavar="NAME", help="Order of requests; else fifo.")
-@click.option("--depth", type=click.IntRange(min=1), help="Batches in service at once; else 16.")
-@click.option("--window", metavar="TIME", help="twins: how long one server is served; else 1 ms.")
-@click.option("--quantum", metavar="BYTES", help="Bytes of one file in a row; else 64 KiB.")
-@click.option("--aggregation", metavar="BYTES", help="Bytes of one batch at most; else 4 MiB.")
-@click.option("--servers", type=click.IntRange(min=1), help="Storage targets; else 1.")
-@click.option("--stripe-size", metavar="BYTES", help="Bytes on one target in a row; else 1 MiB.")
-@click.option(
-    "--listen",
-    "--tcp",
-    "tcp",
-    metavar="HOST:PORT",
-    help="Serve clients on other hosts, too; port 0: any.",
-)
-@live_options.controller
-@click.option("--shares", type=click.Choice(["bytes", "concurrency"]), help="Of weights.")
-@click.option("--dirty-window", metavar="BYTES", help="Of a file; else it is not bounded.")
-@click.option("--token-file", type=_PATH, help="32 bytes, or 64 hex digits, that they must know.")
-@click.option("--root", "roots", multiple=True, metavar="DIR", help="Their files are below it.")
-@click.option("--coherent", is_flag=True, help="The roots are the same on all hosts at all times.")
-@click.option("--all-users", is_flag=True, help="Serve every user, as that user; needs root.")
-@click.option("--with-parent", is_flag=True, help="End when the process that started it ends.")
-@output.as_json
-def ionode(
-    *,
-    data: Path | None,
-    control: Path | None,
-    number: int,
-    identity: int | None,
-    scheduler: str | None,
-    depth: int | None,
-    window: str | None,
-    quantum: str | None,
-    aggregation: str | None,
-    servers: int | None,
-    stripe_size: str | None,
-    shares: Literal["bytes", "concurrency"] | None,
-    dirty_window: str | None,
-    tcp: str | None,
-    controller: str | None,
-    key_file: Path | None,
-    token_file: Path | None,
-    roots: tuple[str, ...],
-    coherent: bool,
-    all_users: bool,
-    with_parent: bool,
-    as_json: bool,
-) -> int:
-    """Serve clients on a Unix socket, and with --tcp on other hosts, until told to end.
+def _settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Add one flag for each setting of an I/O node."""
+    for field in reversed(list(fields(IoNodeSettings))):
+        flag, default = f"--{field.key}", getattr(DEFAULTS, field.attribute)
+        name = f"setting_{field.attribute}"
+        command = flag_of_field(flag, field, name, key=f"io-node.{field.key}", default=default)(
+            command
+        )
+    return command
+
+
+@click.command()
+@typed(Options)
+@_settings
+@output.json_option
+def ionode(*, options: Options, as_json: bool, **flags: str | None) -> int:
+    """Serve clients on a Unix socket, and with --listen on other hosts, until it is stopped.
 
     \b
     Examples:
@@ -82,104 +221,35 @@ def ionode(
       penstock ionode --listen 10.0.0.2:7100 --controller 10.0.0.1:7000 --key-file site.key \\
         --root /lustre --number 0
 
-    With --controller it registers with the controller of another host, and comes back to it when
-    the network or the controller was gone; docs/live/hosts.md is the guide.
+    With --controller it registers with the controller of another host, and registers again after
+    the network or the controller was down; docs/live/hosts.md is the guide.
 
-    One line says that it serves. SIGTERM and SIGINT let it finish what was begun, then end.
-    'penstock up' starts I/O nodes together with the controller that uses them.
+    It prints one line when it serves. On SIGTERM or SIGINT it completes the requests that it has
+    begun, and ends. 'penstock up' starts I/O nodes together with their controller.
     """
-    settings = messages.Settings(
-        scheduler=scheduler,
-        depth=depth,
-        window=None if window is None else units.seconds(window),
-        quantum=_bytes("--quantum", quantum),
-        aggregation=_bytes("--aggregation", aggregation),
-        servers=servers,
-        stripe_size=_bytes("--stripe-size", stripe_size),
-        shares=shares,
-        dirty_window=_bytes("--dirty-window", dirty_window),
-    )
-    remote_controller = live_options.remote(controller, key_file)
-    if remote_controller is not None and tcp is None:
-        raise InputError("--controller needs --listen: jobs of other hosts come over TCP")
-    data, control = _sockets(data, control, number, registers=remote_controller is not None)
-    told = IONode(
-        socket=data,
-        control=control,
-        controller=remote_controller,
-        number=number,
-        settings=settings,
-        remote=_remote(tcp, _token(token_file, remote_controller), roots, coherent=coherent),
-        all_users=all_users,
-        with_parent=with_parent,
-        **({} if identity is None else {"id": identity}),
-    )
+    node = options.process(_load(options, flags))
 
-    def announce(node: messages.Node, port: int) -> None:
+    def announce(address: messages.Node, port: int) -> None:
         if as_json:
-            told = {**msgspec.structs.asdict(node), "control": str(control), "tcp_port": port}
-            click.echo(msgspec.json.encode(told).decode())
+            fields = {**msgspec.structs.asdict(address), "control": str(node.control)}
+            click.echo(msgspec.json.encode({**fields, "tcp_port": port}).decode())
         else:
-            where = node.address + (f" and TCP port {port}" if port else "")
-            click.echo(f"I/O node {number} serves {where}")
+            where = address.address + (f" and TCP port {port}" if port else "")
+            click.echo(f"I/O node {options.number} serves {where}")
 
-    return told.serve(announce)
-
-
-def _bytes(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    volume = int(units.volume(text))
-    if volume < 1:
-        raise InputError(f"{option}: {text!r} is less than a byte")
-    return volume
+    return node.serve(announce)
 
 
-def _sockets(
-    data: Path | None, control: Path | None, number: int, *, registers: bool
-) -> tuple[Path, Path]:
-    """Return where the sockets of this host are: as told, or beside those of the user's others."""
-    if data is not None and control is not None:
-        return data, control
-    if not registers:
-        raise InputError("--socket and --control say where the I/O node is; give both")
-    state = StateDirectory()
-    state.create()
-    own = state.folder / f"remote-{number}"
-    return data or own.with_suffix(".sock"), control or own.with_suffix(".control")
-
-
-def _token(token_file: Path | None, controller: RemoteController | None) -> bytes | None:
-    """Return what clients over TCP must know: as told, or as the site key makes it for a user."""
-    if token_file is None:
-        return None if controller is None else controller.key.token(name_of(os.geteuid()))
-    if controller is not None:
-        raise InputError("with --controller the token comes of --key-file; leave --token-file out")
-    token = token_file.read_bytes()
-    if len(token) == TOKEN_BYTES:
-        return token
-    try:
-        return bytes.fromhex(token.decode("ascii").strip())
-    except ValueError as error:
-        raise InputError(f"{token_file}: no token; it has 32 bytes or 64 hex digits") from error
-
-
-def _remote(
-    tcp: str | None, token: bytes | None, roots: tuple[str, ...], *, coherent: bool
-) -> Remote | None:
-    if tcp is None:
-        if token is not None or roots or coherent:
-            raise InputError("--token-file, --root and --coherent are for clients over --tcp")
-        return None
-    host, colon, port = tcp.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise InputError(f"--tcp {tcp!r} is not of the form HOST:PORT")
-    if token is None:
-        raise InputError("--tcp needs --token-file: who has the token may open files")
-    return Remote(
-        host=host.strip("[]"),
-        port=int(port),
-        token=token,
-        roots=roots_of(roots),
-        declared=coherent,
-    )
+def _load(options: Options, flags: Mapping[str, str | None]) -> messages.Settings:
+    """Return the settings of the configuration and the flags."""
+    settings = [config.Setting.parse(text) for text in options.assignments] + [
+        config.Setting.flag(f"--{field.key}", f"io-node.{field.key}", text)
+        for field in fields(IoNodeSettings)
+        if (text := flags[f"setting_{field.attribute}"]) is not None
+    ]
+    if not options.no_config:
+        loaded = config.load(options.config_file, settings).config
+        return messages.Settings(**msgspec.structs.asdict(loaded.io_node))
+    if settings or options.config_file:
+        raise InputError("--no-config leaves the settings to the controller; leave them out")
+    return messages.Settings()

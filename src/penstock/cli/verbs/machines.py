@@ -3,8 +3,7 @@
 import click
 
 from penstock import units
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 
 
 @click.command(short_help="List the machines, or explain one.")

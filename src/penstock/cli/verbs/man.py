@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError, unknown
 from penstock.live.controller.modes import DEFAULT
 from penstock.live.deployment import launcher
@@ -48,7 +47,7 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
     if to == DEFAULT and user is None:
         raise InputError(f"{DEFAULT} takes a user's own mode away; give --user")
     state = StateDirectory(folder)
-    with live_options.telling():
+    with live_options.launch_errors():
         if to is not None:
             _change(state, messages.SetMode(mode=to, user=user))
         found = launcher.ask(state, messages.GetStatus(), messages.Status)

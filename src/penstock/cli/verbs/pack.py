@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from penstock.campaign.policy_file import policy_errors
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.options import PATH, SITE, Configuration
+from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.config import Loaded
 from penstock.errors import error_prefix
 from penstock.model import Job, JobId, Pack, Schedule, Site
 from penstock.model.load import io_occupation, isolated_io
@@ -19,22 +20,11 @@ from penstock.sim.formats.jobs_file import is_workload, read_jobs
 from penstock.units import show_seconds
 
 
-@click.command(short_help="Which jobs should run together, behind which I/O node.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--policy",
-    metavar="NAME",
-    help="'penstock policies --kind packing' lists them, or ./file.py:Class; else pack-partition.",
-)
-@options.divided
-@options.as_json
-def pack(
-    *,
-    file: Path,
-    policy: str | None,
-    told: options.Told,
-    as_json: bool,
-) -> None:
+@click.command()
+@click.argument("file", type=PATH)
+@Configuration({"--policy": "packing.policy", **SITE}, policies=("packing",), options_of="packing")
+@json_option
+def pack(*, file: Path, loaded: Loaded, as_json: bool) -> None:
     """Split the jobs in FILE into packs: jobs that run together, one pack after the other.
 
     \b
@@ -45,17 +35,16 @@ def pack(
       penstock pack jobs.json --io-nodes 2 --nodes 256 --policy dominant-share --json
 
     \b
-    FILE is that of 'penstock allocate', or a workload file:
+    FILE has the format of 'penstock allocate', or is a workload file:
       {"jobs": [{"id": "BT-C", "nodes": 32, "curve": {"1": 77.6}, "volume": 12600, "compute": 100}]}
       Every job needs a volume and a compute time (seconds). The volume is in the unit of the curve
       at one I/O node; without a curve in that of site.bandwidth; without either in seconds.
 
-    The compute nodes are split evenly over the I/O nodes, and no job spans two partitions. A pack's
-    length is that of its longest job alone; its I/O load L is the I/O time of all its jobs over its
-    length: above one, they must wait for each other. The makespan is an estimate without
-    contention; 'penstock simulate' and 'penstock reproduce packs' run schedules exactly.
+    The compute nodes are divided evenly among the I/O nodes, and no job spans two partitions. A
+    pack is as long as its longest job alone. Its I/O load L is the I/O time of all its jobs over
+    its length: above one, they must wait for each other. The makespan is an estimate without
+    contention; 'penstock simulate' and 'penstock reproduce packs' simulate schedules exactly.
     """
-    loaded = told.load("packing", {"packing.policy": policy})
     site, section = loaded.config.site.site(), loaded.config.packing
     jobs = (
         packs.known_jobs(formats.read(file, site), site) if is_workload(file) else read_jobs(file)
@@ -79,9 +68,9 @@ def _result(
     by_name = {job.id: job for job in jobs}
     partition = partition_nodes(site)
     rows = []
-    for number, one in enumerate(schedule.packs):
-        members = [by_name[name] for name in one.jobs]
-        rows.append({"pack": number, **_row(one, members, site, times)})
+    for number, pack in enumerate(schedule.packs):
+        members = [by_name[name] for name in pack.jobs]
+        rows.append({"pack": number, **_row(pack, members, site, times)})
     io = [isolated_io(job, site) for job in jobs]
     compute = [job.compute or 0.0 for job in jobs]
     return {
@@ -115,15 +104,15 @@ def _row(
 
 
 def _why(load: float, share: float, behind: int) -> str:
-    """Return what fills the pack: its nodes, or its I/O."""
+    """Return what limits the pack: its nodes, or its I/O."""
     # A job that does nothing but I/O has a load of one, give or take the last digit.
     if load > 1 + 1e-9:
-        why = f"its I/O alone takes {load:.2f} times its length: jobs will wait"
+        why = f"its I/O takes {load:.2f} times its length: jobs will wait"
     elif load >= share:
         why = f"I/O: the I/O node is busy {load:.0%} of its length"
     else:
-        why = f"nodes: it has {share:.0%} of its partition"
-    return why + (f"; {behind} start behind others" if behind else "")
+        why = f"nodes: it uses {share:.0%} of its partition"
+    return why + (f"; {behind} start after others" if behind else "")
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -143,15 +132,15 @@ def _show(result: dict[str, Any]) -> None:
         for row in result["packs"]
     ]
     emit_table(
-        ("pack", "I/O node", "start", "length", "nodes", "L", "jobs", "what fills it"),
+        ("pack", "I/O node", "start", "length", "nodes", "L", "jobs", "limited by"),
         rows,
         title=f"{result['policy']}: {len(rows)} packs behind {result['io_nodes']} I/O nodes with "
         f"{result['partition']:,} compute nodes each",
-        text={"jobs", "what fills it"},
+        text={"jobs", "limited by"},
     )
     if not result["barriers"]:
         click.echo(
-            "packs are an order only: each job starts as soon as its partition has room for it"
+            "packs only set the order: each job starts as soon as its partition has room for it"
         )
     click.echo(
         f"makespan without contention: {show_seconds(result['makespan'])}; I/O load alpha "

@@ -1,4 +1,4 @@
-"""penstock place: which resources each job should get."""
+"""penstock place: which I/O nodes each job should use."""
 
 from pathlib import Path
 from typing import Any
@@ -6,56 +6,43 @@ from typing import Any
 import click
 
 from penstock.campaign.policy_file import policy_errors
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.options import PATH, SITE, Configuration
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.verbs import allocate as allocating
+from penstock.config import Loaded
 from penstock.core import arbiter
 from penstock.model import Job, Site, Snapshot
 from penstock.model.load import io_stress, io_time
 from penstock.sim.formats.jobs_file import read_jobs
 
 
-@click.command(short_help="Which I/O nodes each job should get.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--policy",
-    metavar="NAME",
-    help="'penstock policies --kind placement' lists them, or ./file.py:Class.",
+@click.command()
+@click.argument("file", type=PATH)
+@Configuration(
+    {
+        "--policy": "placement.policy",
+        "--allocation": "allocation.policy",
+        "--direct/--no-direct": "site.direct",
+        **SITE,
+    },
+    policies=("allocation", "placement"),
+    defaults={"allocation.policy": allocating.DEFAULT_ALLOCATION},
+    default_texts={"site.direct": "true if a job's curve has direct I/O"},
+    options_of="placement",
 )
-@click.option(
-    "--allocation",
-    metavar="NAME",
-    help="How many each job gets, as 'penstock allocate --policy'; else mckp.",
-)
-@options.direct
-@options.divided
-@options.as_json
-def place(
-    *,
-    file: Path,
-    policy: str | None,
-    allocation: str | None,
-    direct: bool | None,
-    told: options.Told,
-    as_json: bool,
-) -> None:
-    """Say which I/O nodes (or storage targets) each of the jobs in FILE should use.
+@json_option
+def place(*, file: Path, loaded: Loaded, as_json: bool) -> None:
+    """Choose which I/O nodes (or storage targets) each of the jobs in FILE should use.
 
     \b
     Examples:
       penstock place jobs.json --io-nodes 12
       penstock place jobs.json --io-nodes 20 --allocation t-cpu --policy greedy-clairvoyant
 
-    FILE is that of 'penstock allocate'. The load of an I/O node is the part of time that its jobs
-    would keep it busy if none of them waited: the sum of their I/O ratios, for jobs with a curve,
-    volume and compute time.
+    FILE has the format of 'penstock allocate'. The load of an I/O node is the part of time that its
+    jobs would keep it busy if none of them waited: the sum of their I/O ratios. It is shown if all
+    its jobs have a curve, a volume and a compute time.
     """
-    flags = {
-        "placement.policy": policy,
-        "allocation.policy": allocation,
-        "site.direct": options.yes_no(direct),
-    }
-    loaded = told.load("placement", flags)
     jobs = read_jobs(file, loaded.config.site.site())
     site, allocator = allocating.site_for(loaded, jobs), allocating.allocator_of(loaded)
     counts = allocating.allocation(loaded, allocator, jobs, site)
@@ -75,20 +62,20 @@ def place(
 
 
 def _nodes(jobs: list[Job], site: Site, places: dict[str, list[int]]) -> list[dict[str, Any]]:
-    """Return who is on each I/O node, and its load."""
+    """Return the jobs on each I/O node, and its load."""
     on: list[list[Job]] = [[] for _ in range(site.resources)]
     for job in jobs:
         for r in places[job.id]:
             on[r].append(job)
     rows = []
-    for r, mates in enumerate(on):
-        ratios = [_ratio(job, len(places[job.id])) for job in mates]
-        known = [ratio for ratio in ratios if ratio is not None]
+    for r, members in enumerate(on):
+        ratios = [_ratio(job, len(places[job.id])) for job in members]
+        numbers = [ratio for ratio in ratios if ratio is not None]
         rows.append(
             {
                 "io_node": r,
-                "jobs": [job.id for job in mates],
-                "load": sum(known) if len(known) == len(ratios) else None,
+                "jobs": [job.id for job in members],
+                "load": sum(numbers) if len(numbers) == len(ratios) else None,
             }
         )
     return rows
@@ -111,10 +98,10 @@ def _show(result: dict[str, Any]) -> None:
         for node in result["io_nodes"]
     ]
     emit_table(
-        ("I/O node", "jobs", "load", "who"),
+        ("I/O node", "count", "load", "jobs"),
         rows,
-        title=f"{result['policy']} of {result['allocation_policy']}'s counts",
-        text={"who"},
+        title=f"placement by {result['policy']}, counts by {result['allocation_policy']}",
+        text={"jobs"},
     )
     direct = [name for name, places in result["placement"].items() if not places]
     if direct:

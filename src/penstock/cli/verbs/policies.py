@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from penstock import registry
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 
 
 @click.command(short_help="List the policies, or explain one.")
@@ -18,7 +17,7 @@ from penstock.cli.common.output import emit_json, emit_table
     metavar="KIND",
     help="Of this kind alone: sharing, allocation, placement, packing, tuning.",
 )
-@options.as_json
+@json_option
 def policies(*, name: str | None, kind: str | None, as_json: bool) -> None:
     """List the policies, or explain the one called NAME: its idea, its options, its paper.
 

@@ -4,14 +4,15 @@ import click
 
 from penstock import units
 from penstock.cli.common import write_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.options import typed
+from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.write_options import WriteOptions
 
 
 @click.command(short_help="How long a write will take, and why.")
-@write_options.described
+@typed(WriteOptions)
 @json_option
-def predict(*, told: write_options.Told, as_json: bool) -> None:
+def predict(*, options: WriteOptions, as_json: bool) -> None:
     """Predict the mean time of a write: m nodes x n processes, each with a burst of K bytes.
 
     \b
@@ -25,15 +26,15 @@ def predict(*, told: write_options.Told, as_json: bool) -> None:
     it has seen is said, and the interval is wider. 'part' is the part of the time for which a stage
     is busy; stages work at once, so that parts may add up to more than all.
     """
-    model = told.model()
-    write, notes = told.write(model.machine)
+    model = options.model()
+    write, notes = options.write(model.machine)
     prediction = model.predict(write)
     rate = write.bytes / prediction.seconds
     if as_json:
         emit_json(
             {
                 "machine": model.machine.name,
-                "write": write_options.said(write),
+                "write": write_options.write_fields(write),
                 "notes": notes,
                 "bandwidth": rate,
                 **write_options.figures(prediction),

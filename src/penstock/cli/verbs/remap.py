@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -48,7 +47,7 @@ def remap(
         raise InputError("give either --io-nodes K,... or --direct")
     nodes = [] if io_nodes is None else live_options.numbers(io_nodes, "--io-nodes")
     message = messages.Remap(job=job, nodes=nodes, stripe=live_options.volume(stripe, "--stripe"))
-    with live_options.telling():
+    with live_options.launch_errors():
         launcher.ask(StateDirectory(folder), message, messages.Done)
     if as_json:
         emit_json({"job": job, "io_nodes": nodes, "stripe": message.stripe})

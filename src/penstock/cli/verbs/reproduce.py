@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.common import configuration_options, executor_options
+from penstock.cli.common import executor_options
+from penstock.cli.common.options import Configuration
 from penstock.cli.common.output import emit_json, emit_table
+from penstock.config import Loaded
 from penstock.config.campaign import LOCAL
 from penstock.errors import InputError
 from penstock.progress import console
@@ -36,9 +38,8 @@ ALL = "all"
     type=click.Path(path_type=Path),
     help="Where results, figures and the report go; made if it is not there.",
 )
-@executor_options.cores
-@executor_options.on
-@configuration_options.configured
+@executor_options.jobs("jobs")
+@Configuration({"--on": "campaign.on"})
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random draws."
 )
@@ -56,9 +57,7 @@ def reproduce(
     quick: bool,
     out: Path | None,
     jobs: int | None,
-    on: str | None,
-    config_file: Path | None,
-    settings: tuple[str, ...],
+    loaded: Loaded,
     seed: int,
     only: str | None,
     show_list: bool,
@@ -111,13 +110,12 @@ def reproduce(
         raise InputError(f"say where the results go: penstock reproduce {study} --out DIR")
     if study != ALL and (out / summary_page.SUMMARY).exists():
         raise InputError(f"{out} has the page of all studies; choose another --out")
-    loaded = executor_options.load(config_file, settings, on)
     if study == ALL:
         where = loaded.config.campaign.on
         workers = run_all.Workers(
             lambda: executor_options.place(loaded, jobs), remote="" if where == LOCAL else where
         )
-        with executor_options.failing():
+        with executor_options.executor_errors():
             summary, interrupted = run_all.run_all(selected, out, workers, size=size, seed=seed)
         _show_all(summary, out, as_json=as_json)
         if interrupted:
@@ -129,7 +127,7 @@ def reproduce(
                 "others"
             )
         return
-    with executor_options.opened(loaded, jobs) as place:
+    with executor_options.executor(loaded, jobs) as place:
         run_study.prepare(out)
         results = run_study.run(selected[0], out, size=size, seed=seed, place=place)
     findings = run_study.write(selected[0], results, out).findings

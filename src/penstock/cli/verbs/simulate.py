@@ -1,19 +1,31 @@
-"""penstock simulate: what one policy makes of a workload."""
+"""penstock simulate: a workload under one sharing policy."""
 
 import csv
 import statistics
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import numpy as np
 
 from penstock.campaign.policy_file import policy_errors
-from penstock.cli.common import options
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common import workload_files
+from penstock.cli.common.options import (
+    METRICS,
+    PATH,
+    RESOURCES,
+    Configuration,
+    argument,
+    option,
+    typed,
+)
+from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.cli.common.workload_files import Reader, knowledge
+from penstock.config import Loaded
 from penstock.config import window as parse_window
 from penstock.core.arbiter import Arbiter
 from penstock.errors import InputError, error_prefix
@@ -29,54 +41,83 @@ from penstock.sim.workload import Workload
 ROWS_AT_ONCE = 1 << 16
 MOST_JOBS_SHOWN = 40
 MEANING = {
-    "utilization": "useful computation over time held; long-run bound {utilization_bound:.4f}",
+    "utilization": "computing time over allocated time; upper bound {utilization_bound:.4f}",
     "max_stretch": "the worst job's elapsed time over its work",
     "io_slowdown": "time in I/O over isolated I/O, geometric mean of jobs",
     "min_yield": "the worst job's work over elapsed time",
     "efficiency": "work over elapsed time, weighted by nodes",
     "makespan": "seconds until the last job ended",
-    "remaps": "times that a running job got other resources",
-    "engine_seconds": "seconds of one engine run, median of {repeat}",
+    "remaps": "number of times that a running job got other resources",
+    "engine_seconds": "seconds per engine run, median of {repeat}",
 }
 
 
-@click.command(short_help="What one policy makes of a workload.")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--policy", metavar="NAME", help="A name of 'penstock policies', or ./file.py:Class.")
-@options.simulated
-@click.option("--repeat", type=click.IntRange(1), default=1, help="Time so many engine runs.")
-@click.option("--jobs", "per_job", is_flag=True, help="Show each job, worst stretch first.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="Write granted shares as CSV.")
-@click.option(
-    "--plot", type=click.Path(path_type=Path), help="Draw a phase Gantt (.png .svg .pdf)."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options of the verb."""
+
+    file: Annotated[Path, argument(type=PATH)]
+    repeat: Annotated[
+        int,
+        option(
+            "--repeat",
+            metavar="N",
+            type=click.IntRange(1),
+            default=1,
+            help="Run the engine N times and report the median time.",
+        ),
+    ]
+    per_job: Annotated[
+        bool, option("--jobs", is_flag=True, help="List the jobs, worst stretch first.")
+    ]
+    timeline: Annotated[
+        Path | None,
+        option("--timeline", metavar="FILE", type=PATH, help="Write granted shares as CSV."),
+    ]
+    plot: Annotated[
+        Path | None,
+        option(
+            "--plot", metavar="FILE", type=PATH, help="Draw a Gantt chart (.png, .svg or .pdf)."
+        ),
+    ]
+    plot_window: Annotated[
+        str | None,
+        option("--plot-window", metavar="BEGIN:END", help="The time span of the Gantt chart."),
+    ]
+    by_reference: Annotated[
+        bool,
+        option("--reference", is_flag=True, help="Use the slow reference simulator in Python."),
+    ]
+    io_ratio: Annotated[float | None, workload_files.io_ratio]
+    w_iter: Annotated[str | None, workload_files.w_iter]
+
+    def plot_span(self) -> tuple[float, float] | None:
+        """Return the time span of the Gantt chart; None: all of the run."""
+        if self.plot_window is None:
+            return None
+        if self.plot is None:
+            raise InputError("--plot-window is the span of a chart; add --plot FILE.png")
+        with error_prefix("--plot-window"):
+            return parse_window(self.plot_window)
+
+    def check_outputs(self) -> None:
+        """Raise InputError unless the files to write can be written."""
+        outputs = [path for path in (self.timeline, self.plot) if path is not None]
+        if len({path.resolve() for path in (self.file, *outputs)}) <= len(outputs):
+            raise InputError("--timeline, --plot and the workload must be three different files")
+        for path in outputs:
+            check_writable(path)
+
+
+@click.command()
+@typed(Options)
+@Configuration(
+    {"--policy": "sharing.policy", **METRICS, **RESOURCES},
+    policies=("sharing", "allocation", "placement"),
 )
-@click.option("--plot-window", metavar="A:B", help="The time span of the Gantt.")
-@click.option("--reference", "by_reference", is_flag=True, help="Use the slow reference clock.")
-@options.configured
-@options.as_json
-def simulate(
-    *,
-    file: Path,
-    policy: str | None,
-    knowledge: str | None,
-    seed: str | None,
-    window: str | None,
-    allocation: str | None,
-    placement: str | None,
-    remap_delay: str | None,
-    io_ratio: float | None,
-    w_iter: str | None,
-    repeat: int,
-    per_job: bool,
-    timeline: Path | None,
-    plot: Path | None,
-    plot_window: str | None,
-    by_reference: bool,
-    config_file: Path | None,
-    settings: tuple[str, ...],
-    as_json: bool,
-) -> None:
-    """Simulate the workload in FILE under one sharing policy and print what it was worth.
+@json_option
+def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
+    """Simulate the workload in FILE under one sharing policy, and print its metrics.
 
     \b
     Examples:
@@ -87,95 +128,65 @@ def simulate(
       penstock simulate log.swf --io-ratio 0.1 --w-iter '100 s' --set site.nodes=128
 
     \b
-    FILE by its suffix:
+    The suffix of FILE tells its format:
       .json  {"horizon": s, "jobs": [{"id", "release", "nodes", "phases": [[compute, io], ...]}]}
-             in seconds or words ("5 min"); io may be a volume ("12 GiB", needs site.bandwidth)
+             in seconds or with units ("5 min"); io may be a volume ("12 GiB", with site.bandwidth)
       .npz   the same as arrays, for large workloads ('penstock generate' writes it)
-      .csv   a row an iteration: job,release,nodes,compute,io
-      .swf   Standard Workload Format; it has no I/O, so --io-ratio and --w-iter make it up
+      .csv   one row per iteration: job,release,nodes,compute,io
+      .swf   Standard Workload Format; it has no I/O, so --io-ratio and --w-iter add it
       .jsonl, .jsonl.gz  the record of a live day; see 'penstock what-if --help'
 
-    The timeline has the columns job,resource,start,end,share: a row a stretch of constant share.
+    The timeline has the columns job,resource,start,end,share: one row per interval of constant
+    share.
     """
-    loaded = options.load(
-        config_file,
-        settings,
-        {
-            "sharing.policy": policy,
-            "simulation.knowledge": knowledge,
-            "simulation.seed": seed,
-            "simulation.window": window,
-            "allocation.policy": allocation,
-            "placement.policy": placement,
-            "allocation.remap-delay": remap_delay,
-        },
-    )
     config = loaded.config
-    outputs = [path for path in (timeline, plot) if path is not None]
-    if len({path.resolve() for path in (file, *outputs)}) <= len(outputs):
-        raise InputError(
-            "--timeline and --plot must name files of their own, neither each other's nor the "
-            "workload's"
-        )
-    for path in outputs:
-        check_writable(path)
-    span = _plot_span(plot, plot_window)
-    if plot is not None:
+    options.check_outputs()
+    span = options.plot_span()
+    if options.plot is not None:
         from penstock.report import gantt  # noqa: PLC0415 - matplotlib takes half a second
 
-        gantt.check_format(plot)
-    workload = options.Reader(loaded, (file,), io_ratio, w_iter).read(file)
+        gantt.check_format(options.plot)
+    workload = Reader(loaded, (options.file,), options.io_ratio, options.w_iter).read(options.file)
     simulator = _Simulator(
         workload=workload,
         sharing=config.sharing.sharing(),
         site=config.site.site(),
-        knowledge=options.knowledge(loaded),
+        knowledge=knowledge(loaded),
         arbiter=config.arbiter,
-        engine=reference.simulate if by_reference else engine.simulate,
+        engine=reference.simulate if options.by_reference else engine.simulate,
     )
     named = (config.sharing.policy, config.allocation.policy, config.placement.policy)
-    with error_prefix(file), policy_errors(*named):
-        run, seconds = simulator.timed(repeat)
+    with error_prefix(options.file), policy_errors(*named):
+        run, seconds = simulator.timed(options.repeat)
         measured = metrics.measure(run, config.simulation.seconds())
     result = {
         "policy": config.sharing.policy,
-        "file": click.format_filename(file),
+        "file": click.format_filename(options.file),
         "jobs": len(workload),
         "iterations": workload.iterations,
         "events": run.phase_ends,
         **_metrics(measured),
         **simulator.remaps,
         "engine_seconds": seconds,
-        "repeat": repeat,
-        "engine": "reference" if by_reference else "native",
+        "repeat": options.repeat,
+        "engine": "reference" if options.by_reference else "native",
     }
-    if per_job:
+    if options.per_job:
         result["per_job"] = job_rows(run, measured.window)
-    if timeline is not None or plot is not None:
+    if options.timeline is not None or options.plot is not None:
         run = simulator.run(timeline=True)
-    if plot is not None:
-        drawn = gantt.draw(
-            run, plot, title=config.sharing.policy, span=span, window=measured.window
+    if options.plot is not None:
+        note = gantt.draw(
+            run, options.plot, title=config.sharing.policy, span=span, window=measured.window
         )
-        result["plot"] = {"file": click.format_filename(plot), "note": drawn}
-    if timeline is not None:
-        write_timeline(run, timeline)
+        result["plot"] = {"file": click.format_filename(options.plot), "note": note}
+    if options.timeline is not None:
+        write_timeline(run, options.timeline)
     emit_json(result) if as_json else _show(result)
 
 
-def _plot_span(plot: Path | None, text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    if plot is None:
-        raise InputError("--plot-window is the span of a picture; add --plot FILE.png")
-    try:
-        return parse_window(text)
-    except InputError as error:
-        raise InputError(f"--plot-window: {error}") from error
-
-
 class _Simulator:
-    """One simulation, to be run again and again."""
+    """One simulation that can be run repeatedly."""
 
     def __init__(
         self,
@@ -187,30 +198,32 @@ class _Simulator:
         arbiter: Callable[[], Arbiter | None],
         engine: Any,
     ) -> None:
-        self._given = (workload, sharing)
-        self._how = {"site": site, "knowledge": knowledge}
+        self._input = (workload, sharing)
+        self._context = {"site": site, "knowledge": knowledge}
         self._arbiter = arbiter
         self._engine = engine
         self.remaps: dict[str, int] = {}
-        """How often running jobs were moved, where resources are allocated."""
+        """The number of times that running jobs got other resources, if resources are allocated."""
 
     def run(self, *, timeline: bool = False) -> Run:
         arbiter = self._arbiter()
         arbitrate = None if arbiter is None else arbiter.handle
-        run: Run = self._engine(*self._given, **self._how, arbitrate=arbitrate, timeline=timeline)
+        run: Run = self._engine(
+            *self._input, **self._context, arbitrate=arbitrate, timeline=timeline
+        )
         self.remaps = {} if arbiter is None else {"remaps": arbiter.moves}
         return run
 
     def timed(self, repeat: int) -> tuple[Run, float]:
         """Return the run and the median time of one engine call."""
         seconds = []
-        with progress("simulating", repeat) if repeat > 1 else nullcontext() as shown:
+        with progress("simulating", repeat) if repeat > 1 else nullcontext() as bar:
             for _ in range(repeat):
                 began = time.perf_counter()
                 run = self.run()
                 seconds.append(time.perf_counter() - began)
-                if shown is not None:
-                    shown.advance()
+                if bar is not None:
+                    bar.advance()
         return run, statistics.median(seconds)
 
 
@@ -219,7 +232,7 @@ def _metrics(measured: metrics.Metrics) -> dict[str, Any]:
 
 
 def job_rows(run: Run, window: tuple[float, float]) -> list[dict[str, Any]]:
-    """Return each job's figures in the window; `waiting` is time in I/O beyond the isolated."""
+    """Return each job's metrics in the window; `waiting` is I/O time beyond the isolated."""
     jobs = metrics.measure_jobs(run, window)
     waiting = np.maximum(0.0, jobs.running - jobs.compute - jobs.io)
     columns: dict[str, Any] = {
@@ -242,7 +255,7 @@ def job_rows(run: Run, window: tuple[float, float]) -> list[dict[str, Any]]:
 
 
 def write_timeline(run: Run, path: Path) -> None:
-    """Write who transferred when, where, and at which share."""
+    """Write the intervals in which each job transferred, with resource and share."""
     timeline = run.timeline
     assert timeline is not None
     columns = (timeline.job, timeline.resource, timeline.start, timeline.end, timeline.share)
@@ -275,14 +288,14 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:
-    # NaN, of a job that is not there in the window, goes last.
+    # NaN, the stretch of a job that does not run in the window, sorts last.
     worst = sorted(jobs, key=lambda job: -job["stretch"] if job["stretch"] > 0 else 0.0)
     shown = worst[:MOST_JOBS_SHOWN]
     rows = [(job["job"], *(_number(v) for k, v in job.items() if k != "job")) for job in shown]
     click.echo()
     emit_table(list(shown[0]), rows)
     if len(worst) > len(shown):
-        click.echo(f"... and {len(worst) - len(shown):,} more jobs; --json has all of them")
+        click.echo(f"... and {len(worst) - len(shown):,} more jobs; --json lists all of them")
 
 
 def _number(value: float) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -35,7 +34,7 @@ def standby(*, folder: Path | None, as_json: bool) -> None:
         if not as_json:
             click.echo(said)
 
-    with live_options.telling():
+    with live_options.launch_errors():
         launcher.stand_by(state, tell)
     if as_json:
         emit_json({"state": str(state.folder), "takeovers": len(told) - 1})

@@ -7,8 +7,7 @@ import click
 import msgspec
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
@@ -36,7 +35,7 @@ def status(*, folder: Path | None, as_json: bool) -> None:
     while they are remembered (the last hundred); totals are of all. 'penstock top' shows who waits
     for whom, 'penstock explain JOB' why.
     """
-    with live_options.telling():
+    with live_options.launch_errors():
         found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
     plain = msgspec.to_builtins(found)
     plain.pop("type")

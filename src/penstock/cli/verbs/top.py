@@ -12,8 +12,7 @@ import msgspec
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, table
+from penstock.cli.common.output import emit_json, json_option, table
 from penstock.cli.verbs.tuner.show import show_value
 from penstock.errors import InputError
 from penstock.live.controller.explain import behind
@@ -73,7 +72,7 @@ def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> Non
     if seconds < SHORTEST:
         raise InputError(f"--interval is {interval}; give at least {show_seconds(SHORTEST)}")
     looks = _looks(StateDirectory(folder), seconds, once=once)
-    with live_options.telling():
+    with live_options.launch_errors():
         try:
             _emit(looks, once=once) if as_json else _show(looks, once=once)
         except KeyboardInterrupt:

@@ -86,7 +86,7 @@ class Controller:
             assign=self._assign,
         )
         self.tuning = self._tuning()
-        seconds, size = deployment.config.live.kept()
+        seconds, size = deployment.config.live.retention()
         self.record_writer = RecordWriter(
             self.state.records,
             self.turn_service.header,
@@ -323,7 +323,7 @@ class Controller:
             lease=self.turn_service.lease,
             longest_wait=self.turn_service.longest_wait,
             token="" if self.key is None else self.key.token(begin.user).hex(),
-            dirty_window=self.deployment.config.live.window(),
+            dirty_window=self.deployment.config.live.dirty_bytes(),
         )
 
     def end(self, job: JobEntry, status: int | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from penstock.config import DECIDED, Config
+from penstock.config import POLICY_SECTIONS, Config
 from penstock.errors import InputError
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages, shared_page
@@ -16,7 +16,7 @@ from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.tokens import Tokens
 from penstock.live.storage.stripe_layout import StripeMap
 
-IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode")
+IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode", "--no-config")
 """The command that is an I/O node."""
 
 
@@ -112,13 +112,13 @@ def managed(roots: tuple[Path, ...]) -> list[str]:
 def located(config: Config) -> Config:
     """Return it with policy files that are found from any directory."""
     found = {}
-    for section in DECIDED:
+    for section in POLICY_SECTIONS:
         named = getattr(config, section)
         file, colon, made = named.policy.rpartition(":")
         if colon and file.endswith(".py"):
             policy = f"{Path(file).resolve()}:{made}"
             found[section] = msgspec.structs.replace(named, policy=policy)
-    found["tuning"] = found.get("tuning", config.tuning).located()
+    found["tuning"] = found.get("tuning", config.tuning).with_absolute_paths()
     return msgspec.structs.replace(config, **found)
 
 

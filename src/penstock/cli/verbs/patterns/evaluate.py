@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.verbs.patterns import options
 from penstock.cli.verbs.patterns.measure import sizes_of
 from penstock.errors import InputError

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.patterns import options
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import IO, Any
 import click
 import msgspec
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import finite
+from penstock.cli.common.output import finite, json_option
 from penstock.cli.verbs.profile import show_profile
 from penstock.errors import InputError
 from penstock.files import check_writable, replacing

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError
 from penstock.files import check_writable, reason
 

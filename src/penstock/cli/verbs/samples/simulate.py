@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError
 from penstock.files import check_writable
 from penstock.progress import progress

@@ -8,8 +8,7 @@ import msgspec
 
 from penstock import units
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.patterns.measure import sizes_of
 from penstock.errors import InputError
 from penstock.files import check_writable

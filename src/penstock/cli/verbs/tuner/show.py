@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from penstock.cli.common import live_options
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, table
+from penstock.cli.common.output import emit_json, json_option, table
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.live.protocol.state_directory import StateDirectory

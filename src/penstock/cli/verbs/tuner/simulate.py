@@ -7,8 +7,7 @@ import click
 import numpy as np
 
 from penstock import registry
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.verbs.tuner.show import read
 from penstock.errors import InputError
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json
+from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.write_model import scores
 from penstock.errors import InputError
 

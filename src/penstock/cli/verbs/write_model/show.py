@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock import units
-from penstock.cli.common.output import as_json as json_option
-from penstock.cli.common.output import emit_json, emit_table
+from penstock.cli.common.output import emit_json, emit_table, json_option
 
 if TYPE_CHECKING:
     from penstock.learn.write_models.model import TrainedModel

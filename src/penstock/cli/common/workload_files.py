@@ -1,0 +1,72 @@
+"""Workload files of the command line: --io-ratio, --w-iter, and progress while reading."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock import units
+from penstock.cli.common.options import option
+from penstock.config import Loaded
+from penstock.errors import InputError, error_prefix
+from penstock.progress import progress
+from penstock.sim import formats
+from penstock.sim.knowledge import Knowledge
+from penstock.sim.workload import Workload
+
+LARGE = 50_000_000
+"""The size in bytes from which reading a workload file shows its progress."""
+
+io_ratio = option(
+    "--io-ratio",
+    metavar="PART",
+    type=float,
+    help=".swf files: the part of a job's time that is I/O, as 0.1.",
+)
+w_iter = option(
+    "--w-iter", metavar="TIME", help=".swf files: the length of one iteration, as '100 s'."
+)
+
+
+class Reader:
+    """Reads the workload files of a command line."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        files: tuple[Path, ...],
+        io_ratio: float | None,
+        w_iter: str | None,
+    ) -> None:
+        for file in files:
+            formats.check_readable(file)
+        swf = any(file.suffix.lower() == ".swf" for file in files)
+        if not swf and (io_ratio is not None or w_iter is not None):
+            raise InputError("--io-ratio and --w-iter are for .swf files; other files have I/O")
+        with error_prefix("--w-iter"):
+            self._w_iter = None if w_iter is None else units.seconds(w_iter)
+        self._io_ratio = io_ratio
+        self._site = loaded.config.site.site()
+
+    def read(self, file: Path) -> Workload:
+        """Return the workload in a file."""
+        with show_progress(f"reading {file.name}", large=file.stat().st_size > LARGE) as watch:
+            return formats.read(
+                file, self._site, io_ratio=self._io_ratio, w_iter=self._w_iter, watch=watch
+            )
+
+
+@contextmanager
+def show_progress(label: str, *, large: bool) -> Iterator[formats.Watch | None]:
+    """Show how many jobs of a large file are read or written."""
+    if not large:
+        yield None
+        return
+    with progress(label, 0) as bar:
+        yield bar.reach
+
+
+def knowledge(loaded: Loaded) -> Knowledge:
+    """Return how well policies know the jobs."""
+    simulation = loaded.config.simulation
+    with loaded.blame("simulation.knowledge"):
+        return Knowledge.parse(simulation.knowledge, seed=simulation.seed)
