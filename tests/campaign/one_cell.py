@@ -1,13 +1,12 @@
 """Studies of one cell, one of which fails as long as a file is there."""
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from penstock.campaign.cells import Campaign, Cell, Results
-from penstock.campaign.sizes import Size
+from penstock.campaign.cells import Cell, Results
 from penstock.report.findings import Basis, Claim, Findings
+from penstock.studies.study import Study
 
 FAILS = "PENSTOCK_TEST_FAILS"
 
@@ -18,41 +17,31 @@ def work(cell: Cell, *, name: str) -> list[dict[str, float | str | None]]:
     return [{"scenario": cell.scenario, "x": cell.x, "workload": 0, "policy": "p", "value": 1.0}]
 
 
-class OneCell:
-    def __init__(self, name: str, *, alone: bool = True) -> None:
-        self.name = name
-        self.alone = alone
-        self.title = f"The study {name}"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        cells: Sequence[Cell] = [Cell(scenario="one", x=0.0, workload=0)]
-        return Campaign(
-            study=self.name,
-            version=1,
-            size=size,
-            seed=seed,
-            cells=cells,
-            work=partial(work, name=self.name),
-            alone=self.alone,
+def study(name: str, *, alone: bool = True) -> Study:
+    def findings(results: Results) -> Findings:
+        claim = Claim(
+            claim=f"{name} has a row",
+            by="packs",
+            paper="1",
+            ours=str(len(results.rows)),
+            holds=True,
+            why="Rule: equal.",
         )
-
-    def findings(self, results: Results) -> Findings:
+        basis = Basis(simulated="a number")
         return Findings(
-            title=self.title,
-            summary="Simulated.",
-            claims=[
-                Claim(
-                    claim=f"{self.name} has a row",
-                    by="packs",
-                    paper="1",
-                    ours=str(len(results.rows)),
-                    holds=True,
-                    why="Rule: equal.",
-                )
-            ],
-            basis=Basis(simulated="a number"),
+            title=f"The study {name}", summary="Simulated.", claims=[claim], basis=basis
         )
 
+    return Study(
+        name=name,
+        title=f"The study {name}",
+        version=1,
+        cells=lambda _: [Cell(scenario="one", x=0.0, workload=0)],
+        run_cell=lambda _, __: partial(work, name=name),
+        findings=findings,
+        alone=alone,
+    )
 
-WHOLE, BROKEN, LAST = (OneCell(name) for name in ("whole", "broken", "last"))
-AWAY, FAR = (OneCell(name, alone=False) for name in ("away", "far"))
+
+WHOLE, BROKEN, LAST = (study(name) for name in ("whole", "broken", "last"))
+AWAY, FAR = (study(name, alone=False) for name in ("away", "far"))

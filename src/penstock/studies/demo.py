@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.cells import Campaign, Cell, Results
+from penstock.campaign.cells import Cell, Results
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.live.protocol import messages
@@ -37,6 +37,7 @@ from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import METRICS, NAMES, SLOWDOWN, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
+from penstock.studies.study import Study
 
 claim = claims_of("demo")
 
@@ -159,45 +160,26 @@ def _stretches(found: Measured) -> list[dict[str, Value]]:
     return rows
 
 
-class Demo:
-    """Unmanaged against managed, on real processes."""
-
-    name = "demo"
-    title = "A first look: real jobs on an emulated file system, unmanaged and managed"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the two runs, for half a minute each; quick, for ten seconds."""
-        return Campaign(
-            study=self.name,
-            version=2,
-            size=size,
-            seed=seed,
-            cells=[Cell(scenario=label, x=0, workload=0) for label in MODES],
-            work=partial(run_cell, window=WINDOWS[size]),
-            alone=True,
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return the comparison."""
-        rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
-        window = WINDOWS[results.campaign.size]
-        jobs = workload(window[1]).ids or ()
-        return Findings(
-            title=f"{len(jobs)} real jobs, unmanaged and managed "
-            "(measured on an emulated file system)",
-            summary="The jobs are processes under 'penstock run' that compute (sleep) and write in "
-            "turn. They share one storage target behind one I/O node, whose speed is emulated; "
-            "managed, the controller learns their periods and gives turns by set-10.",
-            table=_table(rows, jobs),
-            figures=[_lanes(rows, jobs, window), _bars(rows, jobs)],
-            claims=[_claim(rows, metric) for metric in (UTILIZATION, SLOWDOWN)],
-            basis=Basis(
-                simulated="the same jobs, in the table",
-                emulated="the speed of the file system",
-                measured=f"{len(jobs)} real processes, unmanaged and managed",
-            ),
-            made=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
-        )
+def findings(results: Results) -> Findings:
+    """Return the comparison."""
+    rows = {label: [row for row in results.rows if row["scenario"] == label] for label in MODES}
+    window = WINDOWS[results.campaign.size]
+    jobs = workload(window[1]).ids or ()
+    return Findings(
+        title=f"{len(jobs)} real jobs, unmanaged and managed (measured on an emulated file system)",
+        summary="The jobs are processes under 'penstock run' that compute (sleep) and write in "
+        "turn. They share one storage target behind one I/O node, whose speed is emulated; "
+        "managed, the controller learns their periods and gives turns by set-10.",
+        table=_table(rows, jobs),
+        figures=[_lanes(rows, jobs, window), _bars(rows, jobs)],
+        claims=[_claim(rows, metric) for metric in (UTILIZATION, SLOWDOWN)],
+        basis=Basis(
+            simulated="the same jobs, in the table",
+            emulated="the speed of the file system",
+            measured=f"{len(jobs)} real processes, unmanaged and managed",
+        ),
+        made=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
+    )
 
 
 Rows = dict[str, list[Row]]
@@ -283,4 +265,12 @@ def _claim(rows: Rows, metric: str) -> Claim:
     )
 
 
-STUDY = Demo()
+STUDY = Study(
+    name="demo",
+    title="A first look: real jobs on an emulated file system, unmanaged and managed",
+    version=2,
+    cells=lambda _: [Cell(scenario=label, x=0, workload=0) for label in MODES],
+    run_cell=lambda size, _: partial(run_cell, window=WINDOWS[size]),
+    findings=findings,
+    alone=True,
+)

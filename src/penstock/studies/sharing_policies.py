@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.cells import Campaign, Cell, Results, every
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, ClaimReference, Figure, Findings, Lanes, Stretch
@@ -33,6 +33,7 @@ from penstock.studies.io_sets.gains import (
     gain,
     percent,
 )
+from penstock.studies.study import Study
 from penstock.studies.table import Table
 
 claim = claims_of("sharing-policies")
@@ -134,42 +135,29 @@ def _stretches(run: Run) -> list[tuple[str, float, float, str, float]]:
     return parts
 
 
-class SharingPolicies:
-    """All sharing policies, side by side."""
+def cells_of(size: Size) -> list[Cell]:
+    """Return the example, and so many workloads."""
 
-    name = "sharing-policies"
-    title = "A first look: all sharing policies on the IO-SETS paper's workload"
+    return [*every(EXAMPLE, (0,), 1), *every(WORKLOADS, (0,), DRAWN[size])]
 
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the example, and so many workloads."""
-        return Campaign(
-            study=self.name,
-            version=1,
-            size=size,
-            seed=seed,
-            cells=[*every(EXAMPLE, (0,), 1), *every(WORKLOADS, (0,), DRAWN[size])],
-            work=partial(run_cell, seed=seed),
-        )
 
-    def findings(self, results: Results) -> Findings:
-        """Return the comparison, ordered by Utilization."""
-        example = [row for row in results.rows if row["scenario"] == EXAMPLE]
-        table = Table(row for row in results.rows if row["scenario"] == WORKLOADS)
-        workloads = len(table.rows(WORKLOADS, 0, SET_10))
-        means = {
-            p: table.mean(WORKLOADS, 0, p, UTILIZATION).value for p in table.policies(WORKLOADS)
-        }
-        policies = sorted(means, key=lambda policy: -means[policy])
-        return Findings(
-            title=f"Sharing policies on {workloads} workloads of the IO-SETS paper (simulated)",
-            summary="Sixty jobs share one file system: 20 each that do I/O about every 10, 100 and "
-            "1000 s, with an I/O stress of 0.8. Synthetic workloads, simulated exactly.",
-            table=_table(table, policies),
-            figures=[_lanes(example), _dots(table, policies, workloads)],
-            claims=claims(table),
-            basis=Basis(simulated="all results; workloads are synthetic"),
-            made=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
-        )
+def findings(results: Results) -> Findings:
+    """Return the comparison, ordered by Utilization."""
+    example = [row for row in results.rows if row["scenario"] == EXAMPLE]
+    table = Table(row for row in results.rows if row["scenario"] == WORKLOADS)
+    workloads = len(table.rows(WORKLOADS, 0, SET_10))
+    means = {p: table.mean(WORKLOADS, 0, p, UTILIZATION).value for p in table.policies(WORKLOADS)}
+    policies = sorted(means, key=lambda policy: -means[policy])
+    return Findings(
+        title=f"Sharing policies on {workloads} workloads of the IO-SETS paper (simulated)",
+        summary="Sixty jobs share one file system: 20 each that do I/O about every 10, 100 and "
+        "1000 s, with an I/O stress of 0.8. Synthetic workloads, simulated exactly.",
+        table=_table(table, policies),
+        figures=[_lanes(example), _dots(table, policies, workloads)],
+        claims=claims(table),
+        basis=Basis(simulated="all results; workloads are synthetic"),
+        made=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
+    )
 
 
 def _table(table: Table, policies: list[str]) -> list[tuple[str, ...]]:
@@ -257,4 +245,11 @@ def _better(metric: str) -> ClaimReference:
     return ClaimReference(study="io-sets", claim=claim)
 
 
-STUDY = SharingPolicies()
+STUDY = Study(
+    name="sharing-policies",
+    title="A first look: all sharing policies on the IO-SETS paper's workload",
+    version=1,
+    cells=cells_of,
+    run_cell=lambda _, seed: partial(run_cell, seed=seed),
+    findings=findings,
+)

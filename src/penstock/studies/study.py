@@ -1,22 +1,41 @@
-"""What a study is: a campaign to run, and the findings its results support."""
+"""What a study is: cells to run, and the findings that their results support."""
 
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from penstock.campaign.cells import Campaign, Results
+from penstock.campaign.cells import Campaign, Cell, Results
+from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Findings
 
+RunCell = Callable[[Cell], list[dict[str, Value]]]
 
-class Study(Protocol):
-    """An evaluation that can be asked for by name."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """An evaluation that `penstock reproduce` runs by its name.
+
+    `version` rises whenever the same cell would give other rows. `run_cell` returns the function
+    that runs one cell at a size and seed; it must be picklable. A study that measures time runs
+    `alone`: one cell after the other, in this process.
+    """
 
     name: str
     title: str
+    version: int
+    cells: Callable[[Size], Iterable[Cell]]
+    run_cell: Callable[[Size, int], RunCell]
+    findings: Callable[[Results], Findings]
+    alone: bool = False
 
     def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the cells to run."""
-        ...
-
-    def findings(self, results: Results) -> Findings:
-        """Return what the results say."""
-        ...
+        """Return the cells of a size and seed."""
+        return Campaign(
+            study=self.name,
+            version=self.version,
+            size=size,
+            seed=seed,
+            cells=list(self.cells(size)),
+            work=self.run_cell(size, seed),
+            alone=self.alone,
+        )

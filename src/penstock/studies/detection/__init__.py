@@ -6,7 +6,7 @@ study learns from those that come with the package; --full takes them anew.
 
 from functools import partial
 
-from penstock.campaign.cells import Campaign, Cell, Results
+from penstock.campaign.cells import Cell, Results
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
@@ -15,68 +15,56 @@ from penstock.live.measure.scratch import in_memory, interruptible, private_stat
 from penstock.report.findings import Basis, Findings
 from penstock.studies.detection import claims, figures
 from penstock.studies.detection.comparison import Comparison
+from penstock.studies.study import Study
 
 VERSION = 1
 SHIPPED = "shipped"
 GRID = pattern_survey.Grid()
 
 
-class Detection:
-    """Tables 3.2 to 3.5 and Figures 3.2 to 3.7."""
+def cells_of(size: Size) -> list[Cell]:
+    """Return what is to be measured; in small nothing is."""
+    cells = [Cell(scenario=SHIPPED, x=0, workload=0)]
+    if size == FULL:
+        cells = [
+            Cell(scenario=phase.name, x=float(ranks), workload=0)
+            for phase in GRID.phases()
+            for ranks in GRID.processes
+        ]
+    return cells
 
-    name = "detection"
-    title = "Access pattern detection at run time (Bez, thesis, Ch. 3): Tables 3.2-3.5, measured"
 
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return what is to be measured; in small nothing is."""
-        cells = [Cell(scenario=SHIPPED, x=0, workload=0)]
-        if size == FULL:
-            cells = [
-                Cell(scenario=phase.name, x=float(ranks), workload=0)
-                for phase in GRID.phases()
-                for ranks in GRID.processes
-            ]
-        return Campaign(
-            study=self.name,
-            version=VERSION,
-            size=size,
-            seed=seed,
-            cells=cells,
-            work=partial(observe, grid=GRID, seed=seed),
-            alone=True,
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return the claims and figures; models are made here, of the rows."""
-        seen = [samples.sample(row) for row in results.rows]
-        compared = Comparison.of(seen, size=results.campaign.size, seed=results.campaign.seed)
-        return Findings(
-            title="Access patterns, told at run time",
-            summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
-            "network tell three access patterns from what I/O nodes see. Observations were taken "
-            "by our own I/O nodes, of real processes, on an emulated file system; the thesis' on "
-            "Grid'5000. CART stands in for C5.0 and scikit-learn's perceptron (Adam) for Keras "
-            "(RMSProp). Figures held against the thesis' are of runs with several clients an I/O "
-            "node, as all of its own were; with one client, a file of its own and a part of a "
-            "shared one are the same requests, and the model says so.",
-            claims=claims.claims(compared),
-            figures=figures.figures(compared),
-            basis=Basis(
-                emulated="the file system behind the I/O nodes",
-                measured="what our own I/O nodes saw of real processes"
-                + ("" if results.campaign.size == FULL else "; it comes with the package"),
+def findings(results: Results) -> Findings:
+    """Return the claims and figures; models are made here, of the rows."""
+    seen = [samples.sample(row) for row in results.rows]
+    compared = Comparison.of(seen, size=results.campaign.size, seed=results.campaign.seed)
+    return Findings(
+        title="Access patterns, told at run time",
+        summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
+        "network tell three access patterns from what I/O nodes see. Observations were taken "
+        "by our own I/O nodes, of real processes, on an emulated file system; the thesis' on "
+        "Grid'5000. CART stands in for C5.0 and scikit-learn's perceptron (Adam) for Keras "
+        "(RMSProp). Figures held against the thesis' are of runs with several clients an I/O "
+        "node, as all of its own were; with one client, a file of its own and a part of a "
+        "shared one are the same requests, and the model says so.",
+        claims=claims.claims(compared),
+        figures=figures.figures(compared),
+        basis=Basis(
+            emulated="the file system behind the I/O nodes",
+            measured="what our own I/O nodes saw of real processes"
+            + ("" if results.campaign.size == FULL else "; it comes with the package"),
+        ),
+        made=(
+            (
+                "observations",
+                f"{len(seen)}, of {compared.runs} runs on an emulated file system",
             ),
-            made=(
-                (
-                    "observations",
-                    f"{len(seen)}, of {compared.runs} runs on an emulated file system",
-                ),
-                ("training", "70% of those with requests of 32 and 256 KiB; 30% to test"),
-                ("validation", "requests of 64 and 128 KiB, never seen in training"),
-                ("cross-validation", f"{compared.folds} folds, forests of {compared.trees} trees"),
-                ("Tables 3.6 and 3.7", "are of windows chosen by pattern: the study of tuning"),
-            ),
-        )
+            ("training", "70% of those with requests of 32 and 256 KiB; 30% to test"),
+            ("validation", "requests of 64 and 128 KiB, never seen in training"),
+            ("cross-validation", f"{compared.folds} folds, forests of {compared.trees} trees"),
+            ("Tables 3.6 and 3.7", "are of windows chosen by pattern: the study of tuning"),
+        ),
+    )
 
 
 def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[str, Value]]:
@@ -99,4 +87,12 @@ def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[st
         return [sample.row for one in wanted for sample in survey.take(one)]
 
 
-STUDY = Detection()
+STUDY = Study(
+    name="detection",
+    title="Access pattern detection at run time (Bez, thesis, Ch. 3): Tables 3.2-3.5, measured",
+    version=VERSION,
+    cells=cells_of,
+    run_cell=lambda _, seed: partial(observe, grid=GRID, seed=seed),
+    findings=findings,
+    alone=True,
+)

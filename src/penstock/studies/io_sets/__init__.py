@@ -6,12 +6,13 @@ management", IEEE TPDS 34(10), 2023.
 
 from functools import partial
 
-from penstock.campaign.cells import Campaign, Cell, Results, every
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
 from penstock.studies.io_sets import effectiveness, motivation, rivals, robustness, scenarios
 from penstock.studies.io_sets.figures import figures
+from penstock.studies.study import Study
 from penstock.studies.table import Table
 
 VERSION = 1
@@ -24,52 +25,47 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     return scenarios.run_cell(cell, seed=seed)
 
 
-class IoSets:
-    """Figures 4 and 6 to 10, Sections II and VIII, and what the paper left open."""
-
-    name = "io-sets"
-    title = "IO-SETS (Boito et al., TPDS 2023): Figures 4, 6-10, their variants, and beyond"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the cells at the paper's size or a smaller one."""
-        pairs = (motivation.TWO_LARGE, motivation.LARGE_AND_SMALL)
-        cells = list(every(motivation.SCENARIO, pairs, 1))
-        for name, scenario in scenarios.SCENARIOS.items():
-            cells += every(name, scenario.points(size), scenario.workloads[size])
-        return Campaign(
-            study=self.name,
-            version=VERSION,
-            size=size,
-            seed=seed,
-            cells=cells,
-            work=partial(run_cell, seed=seed),
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return the claims and figures."""
-        table = Table(results.rows)
-        claims = [
-            *motivation.claims(table),
-            *effectiveness.claims(table, results.seconds),
-            *robustness.claims(table),
-            *rivals.claims(table),
-        ]
-        size = results.campaign.size
-        workloads = scenarios.SCENARIOS["figure-6"].workloads[size]
-        return Findings(
-            title="IO-SETS, re-run",
-            summary="Boito, Pallez, Teylo and Vidal, IO-SETS: Simple and efficient approaches for "
-            "I/O bandwidth management (IEEE TPDS, 2023), evaluated again on an exact fluid "
-            "simulator, and beyond. All workloads are synthetic; all results are simulated. "
-            "Figures in brackets are 95% bootstrap intervals over workloads.",
-            claims=claims,
-            figures=figures(table),
-            basis=Basis(simulated="all results; workloads are synthetic"),
-            made=(
-                ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),
-                ("gain", "Utilization: ours / other - 1; others: other / ours - 1"),
-            ),
-        )
+def cells_of(size: Size) -> list[Cell]:
+    """Return the cells at the paper's size or a smaller one."""
+    pairs = (motivation.TWO_LARGE, motivation.LARGE_AND_SMALL)
+    cells = list(every(motivation.SCENARIO, pairs, 1))
+    for name, scenario in scenarios.SCENARIOS.items():
+        cells += every(name, scenario.points(size), scenario.workloads[size])
+    return cells
 
 
-STUDY = IoSets()
+def findings(results: Results) -> Findings:
+    """Return the claims and figures."""
+    table = Table(results.rows)
+    claims = [
+        *motivation.claims(table),
+        *effectiveness.claims(table, results.seconds),
+        *robustness.claims(table),
+        *rivals.claims(table),
+    ]
+    size = results.campaign.size
+    workloads = scenarios.SCENARIOS["figure-6"].workloads[size]
+    return Findings(
+        title="IO-SETS, re-run",
+        summary="Boito, Pallez, Teylo and Vidal, IO-SETS: Simple and efficient approaches for "
+        "I/O bandwidth management (IEEE TPDS, 2023), evaluated again on an exact fluid "
+        "simulator, and beyond. All workloads are synthetic; all results are simulated. "
+        "Figures in brackets are 95% bootstrap intervals over workloads.",
+        claims=claims,
+        figures=figures(table),
+        basis=Basis(simulated="all results; workloads are synthetic"),
+        made=(
+            ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),
+            ("gain", "Utilization: ours / other - 1; others: other / ours - 1"),
+        ),
+    )
+
+
+STUDY = Study(
+    name="io-sets",
+    title="IO-SETS (Boito et al., TPDS 2023): Figures 4, 6-10, their variants, and beyond",
+    version=VERSION,
+    cells=cells_of,
+    run_cell=lambda _, seed: partial(run_cell, seed=seed),
+    findings=findings,
+)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from penstock import registry
-from penstock.campaign.cells import Campaign, Cell, Results, every
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Claim, Curves, Figure, Findings, Series
@@ -23,6 +23,7 @@ from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.io_sets.gains import NAMES, STRETCH, UTILIZATION
 from penstock.studies.live.testbed import Measured, measured
+from penstock.studies.study import Study
 from penstock.studies.table import Table
 
 claim = claims_of("live-io-sets")
@@ -113,41 +114,29 @@ def within(off: dict[tuple[float, int], float], most: float) -> float:
     return sum(abs(value) <= most for value in off.values()) / len(off)
 
 
-class LiveIoSets:
-    """Figure 4, with both of its sides measured and simulated here."""
+def cells_of(size: Size) -> list[Cell]:
+    """Return the paper's range of n_H (40 minutes), or some of it for a shorter time."""
 
-    name = "live-io-sets"
-    title = "IO-SETS on real processes (Section VI-A, Figure 4): live against simulated"
+    return list(every(SCENARIO, POINTS[size], 1))
 
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the paper's range of n_H (40 minutes), or some of it for a shorter time."""
-        return Campaign(
-            study=self.name,
-            version=1,
-            size=size,
-            seed=seed,
-            cells=list(every(SCENARIO, POINTS[size], 1)),
-            work=partial(run_cell, part=PARTS[size]),
-            alone=True,
-        )
 
-    def findings(self, results: Results) -> Findings:
-        """Return how near the simulations are, and what turns are worth."""
-        table = Table(results.rows)
-        return Findings(
-            title="IO-SETS on real processes",
-            summary="Boito, Pallez, Teylo and Vidal, IO-SETS (IEEE TPDS, 2023), Section VI-A: "
-            "sixteen real jobs share a file system, managed and unmanaged, and are simulated too. "
-            "Time is divided by 100; measured on an emulated file system.",
-            claims=claims(table),
-            figures=[_figure_4(table)],
-            basis=Basis(
-                simulated="the same workloads, beside what was measured",
-                emulated="the speed of the file system",
-                measured=f"{JOBS} real processes, managed and unmanaged",
-            ),
-            made=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
-        )
+def findings(results: Results) -> Findings:
+    """Return how near the simulations are, and what turns are worth."""
+    table = Table(results.rows)
+    return Findings(
+        title="IO-SETS on real processes",
+        summary="Boito, Pallez, Teylo and Vidal, IO-SETS (IEEE TPDS, 2023), Section VI-A: "
+        "sixteen real jobs share a file system, managed and unmanaged, and are simulated too. "
+        "Time is divided by 100; measured on an emulated file system.",
+        claims=claims(table),
+        figures=[_figure_4(table)],
+        basis=Basis(
+            simulated="the same workloads, beside what was measured",
+            emulated="the speed of the file system",
+            measured=f"{JOBS} real processes, managed and unmanaged",
+        ),
+        made=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
+    )
 
 
 def claims(table: Table) -> list[Claim]:
@@ -226,4 +215,12 @@ def _figure_4(table: Table) -> Figure:
     )
 
 
-STUDY = LiveIoSets()
+STUDY = Study(
+    name="live-io-sets",
+    title="IO-SETS on real processes (Section VI-A, Figure 4): live against simulated",
+    version=1,
+    cells=cells_of,
+    run_cell=lambda size, _: partial(run_cell, part=PARTS[size]),
+    findings=findings,
+    alone=True,
+)

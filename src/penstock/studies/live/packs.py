@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock import registry
-from penstock.campaign.cells import Campaign, Cell, Results
+from penstock.campaign.cells import Cell, Results
 from penstock.campaign.journal import Row, Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Bars, Basis, Claim, Figure, Findings, Reference, Series
@@ -25,6 +25,7 @@ from penstock.studies.captions import load as captions_of
 from penstock.studies.claims import load as claims_of
 from penstock.studies.live.testbed import measured
 from penstock.studies.packs.scenarios import ORDERS
+from penstock.studies.study import Study
 
 claim = claims_of("live-packs")
 
@@ -123,42 +124,24 @@ def _figures(run: Run) -> dict[str, float]:
     return {"makespan": run.makespan} | named
 
 
-class LivePacks:
-    """Figure 7 and Section 6.2.1, with both of its sides here."""
-
-    name = "live-packs"
-    title = "List orders on real processes (Carretero et al., ICS 2020): live against simulated"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return a cell an order."""
-        return Campaign(
-            study=self.name,
-            version=2,
-            size=size,
-            seed=seed,
-            cells=[Cell(scenario=SCENARIO, x=x, workload=0) for x in range(len(ORDERS))],
-            work=partial(run_cell, part=PARTS[size]),
-            alone=True,
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return how far the simulator is off."""
-        rows = list(results.rows)
-        return Findings(
-            title="List orders on real processes",
-            summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
-            "applications for optimizing I/O (ICS 2020): the five applications of Table 1 as real "
-            "jobs, one at a time on the file system in the order that a policy says, and "
-            "simulated. Time is divided by 100, and jobs start "
-            f"{1000 * APART:g} ms apart; measured on an emulated file system.",
-            claims=claims(rows),
-            figures=[_figure(rows)],
-            basis=Basis(
-                simulated="the same applications, beside what was measured",
-                emulated="the speed of the file system",
-                measured=f"{len(TABLE_1)} real processes in each order",
-            ),
-        )
+def findings(results: Results) -> Findings:
+    """Return how far the simulator is off."""
+    rows = list(results.rows)
+    return Findings(
+        title="List orders on real processes",
+        summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
+        "applications for optimizing I/O (ICS 2020): the five applications of Table 1 as real "
+        "jobs, one at a time on the file system in the order that a policy says, and "
+        "simulated. Time is divided by 100, and jobs start "
+        f"{1000 * APART:g} ms apart; measured on an emulated file system.",
+        claims=claims(rows),
+        figures=[_figure(rows)],
+        basis=Basis(
+            simulated="the same applications, beside what was measured",
+            emulated="the speed of the file system",
+            measured=f"{len(TABLE_1)} real processes in each order",
+        ),
+    )
 
 
 def claims(rows: list[Row]) -> list[Claim]:
@@ -224,4 +207,12 @@ def _figure(rows: list[Row]) -> Figure:
     )
 
 
-STUDY = LivePacks()
+STUDY = Study(
+    name="live-packs",
+    title="List orders on real processes (Carretero et al., ICS 2020): live against simulated",
+    version=2,
+    cells=lambda _: [Cell(scenario=SCENARIO, x=x, workload=0) for x in range(len(ORDERS))],
+    run_cell=lambda size, _: partial(run_cell, part=PARTS[size]),
+    findings=findings,
+    alone=True,
+)

@@ -6,13 +6,14 @@ I/O", ICS 2020.
 
 from functools import partial
 
-from penstock.campaign.cells import Campaign, Cell, Results, every
+from penstock.campaign.cells import Cell, Results, every
 from penstock.campaign.journal import Value
 from penstock.campaign.sizes import Size
 from penstock.report.findings import Basis, Findings
 from penstock.sim.generators.packs import PARTITION
 from penstock.studies.packs import beyond, io_nodes, mapping, orders, scenarios
 from penstock.studies.packs.figures import figures
+from penstock.studies.study import Study
 from penstock.studies.table import Table
 
 VERSION = 1
@@ -25,53 +26,48 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     return orders.run_cell(cell, seed=seed)
 
 
-class Packs:
-    """Table 1, Figures 5 to 8 and 10 to 15, and what the paper left open."""
-
-    name = "packs"
-    title = "Packs (Carretero et al., ICS 2020): Figures 5-8, 10-15, Table 1, and beyond"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return the cells at the paper's size or a smaller one."""
-        cells = list(every(orders.BATCHES_SCENARIO, orders.BATCHES, 1))
-        cells += every(orders.NOISE_SCENARIO, orders.NOISES, orders.NOISY_WORKLOADS[size])
-        for name, scenario in scenarios.SCENARIOS.items():
-            cells += every(name, scenario.points_of(size), scenario.workloads[size])
-        return Campaign(
-            study=self.name,
-            version=VERSION,
-            size=size,
-            seed=seed,
-            cells=cells,
-            work=partial(run_cell, seed=seed),
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return the claims and figures."""
-        table = Table(results.rows)
-        size = results.campaign.size
-        one = scenarios.SCENARIOS["io-nodes-1"]
-        workloads, loads = one.workloads[size], len(one.points_of(size))
-        return Findings(
-            title="Packs, re-run",
-            summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
-            "applications for optimizing I/O (ICS 2020), evaluated again on an exact simulator, "
-            "and beyond. All workloads are synthetic; all results are simulated. Figures in "
-            "brackets are 95% bootstrap intervals over workloads.",
-            claims=[
-                *orders.claims(table),
-                *mapping.claims(table),
-                *io_nodes.claims(table),
-                *beyond.claims(table),
-            ],
-            figures=figures(table),
-            basis=Basis(simulated="all results; workloads are synthetic"),
-            made=(
-                ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
-                ("partition", f"{PARTITION} compute nodes behind each I/O node"),
-                ("list order", "FIFO (exclusive-fcfs) unless said otherwise"),
-            ),
-        )
+def cells_of(size: Size) -> list[Cell]:
+    """Return the cells at the paper's size or a smaller one."""
+    cells = list(every(orders.BATCHES_SCENARIO, orders.BATCHES, 1))
+    cells += every(orders.NOISE_SCENARIO, orders.NOISES, orders.NOISY_WORKLOADS[size])
+    for name, scenario in scenarios.SCENARIOS.items():
+        cells += every(name, scenario.points_of(size), scenario.workloads[size])
+    return cells
 
 
-STUDY = Packs()
+def findings(results: Results) -> Findings:
+    """Return the claims and figures."""
+    table = Table(results.rows)
+    size = results.campaign.size
+    one = scenarios.SCENARIOS["io-nodes-1"]
+    workloads, loads = one.workloads[size], len(one.points_of(size))
+    return Findings(
+        title="Packs, re-run",
+        summary="Carretero, Jeannot, Pallez, Singh and Vidal, Mapping and scheduling HPC "
+        "applications for optimizing I/O (ICS 2020), evaluated again on an exact simulator, "
+        "and beyond. All workloads are synthetic; all results are simulated. Figures in "
+        "brackets are 95% bootstrap intervals over workloads.",
+        claims=[
+            *orders.claims(table),
+            *mapping.claims(table),
+            *io_nodes.claims(table),
+            *beyond.claims(table),
+        ],
+        figures=figures(table),
+        basis=Basis(simulated="all results; workloads are synthetic"),
+        made=(
+            ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
+            ("partition", f"{PARTITION} compute nodes behind each I/O node"),
+            ("list order", "FIFO (exclusive-fcfs) unless said otherwise"),
+        ),
+    )
+
+
+STUDY = Study(
+    name="packs",
+    title="Packs (Carretero et al., ICS 2020): Figures 5-8, 10-15, Table 1, and beyond",
+    version=VERSION,
+    cells=cells_of,
+    run_cell=lambda _, seed: partial(run_cell, seed=seed),
+    findings=findings,
+)

@@ -7,11 +7,12 @@ thesis' grid anew and runs for hours.
 
 from functools import partial
 
-from penstock.campaign.cells import Campaign, Cell, Results
+from penstock.campaign.cells import Cell, Results
 from penstock.campaign.sizes import FULL, Size
 from penstock.learn.detection import samples
 from penstock.live.measure import window_survey
 from penstock.report.findings import Basis, Findings
+from penstock.studies.study import Study
 from penstock.studies.tuning import claims, figures, live_claims, live_figures, measured
 from penstock.studies.tuning.choices import Choices
 from penstock.studies.tuning.measured import SIZES, Measured
@@ -21,66 +22,59 @@ VERSION = 1
 OBSERVATIONS = 400
 
 
-class Tuning:
-    """Figures 3.8 and 4.3 to 4.12, Tables 3.6, 3.7 and 4.1 to 4.6."""
-
-    name = "tuning"
-    title = "The window of TWINS, learnt at run time (Bez, thesis, Ch. 4): drawn and measured"
-
-    def campaign(self, *, size: Size, seed: int) -> Campaign:
-        """Return what is to be measured: in small, real jobs only."""
-        names = [f"{measured.ONLINE}{policy}" for policy in measured.POLICIES]
-        names += [measured.FIXED, measured.MADBENCH, measured.OVERHEAD, measured.DECISION]
-        cells = [Cell(scenario=name, x=0, workload=0) for name in names]
-        if size == FULL:
-            cells += [
-                Cell(scenario=phase.name, x=float(ranks), workload=n)
-                for phase in window_survey.FULL.phases()
-                for ranks in window_survey.FULL.processes
-                for n in window_survey.FULL.io_nodes
-            ]
-        else:
-            cells.append(Cell(scenario=measured.SHIPPED, x=0, workload=0))
-        return Campaign(
-            study=self.name,
-            version=VERSION,
-            size=size,
-            seed=seed,
-            cells=cells,
-            work=partial(measured.run_cell, size=SIZES[size], seed=seed),
-            alone=True,
-        )
-
-    def findings(self, results: Results) -> Findings:
-        """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
-        seen = Measured(results.rows)
-        seed, amounts = results.campaign.seed, SIZES[results.campaign.size]
-        offline = Offline(
-            seen.worths, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
-        )
-        choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
-        return Findings(
-            title="The window of TWINS, learnt at run time",
-            summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
-            "TWINS scheduler is best depends on the access pattern, and bandits learn it. Rewards "
-            "were measured by our own I/O nodes, of real processes, on an emulated file system of "
-            "four disks ('disks'); the thesis' on Grid'5000 with PVFS. Offline figures draw from "
-            "those rewards; the online ones are real jobs on the same emulated disks, with phases "
-            "of seconds where the thesis has minutes.",
-            claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
-            figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
-            basis=Basis(
-                simulated="learning offline: it draws from rewards that were measured",
-                emulated="the file system of four disks",
-                measured="real processes through our own I/O nodes, now"
-                + ("" if results.campaign.size == FULL else "; rewards come with the package"),
-            ),
-            made=(
-                ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
-                ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),
-                ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),
-            ),
-        )
+def cells_of(size: Size) -> list[Cell]:
+    """Return what is to be measured: in small, real jobs only."""
+    names = [f"{measured.ONLINE}{policy}" for policy in measured.POLICIES]
+    names += [measured.FIXED, measured.MADBENCH, measured.OVERHEAD, measured.DECISION]
+    cells = [Cell(scenario=name, x=0, workload=0) for name in names]
+    if size == FULL:
+        cells += [
+            Cell(scenario=phase.name, x=float(ranks), workload=n)
+            for phase in window_survey.FULL.phases()
+            for ranks in window_survey.FULL.processes
+            for n in window_survey.FULL.io_nodes
+        ]
+    else:
+        cells.append(Cell(scenario=measured.SHIPPED, x=0, workload=0))
+    return cells
 
 
-STUDY = Tuning()
+def findings(results: Results) -> Findings:
+    """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
+    seen = Measured(results.rows)
+    seed, amounts = results.campaign.seed, SIZES[results.campaign.size]
+    offline = Offline(seen.worths, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed)
+    choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
+    return Findings(
+        title="The window of TWINS, learnt at run time",
+        summary="J. L. Bez's thesis, Chapter 4 and Section 3.5, again: which window of the "
+        "TWINS scheduler is best depends on the access pattern, and bandits learn it. Rewards "
+        "were measured by our own I/O nodes, of real processes, on an emulated file system of "
+        "four disks ('disks'); the thesis' on Grid'5000 with PVFS. Offline figures draw from "
+        "those rewards; the online ones are real jobs on the same emulated disks, with phases "
+        "of seconds where the thesis has minutes.",
+        claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
+        figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
+        basis=Basis(
+            simulated="learning offline: it draws from rewards that were measured",
+            emulated="the file system of four disks",
+            measured="real processes through our own I/O nodes, now"
+            + ("" if results.campaign.size == FULL else "; rewards come with the package"),
+        ),
+        made=(
+            ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
+            ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),
+            ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),
+        ),
+    )
+
+
+STUDY = Study(
+    name="tuning",
+    title="The window of TWINS, learnt at run time (Bez, thesis, Ch. 4): drawn and measured",
+    version=VERSION,
+    cells=cells_of,
+    run_cell=lambda size, seed: partial(measured.run_cell, size=SIZES[size], seed=seed),
+    findings=findings,
+    alone=True,
+)
