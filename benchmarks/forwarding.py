@@ -31,7 +31,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from live.frames import WRITE, Client  # noqa: E402
 from live.real_node import RealNode  # noqa: E402
 
-from penstock.live.agent.page_server import Agent  # noqa: E402
+from penstock.live.agent.page_server import PageServer  # noqa: E402
 from penstock.live.deployment import emulator  # noqa: E402
 from penstock.live.protocol.shared_page import SharedPages  # noqa: E402
 
@@ -76,7 +76,7 @@ def job(
     folder: Path, root: Path, nodes: Sequence[RealNode], *, below: Sequence[str] = ()
 ) -> Iterator[tuple[SharedPages, dict[str, str]]]:
     socket = folder / f"agent-{len(nodes)}.sock"
-    with SharedPages([root]) as pages, Agent(pages, socket) as agent:
+    with SharedPages([root]) as pages, PageServer(pages, socket) as agent:
         pages.assign([node.node for node in nodes])
         yield pages, os.environ | agent.environment(below=below)
 

@@ -20,7 +20,7 @@ from chaos.writer import ENTRY, ROOM, contents, size_of
 from limits import HANG
 from live.ionode.real_node import RealNode
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
 RANKS, BLOCKS, NODES = 4, 64, 2
@@ -136,7 +136,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_old_comes_back(
     (tmp_path / "ledger").write_bytes(bytes(BLOCKS * ENTRY.size))
     with (
         SharedPages([tmp_path / "managed"], patience=PATIENCE) as pages,
-        Agent(pages, tmp_path / "agent.sock") as agent,
+        PageServer(pages, tmp_path / "agent.sock") as agent,
     ):
         environment = os.environ | agent.environment()
         stack = Stack(tmp_path, pages, environment, random.Random(seed))

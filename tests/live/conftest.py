@@ -11,7 +11,7 @@ import pytest
 from live.ionode.real_node import RealNode, Serve
 from live.store.postgres import Postgres, postgres_server
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -32,13 +32,13 @@ def pages(root: Path) -> Iterator[SharedPages]:
 
 
 @pytest.fixture
-def agent(pages: SharedPages, tmp_path: Path) -> Iterator[Agent]:
-    with Agent(pages, tmp_path / "agent.sock") as agent:
+def agent(pages: SharedPages, tmp_path: Path) -> Iterator[PageServer]:
+    with PageServer(pages, tmp_path / "agent.sock") as agent:
         yield agent
 
 
 @pytest.fixture
-def run(agent: Agent, root: Path) -> Run:
+def run(agent: PageServer, root: Path) -> Run:
     """Run a program as a process of the job, in the managed directory."""
 
     def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:

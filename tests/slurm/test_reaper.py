@@ -17,7 +17,7 @@ class Node:
         self.reaper = Reaper(
             self._alive,
             grace=60.0,
-            forgotten=3600.0,
+            max_silence=3600.0,
             running=lambda: self.running,
             clock=lambda: self.now,
         )

@@ -1,10 +1,11 @@
-"""What a job's agent tells a controller of phases whose end, or turn, came another way."""
+"""What a job's agent reports to a controller of phases whose end, or turn, came in another way."""
 
 import os
 import socket
 import struct
-import time
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,60 +13,108 @@ import msgspec
 import pytest
 from limits import HANG
 
-from penstock.live.agent.job_agent import LENT_AFTER, Member
+from penstock.live.agent.job_agent import JobAgent, Limits
 from penstock.live.protocol import _page_layout as layout
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection, encode_line
 from penstock.live.protocol.shared_page import SharedPages
 
-WAIT = HANG
 LEASE = 60.0
-TAKEN, FIRST_SLOT, ANNOUNCED = layout.TAKEN, layout.FIRST_SLOT, layout.ANNOUNCED
-BEGUN, ENDED = layout.PHASES_BEGUN, layout.PHASES_ENDED
-WAITING = FIRST_SLOT + layout.SLOT_FIELDS["waiting"]
+LEND_AFTER = 1.0
+OFFSETS = {
+    "slots": layout.TAKEN,
+    "begun": layout.PHASES_BEGUN,
+    "ended": layout.PHASES_ENDED,
+    "announced": layout.ANNOUNCED,
+    "pid": layout.FIRST_SLOT,
+    "waiting": layout.FIRST_SLOT + layout.SLOT_FIELDS["waiting"],
+}
 
 
-class Told:
-    """A controller that says what a test wants, to an agent whose job does what a test wants."""
+class Clock:
+    """A clock that moves only when a test moves it; a stopped clock stops those who read it."""
+
+    def __init__(self) -> None:
+        self._now = 1000.0
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._blocked = 0
+
+    def __call__(self) -> float:
+        with self._changed:
+            self._blocked += 1
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: not self._stopped, HANG)
+            self._blocked -= 1
+            return self._now
+
+    def advance(self, seconds: float) -> None:
+        with self._changed:
+            self._now += seconds
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Hold whoever reads the clock, from the next reader on until the block ends."""
+        with self._changed:
+            self._stopped = True
+            assert self._changed.wait_for(lambda: self._blocked > 0, HANG)
+        yield
+        with self._changed:
+            self._stopped = False
+            self._changed.notify_all()
+
+
+class Harness:
+    """An agent between a controller and a job that do what a test says."""
 
     def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
         self.begin = messages.BeginJob(
             name="a", pid=1, command=["x"], user="ann", protocol=messages.PROTOCOL
         )
-        self.begun = messages.JobAccepted(
+        self.accepted = messages.JobAccepted(
             job="a.1", roots=[], nodes=[], mode="enforce", lease=LEASE
         )
         self.pages = SharedPages([])
         self._path = folder / "controller.sock"
-        self._door = socket.socket(socket.AF_UNIX)
-        self._door.bind(str(self._path))
-        self._door.listen()
-        self._door.settimeout(WAIT)
-        self._channels: list[ControlConnection] = []
-        channel = self._connect()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self._path))
+        self._listener.listen()
+        self._listener.settimeout(HANG)
+        self._connections: list[ControlConnection] = []
+        self._maps = 0
+        connection = self._connect()
         self.accept()
-        self.member = Member(channel, self.begin, self.begun, self.pages, self._connect)
+        self.agent = JobAgent(
+            connection,
+            self.begin,
+            self.accepted,
+            self.pages,
+            self._connect,
+            limits=Limits(lend_after=LEND_AFTER, sample_interval=0.005, reconnect_interval=0.01),
+            clock=self.clock,
+        )
 
     def _connect(self) -> ControlConnection:
-        self._channels.append(ControlConnection(self._path))
-        return self._channels[-1]
+        self._connections.append(ControlConnection(self._path))
+        return self._connections[-1]
 
     def accept(self) -> None:
-        self._connection, _ = self._door.accept()
-        self._connection.settimeout(WAIT)
-        self._lines = self._connection.makefile("rb")
+        self._socket, _ = self._listener.accept()
+        self._socket.settimeout(HANG)
+        self._lines = self._socket.makefile("rb")
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         self._lines.close()
-        self._connection.shutdown(socket.SHUT_RDWR)
-        self._connection.close()
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
-    def say(self, message: messages.Message) -> None:
-        self._connection.sendall(encode_line(message))
+    def send(self, message: messages.Message) -> None:
+        self._socket.sendall(encode_line(message))
 
-    def hear(self, kind: type[Any]) -> Any:
-        """Return the next message of a kind, whatever comes before it."""
-        known = (
+    def receive(self, kind: type[Any], *, never: type[Any] | None = None) -> Any:
+        """Return the next message of a kind; any other may come before it, but for `never`."""
+        kinds = (
             messages.PhaseBegan
             | messages.PhaseEnded
             | messages.JobCounters
@@ -73,87 +122,96 @@ class Told:
             | messages.JobExit
         )
         while True:
-            message = msgspec.json.decode(self._lines.readline(), type=known | messages.BeginJob)
+            message = msgspec.json.decode(self._lines.readline(), type=kinds | messages.BeginJob)
             if isinstance(message, kind):
                 return message
+            assert never is None or not isinstance(message, never)
 
-    def set(self, **words: int) -> None:
+    def synchronise(self, *, never: type[Any] | None = None) -> None:
+        """Wait until the agent has handled all messages, and has sampled the job since."""
+        self._maps += 1
+        self.send(messages.NodeMap(nodes=[]))
+        while self.receive(messages.JobCounters, never=never).counters["maps"] < self._maps:
+            pass
+        with self.clock.stopped():
+            pass
+
+    def write(self, **words: int) -> None:
         """Write to the job's counters, as its processes do."""
-        offsets = {"taken": TAKEN, "begun": BEGUN, "ended": ENDED, "announced": ANNOUNCED}
-        offsets |= {"pid": FIRST_SLOT, "waiting": WAITING}
         for name, value in words.items():
-            os.pwrite(self.pages.counters_fd, struct.pack("<Q", value), offsets[name])
+            os.pwrite(self.pages.counters_fd, struct.pack("<Q", value), OFFSETS[name])
         self.pages.wake()
 
-    def end(self) -> None:
-        self._door.close()
-        self.hang_up()
-        self.member.end(0)
-        for channel in self._channels:
-            channel.close()
+    def close(self) -> None:
+        self._listener.close()
+        self.disconnect()
+        self.agent.end(0)
+        for connection in self._connections:
+            connection.close()
         self.pages.close()
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    told = Told(tmp_path)
-    yield told
-    told.end()
+def job(tmp_path: Path) -> Iterator[Harness]:
+    job = Harness(tmp_path)
+    yield job
+    job.close()
 
 
-@pytest.mark.parametrize("seen", ["begun", "unseen"])
+@pytest.mark.parametrize("begin", ["sampled", "missed"])
 def test_a_phase_that_passed_an_expired_gate_while_its_agent_was_stopped_is_counted(
-    told: Told, seen: str
+    job: Harness, begin: str
 ) -> None:
-    """Its end, and perhaps its beginning, is the first thing that it sees when it goes on."""
-    if seen == "begun":
-        told.set(begun=1)
-        told.hear(messages.PhaseBegan)
-    with told.member._lock:  # as good as stopped
-        told.member._beaten -= 2 * LEASE
-        told.set(begun=1, ended=1)
-    over = told.hear(messages.PhaseEnded)
-    assert told.member.counters()["lapses"] == 1
-    assert over.waited < LEASE
+    """Its end, and perhaps its beginning, is the first thing that the agent sees afterwards."""
+    if begin == "sampled":
+        job.write(begun=1)
+        job.receive(messages.PhaseBegan)
+    with job.clock.stopped():
+        job.clock.advance(2 * LEASE)
+        job.write(begun=1, ended=1)
+    over = job.receive(messages.PhaseEnded)
+    assert job.agent.counters()["lapses"] == 1
+    assert over.waited <= LEASE
 
 
-def test_the_wait_of_a_lapse_ends_when_the_gate_opened(told: Told) -> None:
-    """Not when a stopped agent goes on: its job had long gone on by then."""
-    told.set(begun=1)
-    told.hear(messages.PhaseBegan)
-    with told.member._lock:
-        phase = told.member._phase
-        assert phase is not None
-        phase.asked = time.monotonic() - 3 * LEASE
-        told.member._beaten = phase.asked
-        told.set(ended=1)
-    assert told.hear(messages.PhaseEnded).waited == pytest.approx(LEASE)
+def test_the_wait_of_a_lapse_ends_when_the_gate_opened(job: Harness) -> None:
+    """Not when a stopped agent continues: its job had continued long before."""
+    job.write(begun=1)
+    job.receive(messages.PhaseBegan)
+    with job.clock.stopped():
+        job.clock.advance(3 * LEASE)
+        job.write(ended=1)
+    assert job.receive(messages.PhaseEnded).waited == pytest.approx(LEASE)
 
 
-def test_what_a_phase_announced_is_told_again_with_it(told: Told) -> None:
+def test_the_announced_volume_of_a_phase_is_sent_with_every_request(job: Harness) -> None:
     """After its turn was lent, and to the next controller."""
-    told.set(announced=1000)
-    told.set(begun=1)
-    assert told.hear(messages.PhaseBegan).bytes == 1000
-    told.say(messages.Turn(phase=1))
-    assert told.hear(messages.Idle).lends
-    told.say(messages.Hold(phase=1, turn_lent=True))
-    told.set(taken=1, pid=os.getpid(), waiting=1)
-    assert told.hear(messages.PhaseBegan).bytes == 1000
-    told.hang_up()
-    told.accept()
-    assert told.hear(messages.BeginJob).resumes == "a.1"
-    told.say(told.begun)
-    assert told.hear(messages.PhaseBegan).bytes == 1000
+    job.write(announced=1000)
+    job.write(begun=1)
+    assert job.receive(messages.PhaseBegan).bytes == 1000
+    job.send(messages.Turn(phase=1))
+    job.synchronise()
+    job.clock.advance(10 * LEND_AFTER)
+    assert job.receive(messages.Idle).lends
+    job.send(messages.Hold(phase=1, turn_lent=True))
+    job.synchronise()
+    job.write(slots=1, pid=os.getpid(), waiting=1)
+    assert job.receive(messages.PhaseBegan).bytes == 1000
+    job.disconnect()
+    job.accept()
+    assert job.receive(messages.BeginJob).resumes == "a.1"
+    job.send(job.accepted)
+    assert job.receive(messages.PhaseBegan).bytes == 1000
 
 
-@pytest.mark.timed
-def test_a_turn_that_came_late_is_not_lent_before_it_can_be_used(told: Told) -> None:
-    told.set(begun=1)
-    told.hear(messages.PhaseBegan)
-    with told.member._lock:
-        told.member._watched._called -= 10 * LENT_AFTER  # it has waited since then
-    given = time.monotonic()
-    told.say(messages.Turn(phase=1))
-    assert told.hear(messages.Idle).lends
-    assert time.monotonic() - given >= LENT_AFTER
+def test_a_turn_that_came_late_is_not_lent_before_it_can_be_used(job: Harness) -> None:
+    job.write(begun=1)
+    job.receive(messages.PhaseBegan)
+    job.clock.advance(10 * LEND_AFTER)  # it waits for its turn, and so makes no call
+    job.send(messages.Turn(phase=1))
+    job.synchronise(never=messages.Idle)
+    job.clock.advance(0.9 * LEND_AFTER)
+    job.synchronise(never=messages.Idle)
+    job.synchronise(never=messages.Idle)
+    job.clock.advance(10 * LEND_AFTER)
+    assert job.receive(messages.Idle).lends

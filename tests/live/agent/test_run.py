@@ -15,7 +15,7 @@ import pytest
 from limits import HANG
 
 from penstock.errors import InputError
-from penstock.live.agent.group_signals import Witness
+from penstock.live.agent.group_signals import GroupSignalProbe
 from penstock.live.agent.page_server import library
 from penstock.live.agent.runner import CannotRunError
 from penstock.live.deployment import launcher
@@ -298,13 +298,13 @@ def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(
 
 
 def test_a_witness_tells_of_each_signal_once_and_of_no_other() -> None:
-    with Witness({signal.SIGUSR1, signal.SIGUSR2}) as witness:
-        os.kill(witness._pid, signal.SIGUSR1)
-        assert not witness.saw(signal.SIGUSR2)
-        assert witness.saw(signal.SIGUSR1)
-        assert not witness.saw(signal.SIGUSR1)
-        os.kill(witness._pid, signal.SIGKILL)
-        assert not witness.saw(signal.SIGUSR1)
+    with GroupSignalProbe({signal.SIGUSR1, signal.SIGUSR2}) as witness:
+        os.kill(witness.pid, signal.SIGUSR1)
+        assert not witness.received(signal.SIGUSR2)
+        assert witness.received(signal.SIGUSR1)
+        assert not witness.received(signal.SIGUSR1)
+        os.kill(witness.pid, signal.SIGKILL)
+        assert not witness.received(signal.SIGUSR1)
 
 
 def test_a_stopped_io_node_says_since_when_and_what_to_do(state: StateDirectory) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from limits import HANG, within
 
-from penstock.live.agent.page_server import Agent, library
+from penstock.live.agent.page_server import PageServer, library
 from penstock.live.protocol import shared_page
 from penstock.live.protocol.shared_page import SharedPages
 
@@ -117,7 +117,10 @@ def test_an_opened_gate_lets_waiters_go_at_once(run: Any, pages: SharedPages) ->
 
 
 def test_no_wait_is_longer_than_allowed(tmp_path: Path, root: Path) -> None:
-    with SharedPages([root], longest_wait=0.2) as pages, Agent(pages, tmp_path / "a.sock") as agent:
+    with (
+        SharedPages([root], longest_wait=0.2) as pages,
+        PageServer(pages, tmp_path / "a.sock") as agent,
+    ):
         pages.close_gate(60.0)
         command = ["dd", "if=/dev/zero", f"of={root}/f", "bs=1M", "count=1"]
         subprocess.run(command, env=os.environ | agent.environment(), timeout=HANG, check=True)
@@ -151,7 +154,7 @@ def test_without_an_agent_it_passes_through(root: Path) -> None:
     assert (root / "f").stat().st_size == MIB
 
 
-def test_a_job_cannot_write_to_its_control_page(run: Any, agent: Agent) -> None:
+def test_a_job_cannot_write_to_its_control_page(run: Any, agent: PageServer) -> None:
     program = """
 import mmap, os, socket, struct
 s = socket.socket(socket.AF_UNIX); s.connect(os.environ["PENSTOCK_AGENT"])

@@ -18,8 +18,8 @@ from live.storage.real_storage import loop_device, need, need_root, remount, sma
 from penstock.config import Config
 from penstock.config.sections import LiveSection
 from penstock.errors import InputError
-from penstock.live.agent.job_agent import Member
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.job_agent import JobAgent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.protocol import messages, shared_page
@@ -81,7 +81,7 @@ def job(
         pages = stack.enter_context(SharedPages([root], patience=PATIENCE))
         pages.limit_dirty_data(window)
         pages.assign([] if node is None else [node.node])
-        agent = stack.enter_context(Agent(pages, folder / "agent"))
+        agent = stack.enter_context(PageServer(pages, folder / "agent"))
         process = stack.enter_context(
             subprocess.Popen(
                 [sys.executable, "-S", "-c", WRITER, how, str(total)],
@@ -200,7 +200,7 @@ def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
         controller = stack.enter_context(ControlConnection(state.controller))
         begun = controller.ask(begin, messages.JobAccepted)
         pages = stack.enter_context(SharedPages([root], job=begun.job))
-        member = Member(controller, begin, begun, pages)
+        member = JobAgent(controller, begin, begun, pages)
         for mode, window in (("enforce", WINDOW), ("observe", 0), ("enforce", WINDOW)):
             launcher.ask(state, messages.SetMode(mode=mode), messages.Done)
             deadline = time.monotonic() + PATIENCE

@@ -18,7 +18,7 @@ from limits import HANG
 from live.ionode.real_node import BECOME, RealNode
 from live.storage.real_storage import loop_device, need, need_root, remount, small_memory
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
 MIB = 1 << 20
@@ -44,7 +44,7 @@ class Layer:
 
     root: Path
     pages: SharedPages
-    agent: Agent
+    agent: PageServer
     node: RealNode
     user: int
 
@@ -97,7 +97,7 @@ def layer(
             Path(node.node.address).chmod(0o666)
         pages = stack.enter_context(SharedPages([root], patience=0.3))
         pages.assign([node.node])
-        agent = stack.enter_context(Agent(pages, sockets / "agent"))
+        agent = stack.enter_context(PageServer(pages, sockets / "agent"))
         os.chown(agent.path, user, user)
         yield Layer(root=root, pages=pages, agent=agent, node=node, user=user)
 

@@ -16,7 +16,7 @@ from limits import HANG
 from live.client.misbehaving_node import OddNode
 from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, WRITE
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.messages import Node
 from penstock.live.protocol.shared_page import SharedPages
 
@@ -58,7 +58,7 @@ def python(run: Any) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def begin(agent: Agent, root: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+def begin(agent: PageServer, root: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     """Start a program under the library, to be spoken with while it runs."""
     running: list[subprocess.Popen[str]] = []
 
@@ -475,7 +475,7 @@ def test_a_program_that_locks_itself_in_is_left_alone(
 
 @pytest.mark.parametrize("order", ["above", "below"])
 def test_it_stacks_with_other_preloaded_libraries(
-    compiled: Any, agent: Agent, root: Path, node: OddNode, order: str
+    compiled: Any, agent: PageServer, root: Path, node: OddNode, order: str
 ) -> None:
     """Above us another library sees the program's calls; below, what we leave to the kernel."""
     other = compiled("other_preload.c", "-shared", "-fPIC")

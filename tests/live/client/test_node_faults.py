@@ -17,7 +17,7 @@ from live.client.test_faults import Layer, folder, layer, ours
 from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
 from live.ionode.real_node import RealNode
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol import shared_page
 from penstock.live.protocol.shared_page import SharedPages
 
@@ -147,7 +147,7 @@ def test_an_io_node_of_another_version_is_not_used(folder: Path, ours: Layer) ->
     assert ours.pages.total("forwarded_writes") == 0
 
 
-class AnswersAsAnother(Agent):
+class AnswersAsAnother(PageServer):
     """Hands out its pages under another version."""
 
     def _welcome(self, connection: socket.socket) -> None:
@@ -164,7 +164,7 @@ def test_an_agent_of_another_version_leaves_the_job_alone(
     folder: Path, ours: Layer, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """A page laid out differently must not be read, nor written to."""
-    kind: Any = AnswersAsAnother if what == "answered" else Agent
+    kind: Any = AnswersAsAnother if what == "answered" else PageServer
     with monkeypatch.context() as changed, ExitStack() as stack:
         if what != "answered":
             changed.setattr(shared_page, "VERSION", shared_page.VERSION + 1)

@@ -13,7 +13,7 @@ import pytest
 from limits import HANG
 from live.ionode.real_node import RealNode
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.messages import Node
 from penstock.live.protocol.shared_page import SharedPages
 
@@ -58,7 +58,7 @@ def test_programs_are_served_byte_for_byte(
 def test_a_wrong_token_means_direct_access(run: Any, remote: RealNode, root: Path) -> None:
     with (
         SharedPages([root], token=bytes(32)) as pages,
-        Agent(pages, root.parent / "other.sock") as agent,
+        PageServer(pages, root.parent / "other.sock") as agent,
     ):
         pages.assign([remote.remote])
         command = ["dd", "if=/dev/zero", "of=f", "bs=1k", "count=3", "status=none"]
@@ -96,7 +96,7 @@ PATIENT_WRITER = (
 
 
 @pytest.fixture
-def writer(agent: Agent, remote: RealNode, root: Path) -> Iterator[subprocess.Popen[str]]:
+def writer(agent: PageServer, remote: RealNode, root: Path) -> Iterator[subprocess.Popen[str]]:
     """A program that has written and goes on with fsync, fsync and close."""
     process = subprocess.Popen(
         [sys.executable, "-c", PATIENT_WRITER],

@@ -12,7 +12,7 @@ from typing import IO, cast
 
 from limits import HANG
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol.shared_page import SharedPages
 
 WAIT = HANG
@@ -41,7 +41,7 @@ class Closed:
     def __init__(self, root: Path, folder: Path, stack: ExitStack) -> None:
         self.root = root
         self.pages = stack.enter_context(SharedPages([root], longest_wait=LONGEST))
-        self._agent = stack.enter_context(Agent(self.pages, folder / "agent.sock"))
+        self._agent = stack.enter_context(PageServer(self.pages, folder / "agent.sock"))
         self._stack = stack
         self.pages.close_gate(10 * LONGEST)
 

@@ -10,7 +10,7 @@ import pytest
 from live.deployment.emulated import MIB, Machine, Writer, go, memory, said
 from live.ionode.real_node import RealNode
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation, Served
 from penstock.live.protocol.shared_page import SharedPages
@@ -25,7 +25,7 @@ class Forwarded(Machine):
 
     def __init__(self, directory: Path, emulation: Emulation) -> None:
         super().__init__(directory, emulation)
-        self.jobs: dict[str, tuple[SharedPages, Agent]] = {}
+        self.jobs: dict[str, tuple[SharedPages, PageServer]] = {}
 
     @contextmanager
     def serving(self, number: int, *options: str) -> Iterator[list[RealNode]]:
@@ -42,7 +42,7 @@ class Forwarded(Machine):
     def job(self, name: str, nodes: list[RealNode]) -> Iterator[SharedPages]:
         with (
             SharedPages([self.root], job=name) as pages,
-            Agent(pages, self.shared.parent / f"{name}.agent") as agent,
+            PageServer(pages, self.shared.parent / f"{name}.agent") as agent,
         ):
             pages.assign([node.node for node in nodes])
             self.jobs[name] = pages, agent

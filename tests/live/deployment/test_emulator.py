@@ -20,7 +20,7 @@ from limits import HANG
 from live.deployment.emulated import Machine, Writer, go, memory, served_at_least
 
 from penstock.errors import InputError
-from penstock.live.agent.page_server import Agent, library
+from penstock.live.agent.page_server import PageServer, library
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation, Served
 from penstock.live.storage.stripe_layout import StripeMap
@@ -261,7 +261,7 @@ def test_fsync_costs_no_less_than_it_is_said_to(memory: Path) -> None:
     assert float(took) >= 0.4
 
 
-def test_it_works_above_and_below_the_client_library(agent: Agent, root: Path) -> None:
+def test_it_works_above_and_below_the_client_library(agent: PageServer, root: Path) -> None:
     """A job's bytes are counted once, pass its link once and are served once."""
     shared = root.parent / "emulation"
     Emulation(targets=1, latency=0.0, client_link=100 * MIB).create(shared, root)

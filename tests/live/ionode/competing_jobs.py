@@ -13,7 +13,7 @@ from limits import HANG
 from live.deployment.emulated import Machine
 from live.ionode.real_node import RealNode
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages
@@ -64,7 +64,7 @@ class SharedStorage:
                 SharedPages([self.machine.root], job=name, patience=PATIENCE)
             )
             pages.assign(nodes)
-            agent = stack.enter_context(Agent(pages, self.folder / f"{name}.agent"))
+            agent = stack.enter_context(PageServer(pages, self.folder / f"{name}.agent"))
             role = {} if nodes else emulator.environment(self.machine.shared)
             below = [] if nodes else [str(emulator.below())]
             process = stack.enter_context(

@@ -16,7 +16,7 @@ from live.deployment.emulated import Machine, memory
 from live.ionode.real_node import RealNode
 from live.storage.real_storage import throttled
 
-from penstock.live.agent.page_server import Agent
+from penstock.live.agent.page_server import PageServer
 from penstock.live.deployment import emulator
 from penstock.live.deployment.emulator import Emulation
 from penstock.live.protocol import messages
@@ -59,7 +59,7 @@ class Storage:
             pages = stack.enter_context(SharedPages([self.root], job=name, patience=PATIENCE))
             pages.assign([self.node.node])
             socket = self.node.control.parent / f"{name}.agent"
-            agent = stack.enter_context(Agent(pages, socket))
+            agent = stack.enter_context(PageServer(pages, socket))
             process = stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, "-S", "-c", WRITER, name, str(self.flags)],

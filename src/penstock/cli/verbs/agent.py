@@ -11,7 +11,7 @@ from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.slurm import folder_of, run
 from penstock.live.agent import node_agent
-from penstock.live.agent.node_agent import REAPED_EVERY, NodeAgent
+from penstock.live.agent.node_agent import REAP_INTERVAL, NodeAgent
 from penstock.live.agent.reaper import Reaper, in_queue
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -21,7 +21,7 @@ from penstock.live.protocol.state_directory import StateDirectory
 @live_options.controller
 @run
 @click.option("--grace", default="60 s", help="Without a process so long: Slurm is asked.")
-@click.option("--reap-every", default=f"{REAPED_EVERY:g} s", help="How often to look for them.")
+@click.option("--reap-every", default=f"{REAP_INTERVAL:g} s", help="How often to look for them.")
 @json_option
 def agent(
     *,
@@ -50,7 +50,7 @@ def agent(
     where = folder_of(run_folder)
     reaper = Reaper(in_queue, grace=units.seconds(grace))
     there = live_options.remote(controller, key_file) or StateDirectory(folder).controller
-    told = NodeAgent(where, there, gone=reaper, reaped_every=units.seconds(reap_every))
+    told = NodeAgent(where, there, find_ended=reaper, reap_interval=units.seconds(reap_every))
 
     def announce() -> None:
         if as_json:

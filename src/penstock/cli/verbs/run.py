@@ -123,7 +123,7 @@ def _run(
         if require:
             raise InputError(f"{error}; 'penstock up' brings a deployment up") from error
         click.echo(f"penstock: {error}; running the command plainly", err=True)
-    return runner.plainly(command)
+    return runner.execute_unmanaged(command)
 
 
 def _hints(text: str | None) -> messages.Hints:

@@ -1,1 +1,1 @@
-"""The agent: one process per job or per node, next to the jobs."""
+"""The agent: part of `penstock run`, or one process per compute node, beside the jobs."""

@@ -1,7 +1,7 @@
-"""Tells a signal that was sent to a process from one that was sent to its whole group.
+"""Distinguishes a signal sent to `penstock run` from one sent to its whole process group.
 
-Neither the sender nor the kernel says which it was. So a child stands by in the same group, with
-the signals blocked: what waits for it too, everybody in the group got.
+The kernel does not say which it was. So a child process in the same group blocks the signals: a
+signal that is pending in the child too was sent to the group.
 """
 
 import os
@@ -10,53 +10,53 @@ import signal
 import socket
 from collections.abc import Collection
 
-PATIENCE = 1.0
-"""Seconds that the child may take to answer; then nothing is known."""
-AT_ONCE = 0.01
-"""Seconds in which the kernel has sent a signal to the last of a group, once the first has it."""
+ANSWER_TIMEOUT = 1.0
+"""Seconds that the child may take to answer; without an answer, assume one process."""
+DELIVERY_TIME = 0.01
+"""Seconds in which the kernel delivers a signal to all processes of a group."""
 
 
-class Witness:
-    """A child process that says which signals it got; a context manager.
+class GroupSignalProbe:
+    """A child process that reports which signals it received; a context manager.
 
-    It ends when its parent does, and needs nothing that another thread's lock could withhold.
+    It ends with its parent. It takes no lock, which another thread could hold during the fork.
     """
 
     def __init__(self, signals: Collection[int]) -> None:
         self._end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        self._pid = os.fork()
-        if self._pid == 0:
-            _stand_by(other.detach())
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve(other.detach())
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         other.close()
 
-    def __enter__(self) -> "Witness":
+    def __enter__(self) -> "GroupSignalProbe":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end.close()
-        os.waitpid(self._pid, 0)
+        os.waitpid(self.pid, 0)
 
-    def saw(self, number: int) -> bool:
-        """Say whether a signal that just came here came to the child as well; to be asked once."""
+    def received(self, number: int) -> bool:
+        """Return whether the child received the signal as well; consumes the signal there."""
         poll = select.poll()
         poll.register(self._end, select.POLLIN)
         try:
             self._end.send(bytes([number]))
-            return bool(poll.poll(PATIENCE * 1000)) and self._end.recv(1) == b"\1"
+            return bool(poll.poll(ANSWER_TIMEOUT * 1000)) and self._end.recv(1) == b"\1"
         except OSError:
-            return False  # it was killed
+            return False  # the child was killed
 
 
-def _stand_by(end: int) -> None:
+def _serve(end: int) -> None:
     try:
-        # Stopping and the like is for the job: this process only ends with its parent.
+        # Job control is for the job: this process ends with its parent only.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        # Nobody is to wait for the end of a pipe because of it.
+        # Hold no pipe open: its reader would wait for this process.
         os.dup2(end, 0)
         os.closerange(1, os.sysconf("SC_OPEN_MAX"))
-        while asked := os.read(0, 1):
-            os.write(0, b"\1" if signal.sigtimedwait(asked, AT_ONCE) else b"\0")
+        while number := os.read(0, 1):
+            os.write(0, b"\1" if signal.sigtimedwait(number, DELIVERY_TIME) else b"\0")
     finally:
         os._exit(0)

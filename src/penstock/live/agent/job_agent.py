@@ -1,23 +1,25 @@
-"""A running job's half of the agent: watches its pages, tells the controller, does as it is told.
+"""The agent of one running job: reports its phases to the controller, and applies the answers.
 
-The job's gate is closed between phases where turns are enforced; a phase knocks, the controller is
-asked, and the gate opens when it says so. It is never closed for longer than a lease without a word
-from the controller: when that goes, or this process does, the gate opens by itself.
+Runs in `penstock run`, or once per job in the agent of a node. Where turns are enforced, the job's
+gate is closed between phases. A call that waits there wakes the agent, which requests a turn and
+opens the gate once it is granted. A gate stays closed for at most a lease after the controller's
+last heartbeat: if the controller or this process dies, it opens by itself.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.phases import Began, Ended
-from penstock.live.agent.phase_sampler import Watch
-from penstock.live.agent.phase_turn import Asked
+from penstock.live.agent.phase_sampler import PhaseSampler
+from penstock.live.agent.phase_turn import PhaseTurn
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.counters import COUNTER_INTERVAL
@@ -25,17 +27,9 @@ from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.shared_page import SharedPages
 
 log = logging.getLogger("penstock.agent")
-CALLS_WAIT_LONGER = 1.0
-"""Seconds that a call waits beyond its phase: who ends the wait counts it, and that is not both."""
-LAST_WORD_WITHIN = 2.0
-LOOKS_EVERY = 0.05
-"""Seconds between two looks at a job that does not knock."""
-LENT_AFTER = 1.0
-"""Seconds without a call after which a phase that the job said lends its turn."""
-RECONNECTS_EVERY = 0.5
-LONG_AGO = 1e6
-"""Seconds after which any phase is over."""
-MOST_BYTES = 2**63 - 1
+_DISTANT_FUTURE = 1e6
+"""Seconds ahead at which any phase has ended."""
+_MAX_BYTES = 2**63 - 1
 _FROM_CONTROLLER = (
     messages.NodeMap
     | messages.Turn
@@ -47,338 +41,363 @@ _FROM_CONTROLLER = (
 )
 
 
-class Member:
-    """A job of a deployment; `connect` makes a new connection when the controller is gone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Times of an agent, in seconds."""
+
+    sample_interval: float = 0.05
+    """Between two samples of a job that does not wake the agent."""
+    counter_interval: float = COUNTER_INTERVAL
+    lend_after: float = 1.0
+    """Without a call, after which a phase that the job marked offers its turn to other jobs."""
+    reconnect_interval: float = 0.5
+    exit_timeout: float = 2.0
+    """For the controller to confirm the exit of the job."""
+
+
+class JobAgent:
+    """The agent of a job; `connect` opens a new connection after the controller has gone.
+
+    Writes the job's exit to `exit_spool` if no controller confirms it.
+    """
 
     def __init__(
         self,
         controller: ControlConnection,
         begin: messages.BeginJob,
-        begun: messages.JobAccepted,
+        accepted: messages.JobAccepted,
         pages: SharedPages,
         connect: Callable[[], ControlConnection] | None = None,
         *,
-        last_words: ExitSpool | None = None,
+        exit_spool: ExitSpool | None = None,
+        limits: Limits = Limits(),
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """`last_words`: where its end is kept if no controller hears it."""
-        self.id = begun.job
+        self.id = accepted.job
         self.advice = ""
-        """What the controller has to say at the end, in advise mode."""
+        """The controller's advice at the end of the job, in mode "advise"."""
         self._begin = begin
         self._pages = pages
         self._connect = connect
-        self._last_words = last_words
-        self._since = time.time()
-        self._channel: ControlConnection | None = controller
+        self._exit_spool = exit_spool
+        self._limits = limits
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._began = wall_clock()
+        self._controller: ControlConnection | None = controller
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._answered = threading.Event()
-        self._ending = False
-        self._maps = 0  # taken so far, so that the controller knows which one is in force
-        self._gone_on = dict.fromkeys(("lapses", "overdue", "policy_failed"), 0)
-        """Phases that went on without their turn, by why."""
+        self._stopped = threading.Event()
+        self._exit_confirmed = threading.Event()
+        self._exit: messages.JobExit | None = None
+        self._maps = 0  # applied so far: tells the controller which map is in force
+        self._fail_opens = dict.fromkeys(("lapses", "overdue", "policy_failed"), 0)
+        """Phases that transferred without a turn, by cause."""
         self._waited = 0.0  # seconds, for turns
         self._phases = 0
-        self._phase: Asked | None = None
-        self._watched = Watch(pages)
-        self._offered = 0.0  # when its turn was last offered to others
-        self._announced = 0
-        self._take(begun)
+        self._phase: PhaseTurn | None = None
+        self._sampler = PhaseSampler(pages)
+        self._offered = 0.0  # when the turn was last offered to other jobs
+        self._announced = 0  # bytes
+        self._apply(clock(), accepted)
         self._threads = [
             threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
-            for name, target in (("listen", self._listen), ("watch", self._watch))
+            for name, target in (("listen", self._listen), ("sample", self._sample_until_stopped))
         ]
         try:
             for thread in self._threads:
                 thread.start()
-        except BaseException:  # interrupted: those that run would outlive the pages
+        except BaseException:  # interrupted: a running thread would outlive the pages
             self._stop()
             raise
 
     def end(self, status: int) -> dict[str, int]:
-        """Tell the controller that the job ended; return its last counters."""
+        """Report the exit of the job to the controller; return the last counters."""
         with self._lock:
-            now = time.monotonic()
-            self._look(now)
-            self._look(now, ahead=LONG_AGO)  # a phase that had not ended by itself
+            now = self._clock()
+            self._sample(now)
+            self._sample(now, ahead=_DISTANT_FUTURE)  # end a phase that is still open
             counters = self.counters()
-            self._last, self._ending = messages.JobExit(counters=counters, status=status), True
-            self._tell(self._last)
-            channel = self._channel
-        if channel is None or not self._answered.wait(LAST_WORD_WITHIN):
-            self._leave_word(counters, status)
+            self._exit = messages.JobExit(counters=counters, status=status)
+            self._send(self._exit)
+            controller = self._controller
+        if controller is None or not self._exit_confirmed.wait(self._limits.exit_timeout):
+            self._spool_exit(counters, status)
         self._stop()
         return counters
 
     def _stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self._pages.wake()
         with self._lock:
-            self._hang_up()
+            self._disconnect()
         for thread in self._threads:
             with suppress(RuntimeError):  # it was never started
                 thread.join()
 
-    def _leave_word(self, counters: dict[str, int], status: int) -> None:
-        if self._last_words is None:
+    def _spool_exit(self, counters: dict[str, int], status: int) -> None:
+        if self._exit_spool is None:
             return
-        word = messages.UnreportedExit(
+        unreported = messages.UnreportedExit(
             job=self.id,
             begin=self._begin,
-            began=self._since,
-            ended=time.time(),
+            began=self._began,
+            ended=self._wall_clock(),
             counters=counters,
             status=status,
         )
         try:
-            self._last_words.write(word)
+            self._exit_spool.write(unreported)
         except OSError as error:
-            log.warning("how job %s ended is told to nobody: %s", self.id, reason(error))
+            log.warning("the exit of job %s is lost: %s", self.id, reason(error))
 
     def counters(self) -> dict[str, int]:
-        """Return the job's counters, summed over threads, and what this half of it counted."""
+        """Return the job's counters, summed over threads, and those of its agent."""
         own = {"maps": self._maps, "phases": self._phases, "turn_waited": round(self._waited * 1e9)}
-        return self._pages.totals() | own | self._gone_on
+        return self._pages.totals() | own | self._fail_opens
 
-    def _take(self, begun: messages.JobAccepted) -> None:
-        """Be a job as the controller says, the first one or one that came after it."""
-        self._mode, self._lease, self._longest = begun.mode, begun.lease, begun.longest_wait
-        self._beaten = time.monotonic()
-        self._dirty_window = begun.dirty_window
-        self._pages.assign(begun.nodes, stripe=begun.stripe)
-        self._bound_dirty()
-        self._gate(open_=self._mode != "enforce")
+    def _apply(self, now: float, accepted: messages.JobAccepted) -> None:
+        """Apply what the controller answered when the job began, or came back."""
+        self._mode, self._lease = accepted.mode, accepted.lease
+        self._max_wait = accepted.longest_wait
+        self._last_heartbeat = now
+        self._dirty_window = accepted.dirty_window
+        self._pages.assign(accepted.nodes, stripe=accepted.stripe)
+        self._limit_dirty_data()
+        self._pages.open_gate() if self._mode != "enforce" else self._close_gate()
 
-    def _bound_dirty(self) -> None:
+    def _limit_dirty_data(self) -> None:
         self._pages.limit_dirty_data(self._dirty_window if self._mode == "enforce" else 0)
 
-    def _gate(self, *, open_: bool) -> None:
-        if open_:
-            self._pages.open_gate()
-        else:
-            self._pages.close_gate(self._beaten + self._lease - time.monotonic())
+    def _close_gate(self) -> None:
+        """Close the gate until the lease ends."""
+        self._pages.close_gate(self._last_heartbeat + self._lease - self._clock())
 
-    # What the job does.
+    # From the job to the controller.
 
-    def _watch(self) -> None:
-        counted = time.monotonic()
-        while not self._over.is_set():
+    def _sample_until_stopped(self) -> None:
+        reported = self._clock()
+        while not self._stopped.is_set():
             knocks = self._pages.knocks
-            now = time.monotonic()
+            now = self._clock()
             with self._lock:
-                self._look(now)
-                if now - counted >= COUNTER_INTERVAL:
-                    counted = now
-                    self._tell(messages.JobCounters(counters=self.counters()))
-            self._pages.await_knock(knocks, self._patience(now))
+                self._sample(now)
+                if now - reported >= self._limits.counter_interval:
+                    reported = now
+                    self._send(messages.JobCounters(counters=self.counters()))
+            self._pages.await_knock(knocks, self._seconds_to_next_sample(now))
 
-    def _patience(self, now: float) -> float:
-        due = self._watched.finder.due
-        return LOOKS_EVERY if due is None else min(max(due - now, 0.001), LOOKS_EVERY)
+    def _seconds_to_next_sample(self, now: float) -> float:
+        due = self._sampler.finder.due
+        interval = self._limits.sample_interval
+        return interval if due is None else min(max(due - now, 0.001), interval)
 
-    def _look(self, now: float, ahead: float = 0.0) -> None:
-        for found in self._watched.look(now + ahead):
-            self._let_go(now)  # a phase that is over may have passed a gate that opened by itself
-            if isinstance(found, Began):
-                self._began(now)
-            elif isinstance(found, Ended):
-                self._ended(now, found)
-        self._let_go(now)
+    def _sample(self, now: float, ahead: float = 0.0) -> None:
+        for change in self._sampler.sample(now + ahead):
+            # The phase that ended may have passed a gate that had opened by itself.
+            self._end_expired_wait(now)
+            if isinstance(change, Began):
+                self._begin_phase(now)
+            elif isinstance(change, Ended):
+                self._end_phase(now, change)
+        self._end_expired_wait(now)
         if self._phase is not None and self._mode == "enforce":
-            self._lend(now, self._phase)
+            self._offer_unused_turn(now, self._phase)
 
-    def _lend(self, now: float, phase: Asked) -> None:
-        """Offer the turn of a phase that the job said and does not use; ask again when it calls."""
-        if phase.lent:
-            if self._watched.waits():
-                phase.ask_again(now)
-                self._ask(phase)
+    def _offer_unused_turn(self, now: float, phase: PhaseTurn) -> None:
+        """Offer the turn of a marked phase without calls; request it again at the next call."""
+        if phase.is_lent:
+            if self._sampler.is_waiting():
+                phase.request_again(now)
+                self._request_turn(phase)
             return
-        finder = self._watched.finder
+        finder = self._sampler.finder
         if phase.turn is None or phase.overdue or not finder.marked:
             return
-        # Who waited for long had no call to show for it when its turn came.
-        idle = min(self._watched.quiet(now), now - max(self._offered, phase.turn))
-        if idle >= max(LENT_AFTER, 2 * finder.gap):
+        # A phase that waited for its turn could not make calls before it.
+        idle = min(self._sampler.idle_seconds(now), now - max(self._offered, phase.turn))
+        if idle >= max(self._limits.lend_after, 2 * finder.gap):
             self._offered = now
-            self._tell(messages.Idle(phase=phase.number, lends=True))
+            self._send(messages.Idle(phase=phase.number, lends=True))
 
-    def _let_go(self, now: float) -> None:
-        """End a wait for a controller that is silent, or one that is too long."""
+    def _end_expired_wait(self, now: float) -> None:
+        """End a wait if the lease has ended, or the phase has waited for the maximum time."""
         phase = self._phase
         if phase is None or phase.turn is not None or self._mode != "enforce":
             return
-        lapsed = now - self._beaten >= self._lease
-        if phase.lent:
-            if not lapsed or self._watched.quiet(now):
+        lapsed = now - self._last_heartbeat >= self._lease
+        if phase.is_lent:
+            if not lapsed or self._sampler.idle_seconds(now):
                 return
-            phase.ask_again(now)
-        if lapsed:  # when its gate opened, however late this process takes note of it
-            opened = max(self._beaten + self._lease, phase.asked)
-            self._go_on(min(opened, now), phase, "lapses")
-        elif phase.waited + now - phase.asked >= self._longest:
-            self._go_on(now, phase, "overdue")
+            phase.request_again(now)
+        if lapsed:  # the wait ended when the gate opened, however late this process notices
+            opened = max(self._last_heartbeat + self._lease, phase.waiting_since)
+            self._fail_open(min(opened, now), phase, "lapses")
+        elif phase.waited + now - phase.waiting_since >= self._max_wait:
+            self._fail_open(now, phase, "overdue")
 
-    def _go_on(self, now: float, phase: Asked, why: str) -> None:
-        """Let a phase transfer that has not got its turn."""
-        phase.go(now)
+    def _fail_open(self, now: float, phase: PhaseTurn, cause: str) -> None:
+        """Let a phase transfer without a turn."""
+        phase.start(now)
         phase.overdue = True
-        self._gone_on[why] += 1
-        self._gate(open_=True)
+        self._fail_opens[cause] += 1
+        self._pages.open_gate()
 
-    def _began(self, now: float) -> None:
+    def _begin_phase(self, now: float) -> None:
         self._phases += 1
-        self._phase = Asked(self._phases, now, now, self._length())
-        if self._channel is None and self._mode == "enforce":
-            self._go_on(now, self._phase, "lapses")  # there is nobody to wait for
-        self._ask(self._phase)
+        self._phase = PhaseTurn(self._phases, now, now, self._announced_bytes())
+        if self._controller is None and self._mode == "enforce":
+            self._fail_open(now, self._phase, "lapses")
+        self._request_turn(self._phase)
 
-    def _ask(self, phase: Asked) -> None:
-        self._tell(messages.PhaseBegan(phase=phase.number, bytes=phase.bytes))
+    def _request_turn(self, phase: PhaseTurn) -> None:
+        self._send(messages.PhaseBegan(phase=phase.number, bytes=phase.bytes))
 
-    def _length(self) -> int | None:
-        """Return the bytes that the job's processes announced since the last phase; None: none."""
-        had, self._announced = self._announced, self._pages.announced_bytes
-        told = self._announced - had
-        return told if 0 < told <= MOST_BYTES else None
+    def _announced_bytes(self) -> int | None:
+        """Return the bytes that the job announced since the last phase, or None."""
+        before, self._announced = self._announced, self._pages.announced_bytes
+        announced = self._announced - before
+        return announced if 0 < announced <= _MAX_BYTES else None
 
-    def _ended(self, now: float, found: Ended) -> None:
+    def _end_phase(self, now: float, ended: Ended) -> None:
         phase, self._phase = self._phase, None
         if phase is None:
             return
-        if phase.lent:
-            self._ask(phase)  # whose end is told with all of it
-        seconds = phase.over(found.time, enforced=self._mode == "enforce")
+        if phase.is_lent:
+            self._request_turn(phase)  # the controller accepts the end of a current phase only
+        seconds = phase.end(ended.time, enforced=self._mode == "enforce")
         self._waited += phase.waited
-        self._tell(
+        self._send(
             messages.PhaseEnded(
                 phase=phase.number,
-                bytes=found.moved,
+                bytes=ended.moved,
                 seconds=seconds,
                 waited=phase.waited,
-                idle=max(now - found.time, 0.0),
-                small=found.small,
+                idle=max(now - ended.time, 0.0),
+                small=ended.small,
             )
         )
-        if self._mode == "enforce" and self._channel is not None:
-            self._gate(open_=False)
+        if self._mode == "enforce" and self._controller is not None:
+            self._close_gate()
 
-    # What the controller says.
+    # From the controller to the job.
 
     def _listen(self) -> None:
-        while not self._over.is_set():
-            channel = self._channel
-            if channel is not None:
+        while not self._stopped.is_set():
+            controller = self._controller
+            if controller is not None:
                 with suppress(OSError):
-                    while self._heard(channel.receive(_FROM_CONTROLLER, None)):
-                        pass
-            if self._answered.is_set() or self._over.is_set() or not self._again():
+                    while not self._exit_confirmed.is_set():
+                        self._handle(controller.receive(_FROM_CONTROLLER, None))
+            if self._exit_confirmed.is_set() or self._stopped.is_set() or not self._reconnect():
                 return
 
-    def _heard(self, message: object) -> bool:
-        now = time.monotonic()
+    def _handle(self, message: object) -> None:
+        now = self._clock()
         with self._lock:
-            self._let_go(now)  # the gate has opened by itself: it is too late to close it
+            # Once the gate has opened by itself, it is too late to close it again.
+            self._end_expired_wait(now)
             match message:
                 case messages.Heartbeat(mode=mode):
-                    self._beat(now, mode)
+                    self._renew_lease(now, mode)
                 case messages.Turn(phase=number) if self._phase and self._phase.number == number:
-                    self._admitted(now, self._phase, message)
+                    self._grant_turn(now, self._phase, message)
                 case messages.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._held(now, self._phase, lent=message.turn_lent)
+                    self._revoke_turn(now, self._phase, lent=message.turn_lent)
                 case messages.Slice(phase=number) if self._phase and self._phase.number == number:
-                    if self._mode == "enforce" and not self._phase.overdue:
-                        self._gate(open_=message.open)
-                        if message.open and not self._watched.calls():
-                            self._tell(messages.Idle(phase=number))
+                    self._switch_slice(self._phase, message)
                 case messages.NodeMap(nodes=nodes, stripe=stripe):
                     self._pages.assign(nodes, stripe=stripe)
                     self._maps += 1
-                    self._tell(messages.JobCounters(counters=self.counters()))
-                case messages.Done() | messages.Failure() if self._ending:
+                    self._send(messages.JobCounters(counters=self.counters()))
+                case messages.Done() | messages.Failure() if self._exit is not None:
                     self.advice = message.advice if isinstance(message, messages.Done) else ""
-                    self._answered.set()
-                    return False
-        return True
+                    self._exit_confirmed.set()
 
-    def _admitted(self, now: float, phase: Asked, told: messages.Turn) -> None:
+    def _grant_turn(self, now: float, phase: PhaseTurn, turn: messages.Turn) -> None:
         if phase.turn is not None:
-            self._gate(open_=True)
+            self._pages.open_gate()
         elif self._mode != "enforce":
-            phase.turn = phase.began  # who is observed has not waited
-        elif told.overdue:
-            self._go_on(now, phase, "policy_failed" if told.failed else "overdue")
+            phase.turn = phase.began  # an observed phase does not wait
+        elif turn.overdue:
+            self._fail_open(now, phase, "policy_failed" if turn.failed else "overdue")
         else:
-            phase.go(now)
-            self._gate(open_=True)
+            phase.start(now)
+            self._pages.open_gate()
 
-    def _held(self, now: float, phase: Asked, *, lent: bool) -> None:
+    def _revoke_turn(self, now: float, phase: PhaseTurn, *, lent: bool) -> None:
         if self._mode == "enforce" and not phase.overdue and phase.turn is not None:
             phase.lend(now) if lent else phase.stop(now)
-            self._gate(open_=False)
+            self._close_gate()
 
-    def _beat(self, now: float, mode: str) -> None:
-        was, self._mode, self._beaten = self._mode, mode, now
-        self._bound_dirty()
+    def _switch_slice(self, phase: PhaseTurn, slice_: messages.Slice) -> None:
+        if self._mode != "enforce" or phase.overdue:
+            return
+        self._pages.open_gate() if slice_.open else self._close_gate()
+        if slice_.open and not self._sampler.in_call():
+            self._send(messages.Idle(phase=phase.number))
+
+    def _renew_lease(self, now: float, mode: str) -> None:
+        old_mode, self._mode, self._last_heartbeat = self._mode, mode, now
+        self._limit_dirty_data()
         phase = self._phase
         if mode != "enforce":
-            if was == "enforce":
-                if phase is not None and phase.waits:
-                    phase.go(now)
-                self._gate(open_=True)
+            if old_mode == "enforce":
+                if phase is not None and phase.is_waiting:
+                    phase.start(now)
+                self._pages.open_gate()
         elif phase is None or phase.turn is None:
-            if was == "enforce":
+            if old_mode == "enforce":
                 self._pages.extend_closure(self._lease)
             else:
                 if phase is not None:
-                    phase.asked = now  # until now it only would have waited
-                self._gate(open_=False)
+                    phase.waiting_since = now  # so far it was only observed
+                self._close_gate()
 
-    def _again(self) -> bool:
-        """Go on without the controller, until there is one again."""
+    # The connection.
+
+    def _reconnect(self) -> bool:
+        """Continue without a controller until one is there; return False if the job ends first."""
         with self._lock:
-            self._hang_up()
-            self._gate(open_=True)
-            if self._phase is not None and self._phase.waits and self._mode == "enforce":
-                self._go_on(time.monotonic(), self._phase, "lapses")
-        while self._connect is not None and not self._over.wait(RECONNECTS_EVERY):
-            with suppress(OSError, InputError), self._connected() as channel:
-                resuming = msgspec.structs.replace(self._begin, resumes=self.id)
-                begun = channel.ask(resuming, messages.JobAccepted)
+            self._disconnect()
+            self._pages.open_gate()
+            if self._phase is not None and self._phase.is_waiting and self._mode == "enforce":
+                self._fail_open(self._clock(), self._phase, "lapses")
+        if self._connect is None:
+            return False
+        while not self._stopped.wait(self._limits.reconnect_interval):
+            with suppress(OSError, InputError), ExitStack() as stack:
+                controller = stack.enter_context(self._connect())
+                resume = msgspec.structs.replace(self._begin, resumes=self.id)
+                accepted = controller.ask(resume, messages.JobAccepted)
                 with self._lock:
-                    self._channel = channel
-                    self._take(begun)
-                    if self._ending:
-                        self._tell(self._last)
-                    if self._phase is not None:
-                        self._phase.overdue = True  # amid a phase nobody is stopped again
-                        if self._phase.turn is None:
-                            self._phase.turn = time.monotonic()
-                            self._phase.lent = False
-                        self._gate(open_=True)
-                        self._ask(self._phase)
+                    self._controller = controller
+                    self._resume(self._clock(), accepted)
+                stack.pop_all()
                 return True
         return False
 
-    @contextmanager
-    def _connected(self) -> Iterator[ControlConnection]:
-        assert self._connect is not None
-        channel = self._connect()
-        try:
-            yield channel
-        except BaseException:
-            channel.close()
-            raise
+    def _resume(self, now: float, accepted: messages.JobAccepted) -> None:
+        self._apply(now, accepted)
+        if self._exit is not None:
+            self._send(self._exit)
+        phase = self._phase
+        if phase is not None:
+            phase.overdue = True  # a phase that transfers is not stopped again
+            if phase.turn is None:
+                phase.turn, phase.is_lent = now, False
+            self._pages.open_gate()
+            self._request_turn(phase)
 
-    def _hang_up(self) -> None:
-        channel, self._channel = self._channel, None
-        if channel is not None:
+    def _disconnect(self) -> None:
+        controller, self._controller = self._controller, None
+        if controller is not None:
             with suppress(OSError):
-                channel.shut_down()
+                controller.shut_down()
 
-    def _tell(self, message: messages.Message) -> None:
-        if self._channel is not None:
+    def _send(self, message: messages.Message) -> None:
+        if self._controller is not None:
             try:
-                self._channel.send(message)
+                self._controller.send(message)
             except OSError:
-                self._hang_up()  # half a line may be under way: only another connection will do
+                self._disconnect()  # part of a line may be sent: the connection is unusable

@@ -1,7 +1,7 @@
-"""The agent of a job on its node: hands the shared pages to the job's processes.
+"""Hands the shared pages of a job to its processes. Runs in the agent.
 
-A process of the job that starts connects to the agent's socket, says who it is, and gets the two
-pages as descriptors; no process keeps a connection. Without an agent, processes pass through.
+A new process of the job connects to the agent's socket and receives the two pages as descriptors;
+it keeps no connection. Without an agent, the client library passes all calls through.
 """
 
 import os
@@ -12,31 +12,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.live.agent.job_agent import CALLS_WAIT_LONGER
 from penstock.live.protocol import messages, preload, shared_page
 
 _HELLO = struct.Struct("<8sII")
-PATIENCE = 1.0
-"""Seconds that a process may take to say hello."""
+HELLO_TIMEOUT = 1.0
+"""Seconds that a process may take to send its request."""
+EXTRA_CALL_WAIT = 1.0
+"""Seconds that a call waits longer than its phase, so that the agent ends and counts the wait."""
 
 
 def library() -> Path:
-    """Return the client library."""
+    """Return the path of the client library."""
     return preload.library("libpenstock_client.so")
 
 
-def pages_of(begun: messages.JobAccepted) -> shared_page.SharedPages:
-    """Return the pages of a job that the controller took in."""
+def create_pages(accepted: messages.JobAccepted) -> shared_page.SharedPages:
+    """Create the pages of a job that the controller accepted."""
     return shared_page.SharedPages(
-        [Path(root) for root in begun.roots],
-        job=begun.job,
-        token=bytes.fromhex(begun.token) or bytes(shared_page.TOKEN_BYTES),
-        longest_wait=begun.longest_wait + CALLS_WAIT_LONGER,
-        patience=begun.patience,
+        [Path(root) for root in accepted.roots],
+        job=accepted.job,
+        token=bytes.fromhex(accepted.token) or bytes(shared_page.TOKEN_BYTES),
+        longest_wait=accepted.longest_wait + EXTRA_CALL_WAIT,
+        patience=accepted.patience,
     )
 
 
-class Agent:
+class PageServer:
     """Serves one job's pages on a Unix socket; a context manager."""
 
     def __init__(self, pages: shared_page.SharedPages, path: Path) -> None:
@@ -46,9 +47,9 @@ class Agent:
         self._listener.bind(str(path))
         path.chmod(0o600)
         self._listener.listen(128)
-        self._thread = threading.Thread(target=self._serve, name="penstock-agent", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="penstock-pages", daemon=True)
 
-    def __enter__(self) -> "Agent":
+    def __enter__(self) -> "PageServer":
         self._thread.start()
         return self
 
@@ -61,12 +62,12 @@ class Agent:
     def environment(
         self, *, above: Sequence[str] = (), below: Sequence[str] = ()
     ) -> dict[str, str]:
-        """Return what a process needs to be part of the job; other preloaded libraries stay.
+        """Return the environment of the job's processes; it keeps other preloaded libraries.
 
-        Libraries `above` see a program's calls before the client library does, those `below` what
-        it leaves to the C library.
+        Libraries `above` see a call before the client library does; those `below` see the calls
+        that it passes to the C library.
         """
-        # A job inside a job has its libraries already; the linker takes colons and spaces alike.
+        # A job inside a job has our libraries already; the linker accepts colons and spaces.
         others = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
         return {
             "LD_PRELOAD": ":".join(dict.fromkeys([*above, str(library()), *others, *below])),
@@ -80,7 +81,7 @@ class Agent:
             except OSError:
                 return
             with connection, suppress(OSError):
-                connection.settimeout(PATIENCE)
+                connection.settimeout(HELLO_TIMEOUT)
                 self._welcome(connection)
 
     def _welcome(self, connection: socket.socket) -> None:

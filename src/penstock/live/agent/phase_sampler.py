@@ -1,78 +1,124 @@
-"""A job's phases, as its pages show them: what it marked, and what its calls tell."""
+"""The I/O phases of a job, found by sampling its shared pages. Runs in the agent.
 
+A thread that is killed during a call leaves its slot in the state "in a call"; so does a thread
+whose process calls exec. The sampler checks in /proc that such a thread still exists.
+"""
+
+import os
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 from penstock.learn.phases import Began, Ended, PhaseFinder
-from penstock.live.agent.dead_callers import lives
 from penstock.live.protocol.shared_page import SharedPages, SlotOwner
 
-MARKS = 1024
-"""Marks of phases that are taken in at one look: the counters are the job's, and not trusted."""
+MAX_MARKS = 1024
+"""Phase marks accepted per sample: the job writes the counters, and may write anything."""
+_DEAD_STATES = ("Z", "X")
 
 
-class Watch:
-    """Looks at a job's pages; what a look finds is to be passed on at once."""
+class PhaseSampler:
+    """Samples the pages of a job; the caller acts on what a sample yields before the next one."""
 
     def __init__(self, pages: SharedPages) -> None:
         self.finder = PhaseFinder()
         self._pages = pages
-        self._said = (0, 0)
+        self._marks = (0, 0)
         self._markers: set[SlotOwner] = set()
-        """Processes that were there when the phase under way was said: one of them did."""
-        self._called = 0.0
+        """Processes that existed when the current phase was marked: one of them marked it."""
+        self._last_call = 0.0
 
-    def calls(self) -> bool:
-        """Say whether anybody is amid a data call, or waits for one at the gate."""
-        return any(lives(thread) for thread, _ in self._pages.threads_in_call())
+    def in_call(self) -> bool:
+        """Return whether any thread is in a data call, or waits at the gate."""
+        return any(is_alive(thread) for thread, _ in self._pages.threads_in_call())
 
-    def waits(self) -> bool:
-        """Say whether anybody waits at the gate."""
-        return any(waits and lives(thread) for thread, waits in self._pages.threads_in_call())
+    def is_waiting(self) -> bool:
+        """Return whether any thread waits at the gate."""
+        return any(waits and is_alive(thread) for thread, waits in self._pages.threads_in_call())
 
-    def quiet(self, now: float) -> float:
-        """Return for how long no process has called."""
-        return 0.0 if self.calls() else now - min(self._called, now)
+    def idle_seconds(self, now: float) -> float:
+        """Return for how long no thread has been in a call."""
+        return 0.0 if self.in_call() else now - min(self._last_call, now)
 
-    def look(self, now: float) -> Iterator[Began | Ended | None]:
-        """Yield what has begun and ended."""
-        # Marks before counters: bytes that were counted after their phase ended would be another
-        # phase, which nobody said.
-        said = self._pages.phase_marks()
+    def sample(self, now: float) -> Iterator[Began | Ended | None]:
+        """Yield the phases that began and ended since the last sample."""
+        # Read the marks before the counters: bytes counted after the end of their phase would
+        # start a new phase, which the job did not mark.
+        marks = self._pages.phase_marks()
         last_call, moved = self._pages.last_call(), self._pages.moved_bytes()
-        waits = self.waits()
-        busy = waits or self.calls()
-        self._called = max(self._called, min(last_call / 1e9, now))
-        if said[0] != self._said[0]:
-            self._markers |= set(filter(lives, self._pages.processes()))
-            self._called = now
-        yield from self._marked(now, said, moved)
-        self._forget_the_dead()
+        waiting = self.is_waiting()
+        busy = waiting or self.in_call()
+        self._last_call = max(self._last_call, min(last_call / 1e9, now))
+        if marks[0] != self._marks[0]:
+            self._markers |= set(filter(is_alive, self._pages.processes()))
+            self._last_call = now
+        yield from self._marked_phases(now, marks, moved)
+        self._drop_marks_of_dead_processes()
         yield self.finder.sample(
             now,
             busy=busy,
             last_call=last_call / 1e9,
             moved=moved,
-            waiting=waits,
+            waiting=waiting,
         )
 
-    def _forget_the_dead(self) -> None:
-        """End marks that nobody is left to take back."""
+    def _drop_marks_of_dead_processes(self) -> None:
+        """Drop a marked phase once no process is left that could end it."""
         if not self.finder.marked:
             self._markers.clear()
-        elif self._markers and not any(map(lives, self._markers)):
+        elif self._markers and not any(map(is_alive, self._markers)):
             self.finder.unmark()
 
-    def _marked(
-        self, now: float, said: tuple[int, int], moved: int
+    def _marked_phases(
+        self, now: float, marks: tuple[int, int], moved: int
     ) -> Iterator[Began | Ended | None]:
-        """Take in the phases that the job's processes said, in an order that can have been."""
-        (had_begun, had_ended), self._said = self._said, said
-        begun = min(max(self._said[0] - had_begun, 0), MARKS)
-        ended = min(max(self._said[1] - had_ended, 0), MARKS)
-        earlier = min(ended, max(had_begun - had_ended, 0))
-        for _ in range(earlier):
+        """Apply the job's own phase marks, in an order that is possible."""
+        (old_begins, old_ends), self._marks = self._marks, marks
+        begins = min(max(marks[0] - old_begins, 0), MAX_MARKS)
+        ends = min(max(marks[1] - old_ends, 0), MAX_MARKS)
+        ends_of_old_phases = min(ends, max(old_begins - old_ends, 0))
+        for _ in range(ends_of_old_phases):
             yield self.finder.ended(now, moved)
-        for _ in range(begun):
+        for _ in range(begins):
             yield self.finder.began(now)
-        for _ in range(ended - earlier):
+        for _ in range(ends - ends_of_old_phases):
             yield self.finder.ended(now, moved)
+
+
+def is_alive(thread: SlotOwner) -> bool:
+    """Return whether a thread lives, or its process if the thread's id is unknown.
+
+    A zombie is dead. Return True if nothing can be found out: ids of another PID namespace mean
+    nothing here.
+    """
+    if thread.namespace not in (0, _pid_namespace()):
+        return True
+    try:
+        os.kill(thread.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    tasks = Path(f"/proc/{thread.pid}/task")
+    try:
+        # A process lives for as long as any of its threads, even after the first has ended.
+        candidates = [tasks / str(thread.id)] if thread.id else tasks.iterdir()
+        return any(map(_is_running, candidates)) or not tasks.is_dir()
+    except OSError:
+        return True
+
+
+def _is_running(task: Path) -> bool:
+    try:
+        stat = (task / "stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return not stat.rpartition(")")[2].lstrip().startswith(_DEAD_STATES)
+
+
+@cache
+def _pid_namespace() -> int:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino & 0xFFFFFFFF
+    except OSError:
+        return 0

@@ -1,4 +1,7 @@
-"""Jobs that ended although no epilog said so: found by their processes, then asked of Slurm."""
+"""Finds adopted jobs that ended without an epilog: by their processes, then by asking Slurm.
+
+Runs in the agent of a node.
+"""
 
 import logging
 import os
@@ -10,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SQUEUE = "squeue"
-SQUEUE_WITHIN = 10.0
+SQUEUE_TIMEOUT = 10.0
 _ANSWERS = {True: "no", False: "yes", None: "no answer"}
 _STEP = re.compile(rb"^slurmstepd: \[(\d+)")
 
@@ -18,44 +21,47 @@ log = logging.getLogger("penstock.agent")
 
 
 class Reaper:
-    """Says which jobs are gone.
+    """Returns which jobs have ended.
 
-    A job without a process here may be an allocation whose user thinks: after `grace` seconds the
-    batch system is asked. Where it does not answer, a job is gone after `forgotten` seconds.
+    A job without a process may be an idle interactive allocation, so `is_queued` asks the batch
+    system once a job has had no process for `grace` seconds. If the batch system does not answer,
+    a job counts as ended after `max_silence` seconds.
     """
 
     def __init__(
         self,
-        alive: Callable[[str], bool | None],
+        is_queued: Callable[[str], bool | None],
         *,
         grace: float = 60.0,
-        forgotten: float = 3600.0,
+        max_silence: float = 3600.0,
         running: Callable[[], Collection[str]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._alive = alive
-        self._grace, self._forgotten = grace, forgotten
+        self._is_queued = is_queued
+        self._grace, self._max_silence = grace, max_silence
         self._running = running or jobs_with_processes
         self._clock = clock
-        self._seen: dict[str, float] = {}
-        self._asked: dict[str, float] = {}
+        self._last_process: dict[str, float] = {}
+        self._last_query: dict[str, float] = {}
 
     def __call__(self, jobs: Collection[str]) -> list[str]:
-        """Return those of the jobs that ended."""
+        """Return the jobs that have ended."""
         now, running = self._clock(), self._running()
-        self._seen = {job: now if job in running else self._seen.get(job, now) for job in jobs}
-        self._asked = {job: when for job, when in self._asked.items() if job in self._seen}
-        return [job for job, seen in self._seen.items() if self._is_gone(job, seen, now)]
+        self._last_process = {
+            job: now if job in running else self._last_process.get(job, now) for job in jobs
+        }
+        self._last_query = {j: t for j, t in self._last_query.items() if j in self._last_process}
+        return [job for job, last in self._last_process.items() if self._has_ended(job, last, now)]
 
-    def _is_gone(self, job: str, seen: float, now: float) -> bool:
-        if now - max(seen, self._asked.get(job, seen)) < self._grace:
+    def _has_ended(self, job: str, last_process: float, now: float) -> bool:
+        if now - max(last_process, self._last_query.get(job, last_process)) < self._grace:
             return False
-        self._asked[job] = now
-        alive = self._alive(job)
-        log.info("asked whether job %s has ended: %s", job, _ANSWERS[alive])
-        if alive:
-            self._seen[job] = now
-        return alive is False or (alive is None and now - seen >= self._forgotten)
+        self._last_query[job] = now
+        queued = self._is_queued(job)
+        log.info("asked whether job %s has ended: %s", job, _ANSWERS[queued])
+        if queued:
+            self._last_process[job] = now
+        return queued is False or (queued is None and now - last_process >= self._max_silence)
 
 
 def jobs_with_processes(proc: Path = Path("/proc")) -> set[str]:
@@ -68,7 +74,7 @@ def _pids(proc: Path) -> Iterable[str]:
 
 
 def _jobs_of(process: Path) -> Iterable[str]:
-    # Processes end while they are read, and those of others may not be read.
+    # A process may end while it is read; those of other users may not be readable.
     with suppress(OSError):
         if step := _STEP.match((process / "cmdline").read_bytes()):
             yield step[1].decode()
@@ -79,17 +85,20 @@ def _jobs_of(process: Path) -> Iterable[str]:
 
 
 def in_queue(job: str) -> bool | None:
-    """Ask Slurm whether a job has not ended; None: it does not answer. Never for hooks."""
+    """Ask Slurm whether a job is queued or running, or return None without an answer.
+
+    Never call it in a hook: slurmctld may be waiting for the hook.
+    """
     try:
-        told = subprocess.run(
+        result = subprocess.run(
             [SQUEUE, "--noheader", f"--jobs={job}", "--format=%T"],
             capture_output=True,
             text=True,
-            timeout=SQUEUE_WITHIN,
+            timeout=SQUEUE_TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if told.returncode == 0:
-        return bool(told.stdout.strip())
-    return False if "Invalid job id" in told.stderr else None
+    if result.returncode == 0:
+        return bool(result.stdout.strip())
+    return False if "Invalid job id" in result.stderr else None

@@ -1,7 +1,7 @@
-"""Runs an unmodified command as a job of a deployment, with its exit status.
+"""`penstock run`: runs an unmodified command as a job of a deployment.
 
-The job's pages and its agent live in this process, which is a Member of the deployment. When the
-controller goes, the job goes on with the map that it has, and comes back to the next one.
+The job's pages and its agent live in this process. If the controller ends, the job continues with
+the map that it has, and reconnects to the next controller.
 """
 
 import errno
@@ -16,9 +16,9 @@ from typing import NoReturn
 
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.agent.group_signals import Witness
-from penstock.live.agent.job_agent import Member
-from penstock.live.agent.page_server import Agent, pages_of
+from penstock.live.agent.group_signals import GroupSignalProbe
+from penstock.live.agent.job_agent import JobAgent
+from penstock.live.agent.page_server import PageServer, create_pages
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.errors import FullError
@@ -43,29 +43,29 @@ _SHELL = "/bin/sh"
 
 
 class NoJobError(Exception):
-    """A command cannot be a job now, and why: nothing was run."""
+    """A command cannot be a job now; nothing was run."""
 
 
 class CannotRunError(Exception):
-    """A command that is not there, or is no program; the exit status is as shells have it."""
+    """A command does not exist or cannot be executed; the exit status is as in shells."""
 
     def __init__(self, program: str, error: OSError) -> None:
-        # A directory of PATH that may not be searched, or is none, says nothing of the command.
+        # An error about a directory of PATH says nothing about the command.
         absent = "/" not in program and shutil.which(program, os.F_OK) is None
         missing = absent or isinstance(error, FileNotFoundError)
         if absent:
-            why = "command not found"
+            cause = "command not found"
         elif missing and ("/" not in program or Path(program).exists()):
-            why = "the interpreter that its first line names is not there"
+            cause = "the interpreter in its first line does not exist"
         else:
-            why = str(error.strerror)
-        super().__init__(f"{program}: {why}")
+            cause = str(error.strerror)
+        super().__init__(f"{program}: {cause}")
         self.status = 127 if missing else 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a job ended: its exit status, and its counters summed over threads."""
+    """The result of a job: its exit status, and its counters summed over threads."""
 
     job: str
     status: int
@@ -74,13 +74,13 @@ class Outcome:
 
 
 def check(command: Sequence[str]) -> None:
-    """Refuse a command that can be none, whatever is installed."""
+    """Raise CannotRunError for an empty command."""
     if not command[0]:
         raise CannotRunError("''", FileNotFoundError())
 
 
-def plainly(command: Sequence[str]) -> NoReturn:
-    """Become the command."""
+def execute_unmanaged(command: Sequence[str]) -> NoReturn:
+    """Replace this process by the command."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -95,7 +95,7 @@ def plainly(command: Sequence[str]) -> NoReturn:
 
 
 def _as_script(command: Sequence[str]) -> list[str]:
-    """Return how shells, and execvp, run an executable text without a first line that says how."""
+    """Return the command that runs a script without an interpreter line, as shells do."""
     return [_SHELL, shutil.which(command[0]) or command[0], *command[1:]]
 
 
@@ -109,10 +109,10 @@ def run(
     controller: RemoteController | None = None,
     hints: messages.Hints | None = None,
 ) -> Outcome:
-    """Run a command as a job, of another host's controller or this one's.
+    """Run a command as a job of the local controller, or of `controller` on another host.
 
-    InputError: the controller refuses it.
-    To be called from the main thread, whose signals go to the command meanwhile.
+    Call it from the main thread: it forwards signals to the command. Raises InputError if the
+    controller refuses the job.
     """
     begin = messages.BeginJob(
         name=name,
@@ -124,62 +124,67 @@ def run(
         executable=Path(command[0]).name,
         hints=hints or messages.Hints(),
     )
-    where = controller or state.controller
-    last_words = ExitSpool(
+    address = controller or state.controller
+    exit_spool = ExitSpool(
         state.exit_spool if controller is None else state.remote_exit_spool(controller)
     )
     try:
         if controller is not None:
             state.create()  # for the agent's socket
-            with suppress(InputError, OSError):  # a job is not kept waiting for others' words
-                last_words.deliver(lambda: ControlConnection(controller))
-        channel = ControlConnection(where)
+            with suppress(InputError, OSError):  # the exits of earlier jobs do not delay this one
+                exit_spool.deliver(lambda: ControlConnection(controller))
+        connection = ControlConnection(address)
     except (InputError, OSError) as error:
-        at = f"in {state.folder}" if controller is None else f"at {controller}"
-        raise NoJobError(f"no controller {at}: {reason(error)}") from error
-    with channel, ExitStack() as stack:
+        place = f"in {state.folder}" if controller is None else f"at {controller}"
+        raise NoJobError(f"no controller {place}: {reason(error)}") from error
+    with connection, ExitStack() as stack:
         try:
-            begun = channel.ask(begin, messages.JobAccepted)
+            accepted = connection.ask(begin, messages.JobAccepted)
         except FullError as error:
             raise NoJobError(str(error)) from error
         except OSError as error:
-            raise NoJobError(f"no answer of the controller: {reason(error)}") from error
-        before = stack.enter_context(blocked(FORWARDED | {signal.SIGCHLD}))
+            raise NoJobError(f"no answer from the controller: {reason(error)}") from error
+        old_mask = stack.enter_context(blocked(FORWARDED | {signal.SIGCHLD}))
         try:
-            witness = stack.enter_context(Witness(FORWARDED))
-            pages = stack.enter_context(pages_of(begun))
+            probe = stack.enter_context(GroupSignalProbe(FORWARDED))
+            pages = stack.enter_context(create_pages(accepted))
             path = state.agent_socket(os.getpid())
-            path.unlink(missing_ok=True)  # of one that had this number and was killed
-            agent = stack.enter_context(Agent(pages, path))
-            preload = agent.environment(above=begun.above, below=begun.preload)
+            path.unlink(missing_ok=True)  # left by a killed process with the same id
+            server = stack.enter_context(PageServer(pages, path))
+            preload = server.environment(above=accepted.above, below=accepted.preload)
         except (InputError, OSError) as error:
             raise NoJobError(reason(error)) from error
-        member = Member(
-            channel, begin, begun, pages, lambda: ControlConnection(where), last_words=last_words
+        agent = JobAgent(
+            connection,
+            begin,
+            accepted,
+            pages,
+            lambda: ControlConnection(address),
+            exit_spool=exit_spool,
         )
-        surrounded = os.environ | (environment or {}) | begun.environment | preload
+        variables = os.environ | (environment or {}) | accepted.environment | preload
         try:
-            pid = _spawn(command, surrounded, before)
+            pid = _spawn(command, variables, old_mask)
         except CannotRunError as error:
-            member.end(error.status)
+            agent.end(error.status)
             raise
         try:
-            status = _follow(pid, witness)
-        except BaseException:  # of a handler that another thread's signal ran
-            member.end(_killed(pid))
+            status = _wait(pid, probe)
+        except BaseException:  # raised by a signal handler
+            agent.end(_kill(pid))
             raise
-        counters = member.end(status)
-        return Outcome(job=member.id, status=status, counters=counters, advice=member.advice)
+        counters = agent.end(status)
+        return Outcome(job=agent.id, status=status, counters=counters, advice=agent.advice)
 
 
 @contextmanager
 def blocked(signals: Collection[int]) -> Iterator[Collection[int]]:
-    """Let signals wait to be asked for, also in threads that are started meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    """Block signals, also in threads that are started meanwhile; yield the old mask."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
-        yield before
+        yield old_mask
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collection[int]) -> int:
@@ -203,38 +208,38 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Collect
         raise CannotRunError(command[0], error) from error
 
 
-def _follow(pid: int, witness: Witness) -> int:
-    """Return how the process ended; signals that come meanwhile are its own."""
-    while (status := _ended(pid)) is None:
-        got = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
-        if got.si_signo != signal.SIGCHLD and _is_ours_alone(got, pid, witness):
+def _wait(pid: int, probe: GroupSignalProbe) -> int:
+    """Wait for the process, forward signals to it, and return its exit status."""
+    while (status := _exit_status(pid)) is None:
+        info = signal.sigwaitinfo(FORWARDED | {signal.SIGCHLD})
+        if info.si_signo != signal.SIGCHLD and _must_forward(info, pid, probe):
             with suppress(ProcessLookupError):
-                os.kill(pid, got.si_signo)
+                os.kill(pid, info.si_signo)
     return status
 
 
-def _killed(pid: int) -> int:
+def _kill(pid: int) -> int:
     with suppress(ProcessLookupError, ChildProcessError):  # it had ended
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     return 128 + signal.SIGKILL
 
 
-def _is_ours_alone(got: signal.struct_siginfo, pid: int, witness: Witness) -> bool:
-    """Say whether a signal has not come to the command by itself."""
-    to_the_group = witness.saw(got.si_signo)
-    if got.si_code > 0:  # what the kernel sent, such as the terminal's, it has sent to the job too
+def _must_forward(info: signal.struct_siginfo, pid: int, probe: GroupSignalProbe) -> bool:
+    """Return whether the command has not received a signal itself."""
+    sent_to_group = probe.received(info.si_signo)
+    if info.si_code > 0:  # from the kernel, such as the terminal's: the command got it too
         return False
     try:
-        return not to_the_group or os.getpgid(pid) != os.getpgrp()
+        return not sent_to_group or os.getpgid(pid) != os.getpgrp()
     except ProcessLookupError:
         return False
 
 
-def _ended(pid: int) -> int | None:
-    """Return the exit status of a process as shells have it; None: it runs."""
-    found, status = os.waitpid(pid, os.WNOHANG)
-    if not found:
+def _exit_status(pid: int) -> int | None:
+    """Return the exit status of a process as in shells, or None while it runs."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if not ended:
         return None
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code

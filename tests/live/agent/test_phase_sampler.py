@@ -11,7 +11,7 @@ import pytest
 from live.client.waiting_processes import Closed, Process, closed, said, until
 from live.controller.turn_deployment import WAIT, deployed
 
-from penstock.live.agent.phase_sampler import Watch
+from penstock.live.agent.phase_sampler import PhaseSampler
 from penstock.live.protocol.shared_page import SlotOwner
 
 ASKED = """
@@ -53,7 +53,7 @@ def waiting(job: Closed, program: str) -> Process:
     process = job.python(ASKED + program)
     assert said(process) == "writes"
     until(lambda: process.pid in job.waiting(), "it does not wait at the gate")
-    assert Watch(job.pages).waits()
+    assert PhaseSampler(job.pages).is_waiting()
     return process
 
 
@@ -71,7 +71,7 @@ def test_a_wait_ends_with_its_thread_when_exec_is_called(job: Closed, program: s
     process = waiting(job, program)
     process.send_signal(signal.SIGUSR1)
     until(lambda: command(process) == "sleep", "it does not call exec")
-    until(lambda: not Watch(job.pages).calls(), "a thread that is gone still calls")
+    until(lambda: not PhaseSampler(job.pages).in_call(), "a thread that is gone still calls")
     assert process.poll() is None
 
 
@@ -81,10 +81,10 @@ def test_a_thread_waits_on_when_the_first_of_its_process_has_ended(job: Closed) 
     process.send_signal(signal.SIGUSR1)
     state = Path(f"/proc/{process.pid}/stat")
     until(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "it has not ended")
-    watch = Watch(job.pages)
-    assert watch.waits()
+    sampler = PhaseSampler(job.pages)
+    assert sampler.is_waiting()
     job.pages.open_gate()
-    until(lambda: not watch.calls(), "it waits at an open gate")
+    until(lambda: not sampler.in_call(), "it waits at an open gate")
     assert job.pages.total("write_bytes") == 1 << 20
 
 
@@ -95,7 +95,7 @@ def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives(
         def __init__(self, thread: SlotOwner) -> None:
             self.thread = thread
 
-        def calling(self) -> list[tuple[SlotOwner, bool]]:
+        def threads_in_call(self) -> list[tuple[SlotOwner, bool]]:
             return [(self.thread, False)]
 
     child = os.fork()
@@ -107,7 +107,7 @@ def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives(
         SlotOwner(child): False,
         SlotOwner(child, namespace=1, id=child): True,
     }
-    found = {thread: Watch(cast(Any, Calling(thread))).calls() for thread in cases}
+    found = {thread: PhaseSampler(cast(Any, Calling(thread))).in_call() for thread in cases}
     os.waitpid(child, 0)
     assert found == cases
 
