@@ -50,9 +50,9 @@ def read(tmp_path: Path) -> Any:
 
 
 def test_forge_files_are_read_as_they_are(read: Any) -> None:
-    told, ignored = read(FORGE)
-    assert (told.forwarders, told.dispatchers, ignored) == (2, 8, [])
-    (phase,) = told.phases
+    patterns, ignored = read(FORGE)
+    assert (patterns.forwarders, patterns.dispatchers, ignored) == (2, 8, [])
+    (phase,) = patterns.phases
     assert (phase.name, phase.repetitions, phase.processes) == ("phase-1", 3, None)
     assert phase.patterns[1] == Pattern(
         path="/mnt/pfs/test",
@@ -68,22 +68,22 @@ def test_forge_files_are_read_as_they_are(read: Any) -> None:
 
 def test_the_first_format_is_one_pattern_written_then_read(read: Any) -> None:
     flat = {"forwarders": "1", "listeners": "16", "path": "/mnt/pfs/test", "total_size": "1024"}
-    told, ignored = read(flat | {"number_of_files": "individual", "request_size": "256"})
-    (phase,) = told.phases
+    patterns, ignored = read(flat | {"number_of_files": "individual", "request_size": "256"})
+    (phase,) = patterns.phases
     assert [pattern.operation for pattern in phase.patterns] == ["write", "read"]
     assert {pattern.total_size for pattern in phase.patterns} == {1024}
-    assert (told.forwarders, ignored) == (1, [])
+    assert (patterns.forwarders, ignored) == (1, [])
 
 
-def test_the_documented_example_and_the_one_that_comes_along_are_read(read: Any) -> None:
+def test_the_documented_example_and_the_shipped_one_are_read(read: Any) -> None:
     page = (ROOT / "docs/formats/pattern-files.md").read_text()
-    told, ignored = read(page.split("```json\n")[1].split("```")[0])
-    assert (told.phases[0].name, ignored) == ("checkpoint", [])
-    told, ignored = read((ROOT / "examples" / "patterns.json").read_text())
-    assert (len(told.phases), ignored) == (2, [])
+    patterns, ignored = read(page.split("```json\n")[1].split("```")[0])
+    assert (patterns.phases[0].name, ignored) == ("checkpoint", [])
+    patterns, ignored = read((ROOT / "examples" / "patterns.json").read_text())
+    assert (len(patterns.phases), ignored) == (2, [])
 
 
-def test_keys_of_other_versions_are_told_and_left(read: Any) -> None:
+def test_keys_of_other_versions_are_listed_and_ignored(read: Any) -> None:
     assert read(FORGE | {"agios_config": "/tmp"})[1] == ["agios_config"]
 
 
@@ -93,9 +93,9 @@ def phase(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "JSON object"),
         ("{}", "neither phases"),
         ({"phases": []}, "phases"),
@@ -105,16 +105,16 @@ def phase(**changes: Any) -> Any:
         (phase(request_size="large"), "request_size"),
         (phase(request_size=0), "request_size"),
         (phase(request_size=2048), "less than one request_size"),
-        (phase(spatiality="strided"), "not strided"),
-        (phase(direct_io=1, request_size=100), "whole 512 bytes"),
+        (phase(spatiality="strided"), "cannot be strided"),
+        (phase(direct_io=1, request_size=100), "a multiple of 512 bytes"),
         ({"phases": 2 * [phase()["phases"][0] | {"name": "a"}]}, "one name"),
         ({"phases": [phase()["phases"][0] | {"name": "a/b"}]}, "name"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(read: Any, content: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said) as told:
+def test_an_invalid_file_is_refused_with_its_error(read: Any, content: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         read(content)
-    assert "patterns.json" in str(told.value)
+    assert "patterns.json" in str(error.value)
 
 
 @pytest.mark.parametrize("spatiality", ["contiguous", "strided"])
@@ -134,7 +134,7 @@ def test_ranks_of_a_shared_file_cover_it_exactly_once(spatiality: Any) -> None:
     assert offsets[0][:3] == first
 
 
-def test_files_of_their_own_begin_at_their_beginning() -> None:
+def test_individual_files_begin_at_offset_zero() -> None:
     pattern = Pattern(operation="write", path="/a/b", total_size=800, request_size=100)
     assert [pattern.offset(k, 3, 4) for k in range(2)] == [0, 100]
     assert pattern.file("/root", 3) == "/root/b.00003"

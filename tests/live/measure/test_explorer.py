@@ -18,12 +18,10 @@ from limits import HANG
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import explorer, mpiexec
-from penstock.live.measure import rank as player
-from penstock.live.measure import scratch as passing
+from penstock.live.measure import explorer, mpiexec, rank, results, scratch
 from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell, Explorer, Run
-from penstock.live.measure.rank import Did, Plan
+from penstock.live.measure.rank import Plan, RankOperation
 from penstock.live.protocol.state_directory import StateDirectory
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli")
@@ -91,7 +89,7 @@ WALL = Phase(
 @pytest.fixture(scope="module")
 def exploring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     root = tmp_path_factory.mktemp("root")
-    with passing.private_state() as state:
+    with scratch.private_state() as state:
         deployment = Deployment(state=str(state), roots=[str(root)], io_nodes=2, attached=True)
         with Explorer(
             deployment, [OWN, SHARED, READ, WALL, DIRECT_IO], seed=1, mpi=False
@@ -110,13 +108,13 @@ def test_every_byte_goes_where_it_should(
 ) -> None:
     run = exploring.run(Cell(phase, 2, io_nodes, 0))
     assert run.marked == ""
-    wanted = (moved, 0) if io_nodes else (0, moved)
-    assert (run.forwarded_bytes, run.direct_bytes) == wanted
+    expected = (moved, 0) if io_nodes else (0, moved)
+    assert (run.forwarded_bytes, run.direct_bytes) == expected
     assert run.bandwidth == pytest.approx(moved / run.makespan / 1e6)
     assert {timed.rank for timed in run.ranks} == {0, 1}
 
 
-def test_a_stone_wall_ends_what_would_take_for_ever(exploring: Explorer) -> None:
+def test_a_stone_wall_ends_an_endless_phase(exploring: Explorer) -> None:
     run = exploring.run(Cell("wall", 2, 1, 0))
     assert run.marked == ""
     assert 0.2 <= run.makespan < 5
@@ -124,7 +122,7 @@ def test_a_stone_wall_ends_what_would_take_for_ever(exploring: Explorer) -> None
 
 
 @pytest.mark.parametrize("io_nodes", [0, 1])
-def test_past_the_page_cache(exploring: Explorer, tmp_path: Path, io_nodes: int) -> None:
+def test_direct_io_is_measured(exploring: Explorer, tmp_path: Path, io_nodes: int) -> None:
     try:
         os.close(os.open(tmp_path / "probe", os.O_CREAT | os.O_RDWR | os.O_DIRECT))
     except OSError:
@@ -137,7 +135,7 @@ def test_past_the_page_cache(exploring: Explorer, tmp_path: Path, io_nodes: int)
 def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     (tmp_path / "root").mkdir()
-    with passing.private_state() as state:
+    with scratch.private_state() as state:
         roots = [str(tmp_path / "root")]
         deployment = Deployment(state=str(state), roots=roots, io_nodes=1, attached=True)
         with Explorer(deployment, [SHARED], seed=1, mpi=True) as exploring:
@@ -147,7 +145,7 @@ def test_ranks_of_mpi_do_the_same(tmp_path: Path) -> None:
     assert {timed.rank for timed in run.ranks} == {0, 1}
 
 
-def test_mpi_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_mpi_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"--mpi: mpi4py is not installed: .*'\.\[mpi\]'"):
         mpiexec.check()
@@ -158,26 +156,26 @@ def test_two_ranks_find_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mpiexec_does", "told"),
+    ("mpiexec_does", "message"),
     [
         ('shift 2; "$@"; exec "$@"', "different MPIs"),
         ("echo no slots >&2; exit 1", "does not start mpi4py: no slots"),
     ],
     ids=["alone", "fails"],
 )
-def test_an_mpiexec_of_another_mpi_is_told_at_once(
-    mpiexec_does: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_mpiexec_of_another_mpi_is_reported_at_once(
+    mpiexec_does: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under the mpiexec of another MPI every rank is the only one of a world of its own."""
     program = tmp_path / "mpiexec"
     program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit\n{mpiexec_does}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         mpiexec.check()
 
 
-def test_runs_past_the_io_nodes_are_marked(
+def test_runs_that_go_direct_are_marked(
     exploring: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without its client library a job goes direct, which no figure may hide."""
@@ -186,27 +184,27 @@ def test_runs_past_the_io_nodes_are_marked(
     assert "0 were forwarded" in run.marked
 
 
-def test_files_that_are_not_what_was_written_are_found(tmp_path: Path) -> None:
-    plan = Plan(phase=OWN, folder=str(tmp_path), ranks=1, seed=3, results="", patience=1.0)
-    did = player.Player(plan, 0, lambda: None).play()
-    assert player.validate(plan, did) == ""
+def test_wrong_file_contents_are_found(tmp_path: Path) -> None:
+    plan = Plan(phase=OWN, folder=str(tmp_path), ranks=1, seed=3, results="", timeout=1.0)
+    operations = rank.Rank(plan, 0, lambda: None).run()
+    assert rank.validate(plan, operations) == ""
     with (tmp_path / "forge.00000").open("r+b") as file:
         file.seek(70 * KIB)
         file.write(b"\0\0")
-    assert "wrong at 65536" in player.validate(plan, did)
+    assert "wrong at 65536" in rank.validate(plan, operations)
 
 
-def test_a_rank_that_fails_ends_the_others_and_says_why(tmp_path: Path) -> None:
+def test_a_rank_that_fails_ends_the_others_and_reports_its_error(tmp_path: Path) -> None:
     """Rank 1 finds a directory where its file should be; rank 0 would wait for it for a day."""
     (tmp_path / "forge.00001").mkdir()
     plan = Plan(
-        phase=OWN, folder=str(tmp_path), ranks=2, seed=1, results=str(tmp_path), patience=86400.0
+        phase=OWN, folder=str(tmp_path), ranks=2, seed=1, results=str(tmp_path), timeout=86400.0
     )
     (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
     command = [sys.executable, "-m", "penstock.live.measure.rank", str(tmp_path / "plan")]
     status = subprocess.run(command, timeout=HANG, check=False).returncode
     with pytest.raises(launcher.LaunchError, match=r"phase 'own': rank 1: .*directory"):
-        explorer._collected(plan, status)
+        explorer.collect(plan, status)
 
 
 WITHOUT_SEMAPHORES = """
@@ -225,52 +223,52 @@ runpy.run_module("penstock.live.measure.rank", run_name="__main__")
 def test_ranks_meet_where_shared_memory_may_not_be_written(tmp_path: Path) -> None:
     """Semaphores lie in /dev/shm, which is not every user's."""
     plan = Plan(
-        phase=SHARED, folder=str(tmp_path), ranks=3, seed=1, results=str(tmp_path), patience=20.0
+        phase=SHARED, folder=str(tmp_path), ranks=3, seed=1, results=str(tmp_path), timeout=20.0
     )
     (tmp_path / "plan").write_bytes(msgspec.json.encode(plan))
     command = [sys.executable, "-c", WITHOUT_SEMAPHORES, str(tmp_path / "plan")]
     ended = subprocess.run(command, timeout=HANG, check=False, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
-    did = explorer._collected(plan, 0)
+    operations = explorer.collect(plan, 0)
     for before, after in itertools.pairwise(itertools.product(range(2), range(4))):
-        ends = [d.ended for d in did if (d.repetition, d.pattern) == before]
-        begins = [d.began for d in did if (d.repetition, d.pattern) == after]
+        ends = [o.ended for o in operations if (o.repetition, o.pattern) == before]
+        begins = [o.began for o in operations if (o.repetition, o.pattern) == after]
         assert max(ends) <= min(begins), "a rank went on before the others were done"
 
 
 def test_a_makespan_is_the_slowest_ranks_time_since_the_first_began() -> None:
-    def did(rank: int, pattern: int, began: float, ended: float, operation: str) -> Did:
-        return Did(
+    def operation(rank: int, pattern: int, began: float, ended: float, name: str) -> RankOperation:
+        return RankOperation(
             rank=rank,
             repetition=0,
             pattern=pattern,
-            operation=operation,
+            operation=name,
             bytes=1,
             began=began,
             ended=ended,
         )
 
-    ranks, makespan = explorer._timed(
+    ranks, makespan = explorer.rank_times(
         [
-            did(0, 0, 5.0, 9.0, "open"),
-            did(0, 1, 10.0, 12.0, "write"),
-            did(1, 1, 10.5, 13.0, "write"),
-            did(0, 2, 20.0, 21.0, "read"),
-            did(1, 2, 20.0, 20.5, "read"),
+            operation(0, 0, 5.0, 9.0, "open"),
+            operation(0, 1, 10.0, 12.0, "write"),
+            operation(1, 1, 10.5, 13.0, "write"),
+            operation(0, 2, 20.0, 21.0, "read"),
+            operation(1, 2, 20.0, 20.5, "read"),
         ]
     )
     assert makespan == 3.0 + 1.0
     assert [timed.seconds for timed in ranks] == [4.0, 2.0, 3.0, 1.0, 0.5]
 
 
-def test_all_cells_once_in_an_order_that_the_seed_decides() -> None:
+def test_all_cells_once_in_an_order_that_the_seed_determines() -> None:
     phases = [OWN, Phase(name="own-count", processes=8, patterns=OWN.patterns)]
-    told = explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=1)
-    assert len(set(told)) == len(told) == 2 * 3 * 5
-    assert {cell.processes for cell in told if cell.phase == "own-count"} == {8}
-    assert told != sorted(told)
-    assert told == explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=1)
-    assert told != explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=2)
+    cells = explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=1)
+    assert len(set(cells)) == len(cells) == 2 * 3 * 5
+    assert {cell.processes for cell in cells if cell.phase == "own-count"} == {8}
+    assert cells != sorted(cells)
+    assert cells == explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=1)
+    assert cells != explorer.cells(phases, [], [0, 1, 2], repeats=5, seed=2)
     assert {c.processes for c in explorer.cells(phases, [2, 4], [0], repeats=1, seed=1)} == {2, 4}
 
 
@@ -287,16 +285,16 @@ def run(io_nodes: int, repeat: int, bandwidth: float, *, marked: str = "") -> Ru
     )
 
 
-def test_curves_are_medians_without_what_is_marked() -> None:
+def test_curves_are_medians_without_marked_runs() -> None:
     runs = [run(0, k, b) for k, b in enumerate([10, 30, 20, 40, 1000])]
     runs += [run(1, 0, 7.0), run(1, 1, 1e6, marked="direct"), run(2, 0, 1.0, marked="direct")]
-    found = explorer.points(runs)
-    assert [(p.io_nodes, p.q1, p.median, p.q3, p.marked) for p in found] == [
+    points = results.points(runs)
+    assert [(p.io_nodes, p.q1, p.median, p.q3, p.marked) for p in points] == [
         (0, 20, 30, 40, 0),
         (1, 7, 7, 7, 1),
         (2, None, None, None, 1),
     ]
-    (job,) = explorer.curves(found, runs, [OWN])
+    (job,) = results.curves(points, runs, [OWN])
     assert job == {
         "id": "own",
         "nodes": 1,
@@ -327,7 +325,7 @@ PATTERNS = {
 }
 
 
-def test_the_verb_leaves_curves_that_allocate_reads_and_goes_on_where_it_stopped(
+def test_the_verb_writes_curves_for_allocate_and_continues_where_it_stopped(
     root: Path, tmp_path: Path
 ) -> None:
     file, out = tmp_path / "patterns.json", tmp_path / "out"
@@ -336,21 +334,21 @@ def test_the_verb_leaves_curves_that_allocate_reads_and_goes_on_where_it_stopped
     spec = "targets=2,rate=1GiB/s,latency=0s,switch=0s"
     first = penstock(*explore, "--repeats", "2", "--emulate", spec)
     assert first.returncode == 0, first.stderr
-    told: Any = json.loads(first.stdout)
-    assert told["emulated"] == spec
-    assert set(told["jobs"][0]["curve"]) == {"0", "2"}
+    result: Any = json.loads(first.stdout)
+    assert result["emulated"] == spec
+    assert set(result["jobs"][0]["curve"]) == {"0", "2"}
     allocated = penstock("allocate", out / "curves.json", "--io-nodes", "2", "--json")
     assert set(json.loads(allocated.stdout)["allocation"]) == {"small"}
     with (out / "ranks.csv").open() as table:
         rows = list(csv.DictReader(table))
     assert len(rows) == 2 * 2 * 2 * 2  # counts, repeats, ranks, and write then read
-    kept = (out / "runs.jsonl").read_bytes().splitlines()
-    assert len(kept) == 1 + 4
+    lines = (out / "runs.jsonl").read_bytes().splitlines()
+    assert len(lines) == 1 + 4
     # Its last line half written, as by a kill; the others are not measured again.
-    (out / "runs.jsonl").write_bytes(b"\n".join(kept[:-1]) + b"\n" + kept[-1][:20])
+    (out / "runs.jsonl").write_bytes(b"\n".join(lines[:-1]) + b"\n" + lines[-1][:20])
     again = penstock(*explore, "--repeats", "2", "--emulate", spec)
     assert again.returncode == 0, again.stderr
-    assert (out / "runs.jsonl").read_bytes().splitlines()[:-1] == kept[:-1]
+    assert (out / "runs.jsonl").read_bytes().splitlines()[:-1] == lines[:-1]
     other = penstock(*explore, "--repeats", "2")
     assert (other.returncode, "another run" in other.stderr) == (2, True)
     people = penstock(*explore[:-1], "--repeats", "2", "--emulate", spec)
@@ -363,7 +361,7 @@ def test_io_nodes_add_up_while_their_links_are_the_limit(root: Path) -> None:
     spec = "targets=2,rate=10GiB/s,latency=0s,switch=0s,io-node-link=16MiB/s"
     pattern = Pattern(operation="write", total_size=4 << 20, request_size=256 * KIB)
     phase = Phase(name="linked", patterns=[pattern])
-    with passing.private_state() as state:
+    with scratch.private_state() as state:
         deployment = Deployment(
             state=str(state), roots=[str(root)], io_nodes=2, emulate=spec, attached=True
         )
@@ -384,7 +382,7 @@ def test_marked_runs_are_reported_and_fail_the_command(root: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("--io-nodes", "0,x"), "no list of numbers"),
         (("--io-nodes", "65"), "give 0 to 64"),
@@ -393,25 +391,25 @@ def test_marked_runs_are_reported_and_fail_the_command(root: Path, tmp_path: Pat
         (("--root", "nowhere"), "no such directory"),
     ],
 )
-def test_wrong_input_is_told_before_anything_starts(
-    root: Path, tmp_path: Path, args: tuple[str, ...], said: str
+def test_invalid_input_is_refused_before_anything_starts(
+    root: Path, tmp_path: Path, args: tuple[str, ...], message: str
 ) -> None:
     file = tmp_path / "patterns.json"
     file.write_text(json.dumps(PATTERNS))
-    told = ("--root", str(root), *args, "--out", str(tmp_path / "out"))
-    result = penstock("explore", file, *told)
-    assert (result.returncode, said in result.stderr) == (2, True), result.stderr
+    options = ("--root", str(root), *args, "--out", str(tmp_path / "out"))
+    result = penstock("explore", file, *options)
+    assert (result.returncode, message in result.stderr) == (2, True), result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_long_temporary_directory_is_no_obstacle(
+def test_a_long_temporary_directory_is_avoided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sockets have short names; batch systems' directories of a job have long ones."""
     long = tmp_path / ("x" * 100)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    with passing.private_state() as folder:
+    with scratch.private_state() as folder:
         StateDirectory(folder)
     assert not folder.exists()
     assert list(long.iterdir()) == []
@@ -420,12 +418,11 @@ def test_a_long_temporary_directory_is_no_obstacle(
 SIGNALLED = """
 import os, signal, sys
 from penstock import cli
-from penstock.live import runner
 from penstock.campaign.journal import Journal
 
 def then_a_signal(function, after):
-    def called(*given):
-        result = function(*given)
+    def called(*args, **options):
+        result = function(*args, **options)
         called.times += 1
         if called.times == after:
             os.kill(os.getpid(), signal.{signal})
@@ -443,19 +440,23 @@ sys.exit(cli.main(sys.argv[1:]))
     [
         ("Journal.add", signal.SIGTERM),
         ("Journal.add", signal.SIGINT),
-        ("runner._spawn", signal.SIGTERM),
-        ("runner._spawn", signal.SIGHUP),
+        ("os.posix_spawnp", signal.SIGTERM),
+        ("os.posix_spawnp", signal.SIGHUP),
     ],
     ids=["between runs", "interrupt between runs", "in a run", "hang-up in a run"],
 )
-def test_a_signal_leaves_nothing_behind_but_what_was_measured(
+def test_a_signal_leaves_only_finished_runs_behind(
     root: Path,
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     where: str,
     number: signal.Signals,
 ) -> None:
-    file, out, scratch = tmp_path / "patterns.json", tmp_path / "out", tmp_path_factory.mktemp("s")
+    file, out, temporary = (
+        tmp_path / "patterns.json",
+        tmp_path / "out",
+        tmp_path_factory.mktemp("s"),
+    )
     file.write_text(json.dumps(PATTERNS))
     explore = ("explore", file, "--root", root, "--io-nodes", "1", "--repeats", "3", "--out", out)
     after = 1 if where == "Journal.add" else 2  # one run is over in either case
@@ -466,12 +467,12 @@ def test_a_signal_leaves_nothing_behind_but_what_was_measured(
         text=True,
         timeout=60,
         check=False,
-        env=os.environ | {"TMPDIR": str(scratch)},
+        env=os.environ | {"TMPDIR": str(temporary)},
     )
     assert ended.returncode == 128 + number, ended.stderr
     assert "interrupted; 1 of 3 runs are kept" in ended.stderr
-    assert (list(scratch.iterdir()), list(root.iterdir())) == ([], [])
-    kept = (out / "runs.jsonl").read_bytes()
+    assert (list(temporary.iterdir()), list(root.iterdir())) == ([], [])
+    journal = (out / "runs.jsonl").read_bytes()
     again = penstock(*explore)
     assert again.returncode == 0, again.stderr
-    assert (out / "runs.jsonl").read_bytes().startswith(kept)
+    assert (out / "runs.jsonl").read_bytes().startswith(journal)

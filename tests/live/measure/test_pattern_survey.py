@@ -1,4 +1,4 @@
-"""Observations of known patterns: a slice is taken anew, and the shipped model tells it."""
+"""Observations of known patterns: the shipped model detects a fresh sample of them."""
 
 import json
 import signal
@@ -16,15 +16,24 @@ from penstock.learn.detection import evaluation, model, samples
 from penstock.live.deployment.launcher import LaunchError
 from penstock.live.measure import pattern_survey
 from penstock.live.measure.explorer import Cell
-from penstock.live.measure.pattern_survey import Survey
+from penstock.live.measure.pattern_survey import PatternRuns
 from penstock.live.measure.scratch import in_memory, private_state
 from penstock.model import Observation
 from penstock.model.observation import PATTERNS
 
 PENSTOCK = (sys.executable, "-m", "penstock.cli", "patterns")
-WITHIN = 120
+TIMEOUT = 120
 SLICE = pattern_survey.Grid(sizes=(64 * 1024,), processes=(8,), io_nodes=(2,))
-FEW = ("--sizes", "32KiB", "--processes", "4", "--io-nodes", "1", "--interval", "50 ms")
+FEW: tuple[str, ...] = (
+    "--sizes",
+    "32KiB",
+    "--processes",
+    "4",
+    "--io-nodes",
+    "1",
+    "--interval",
+    "50 ms",
+)
 FEW += ("--seconds", "500 ms", "--keep", "5", "--json")
 
 
@@ -34,18 +43,18 @@ def quiet(requests: int) -> Observation:
 
 
 def test_intervals_in_which_ranks_begin_and_end_are_dropped() -> None:
-    seen = [quiet(n) for n in (0, 0, 3, 10, 11, 12, 7, 1, 0)]
-    assert [one.requests for one in pattern_survey.mid_run(seen)] == [10, 11, 12]
+    observations = [quiet(n) for n in (0, 0, 3, 10, 11, 12, 7, 1, 0)]
+    assert [one.requests for one in pattern_survey.mid_run(observations)] == [10, 11, 12]
     assert pattern_survey.mid_run([quiet(5)] * 3) == []
 
 
 def test_the_grid_has_every_combination_once_and_as_many_of_each_pattern() -> None:
     grid = pattern_survey.Grid()
-    found = pattern_survey.cells(grid, 1)
-    assert len(found) == len(set(found)) == 3 * 2 * 4 * 3 * 3
-    assert set(Counter(grid.told(cell)[0] for cell in found).values()) == {72}
-    assert found != sorted(found)
-    assert found == pattern_survey.cells(grid, 1) != pattern_survey.cells(grid, 2)
+    cells = pattern_survey.cells(grid, 1)
+    assert len(cells) == len(set(cells)) == 3 * 2 * 4 * 3 * 3
+    assert set(Counter(grid.parameters(cell)[0] for cell in cells).values()) == {72}
+    assert cells != sorted(cells)
+    assert cells == pattern_survey.cells(grid, 1) != pattern_survey.cells(grid, 2)
 
 
 def test_a_grid_whose_runs_are_too_short_is_refused_before_it_runs() -> None:
@@ -56,66 +65,74 @@ def test_a_grid_whose_runs_are_too_short_is_refused_before_it_runs() -> None:
     assert pattern_survey.grid(full=True) == pattern_survey.FULL
 
 
-def test_a_slice_taken_anew_is_told_by_the_shipped_model() -> None:
-    """What was shipped months ago must fit what I/O nodes see today."""
-    taken = []
+def test_the_shipped_model_detects_a_fresh_sample() -> None:
+    """A model that was trained months ago must fit what I/O nodes observe today."""
+    samples_ = []
     with (
         in_memory() as root,
         private_state() as state,
-        Survey(SLICE, root=root, state=state, emulate=pattern_survey.EMULATED, seed=3) as survey,
+        PatternRuns(
+            SLICE, root=root, state=state, emulate=pattern_survey.EMULATED_STORAGE, seed=3
+        ) as runs,
     ):
         for cell in pattern_survey.cells(SLICE, 3):
-            taken += survey.take(cell)
-    assert Counter(one.pattern for one in taken) == dict.fromkeys(PATTERNS, 20)
-    for one in taken:
-        seen = one.observation
-        assert (seen.smallest, seen.largest) == (one.request, one.request)
-        assert bool(seen.reads) == (one.operation == "read") != bool(seen.writes)
-        assert 1 <= seen.clients <= 4, "eight ranks over two I/O nodes"
-    scores = evaluation.of_model(model.shipped(), taken)
+            samples_ += runs.samples(cell)
+    assert Counter(one.pattern for one in samples_) == dict.fromkeys(PATTERNS, 20)
+    for one in samples_:
+        observation = one.observation
+        assert (observation.smallest, observation.largest) == (one.request, one.request)
+        assert bool(observation.reads) == (one.operation == "read") != bool(observation.writes)
+        assert 1 <= observation.clients <= 4, "eight ranks over two I/O nodes"
+    scores = evaluation.of_model(model.shipped(), samples_)
     assert scores.accuracy >= 0.95, scores
     assert scores.coverage >= 0.9, scores
 
 
-def test_a_run_that_shows_too_little_is_said_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pattern_survey, "ATTEMPTS", 1)
+def test_a_run_with_too_few_observations_is_refused() -> None:
     grid = pattern_survey.Grid(sizes=(4096,), processes=(1,), io_nodes=(1,), volume=8192)
     cell = Cell("file-per-process-write-4K", 1, 1, 0)
     with (
         in_memory() as root,
         private_state() as state,
-        Survey(grid, root=root, state=state, emulate=pattern_survey.EMULATED, seed=1) as survey,
-        pytest.raises(LaunchError, match="of 10 observations amid the run"),
+        PatternRuns(
+            grid,
+            root=root,
+            state=state,
+            emulate=pattern_survey.EMULATED_STORAGE,
+            seed=1,
+            attempts=1,
+        ) as runs,
+        pytest.raises(LaunchError, match="of 10 observations in mid-run"),
     ):
-        survey.take(cell)
+        runs.samples(cell)
 
 
-def test_an_interrupted_measurement_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_an_interrupted_measurement_continues_where_it_stopped(tmp_path: Path) -> None:
     command = [*PENSTOCK, "measure", "--out", "seen.csv", *FEW]
     journal = tmp_path / "seen.csv.jsonl"
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     try:
-        until = time.monotonic() + WITHIN
+        deadline = time.monotonic() + TIMEOUT
         while not (journal.exists() and journal.read_bytes().count(b"\n") >= 3):
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             assert running.poll() is None, running.communicate()
             time.sleep(0.05)
         running.send_signal(signal.SIGTERM)
-        _, told = running.communicate(timeout=WITHIN)
+        _, stderr = running.communicate(timeout=TIMEOUT)
     finally:
         running.kill()
-    assert running.returncode == 128 + signal.SIGTERM, told
-    assert "of 6 runs are kept" in told
-    assert not (tmp_path / "seen.csv").exists(), "no half of a result"
+    assert running.returncode == 128 + signal.SIGTERM, stderr
+    assert "of 6 runs are kept" in stderr
+    assert not (tmp_path / "seen.csv").exists(), "a partial result"
     before = journal.read_bytes()
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=WITHIN
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=TIMEOUT
     )
     assert done.returncode == 0, done.stderr
     assert journal.read_bytes().startswith(before)
-    told_of = json.loads(done.stdout)
-    assert (told_of["runs"], told_of["observations"]) == (6, 30)
-    found = samples.read(tmp_path / "seen.csv")
-    assert Counter((one.pattern, one.operation) for one in found) == {
+    result = json.loads(done.stdout)
+    assert (result["runs"], result["observations"]) == (6, 30)
+    observations = samples.read(tmp_path / "seen.csv")
+    assert Counter((one.pattern, one.operation) for one in observations) == {
         (pattern, operation): 5 for pattern in PATTERNS for operation in samples.OPERATIONS
     }

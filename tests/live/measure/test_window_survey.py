@@ -1,4 +1,4 @@
-"""What windows are worth: what is run, what counts as a reward, and a slice measured anew."""
+"""The survey of TWINS windows: its trials, its rewards, and a fresh sample of them."""
 
 import json
 import subprocess
@@ -15,47 +15,47 @@ from penstock.live.deployment.emulator import Emulation
 from penstock.live.measure import window_survey
 from penstock.live.measure.access_patterns import Pattern, Phase
 from penstock.live.measure.explorer import Cell
-from penstock.live.measure.rank import Plan, Player
+from penstock.live.measure.rank import Plan, Rank
 from penstock.live.measure.scratch import in_memory, private_state
-from penstock.live.measure.window_survey import GRID, WINDOWS, Setting, Survey, Try
+from penstock.live.measure.window_survey import GRID, WINDOWS, Setting, Trial, WindowRuns
 from penstock.model import Observation
 
 MIB = 2**20
-WITHIN = 120
+TIMEOUT = 120
 
 
-def seen(moved: float, *, busy: float = 0.1, requests: int = 4) -> Observation:
+def observation(moved: float, *, busy: float = 0.1, requests: int = 4) -> Observation:
     nothing: dict[str, Any] = dict.fromkeys(Observation.__dataclass_fields__, 0)
-    told = {"seconds": 0.1, "busy": busy, "reads": requests, "read_bytes": int(moved * MIB)}
-    return Observation(**nothing | told)
+    fields = {"seconds": 0.1, "busy": busy, "reads": requests, "read_bytes": int(moved * MIB)}
+    return Observation(**nothing | fields)
 
 
 def test_every_scenario_has_every_window_and_most_processes_come_first() -> None:
-    found = window_survey.tries(GRID, 1)
-    assert len(found) == len(set(found)) == 3 * 2 * 2 * 2 * 3 * 7 + 2 * 2 * 2 * 3 * 2
+    trials = window_survey.trials(GRID, 1)
+    assert len(trials) == len(set(trials)) == 3 * 2 * 2 * 2 * 3 * 7 + 2 * 2 * 2 * 3 * 2
     by_cell: dict[Cell, set[Setting]] = {}
-    for one in found:
+    for one in trials:
         by_cell.setdefault(one.cell, set()).add(one.setting)
     for cell, settings in by_cell.items():
         assert {Setting("twins", w) for w in WINDOWS} <= settings
         assert ("strided" in cell.phase) == (Setting("fifo", 1e-3) in settings)
-    ranks = [one.cell.processes for one in found]
+    ranks = [one.cell.processes for one in trials]
     assert ranks == sorted(ranks, reverse=True)
 
 
 def test_a_reward_is_the_mean_of_busy_io_nodes_from_the_first_byte_on() -> None:
-    """An idle I/O node is not slow; and who has only come has not begun."""
-    come, idle = seen(0), seen(0, busy=0, requests=0)
-    first = [come, *(seen(k) for k in range(1, 9))]
-    second = [idle, idle, *(seen(k) for k in range(3, 9)), idle]
-    found = window_survey.rewards([first, second])
-    assert found == pytest.approx([35, 45, 55])
+    """An idle I/O node is not slow; a connected one without data has not begun."""
+    connected, idle = observation(0), observation(0, busy=0, requests=0)
+    first = [connected, *(observation(k) for k in range(1, 9))]
+    second = [idle, idle, *(observation(k) for k in range(3, 9)), idle]
+    rewards = window_survey.rewards([first, second])
+    assert rewards == pytest.approx([35, 45, 55])
 
 
-def test_neighbours_share_an_io_node(tmp_path: Path) -> None:
-    """Ranks go in the order that gives each block of them one I/O node, whatever their number."""
+def test_consecutive_ranks_share_an_io_node(tmp_path: Path) -> None:
+    """Ranks connect in the order that gives each block of them one I/O node."""
     order: list[int] = []
-    for ranks, blocks, wanted in ((4, 2, [0, 2, 1, 3]), (6, 3, [0, 2, 4, 1, 3, 5])):
+    for ranks, blocks, expected in ((4, 2, [0, 2, 1, 3]), (6, 3, [0, 2, 4, 1, 3, 5])):
         order.clear()
         written = Pattern(operation="write", path="x", number_of_files="shared", total_size=ranks)
         plan = Plan(
@@ -64,7 +64,7 @@ def test_neighbours_share_an_io_node(tmp_path: Path) -> None:
             ranks=ranks,
             seed=1,
             results="",
-            patience=1.0,
+            timeout=1.0,
             blocks=blocks,
         )
         turn: dict[int, int] = {}
@@ -80,9 +80,9 @@ def test_neighbours_share_an_io_node(tmp_path: Path) -> None:
                     "os.pread",
                     lambda *_, r=rank: turn.setdefault(r, met) and b"",  # noqa: B023
                 )
-                Player(plan, rank, meet).play()
+                Rank(plan, rank, meet).run()
         order = sorted(turn, key=lambda r: turn[r])
-        assert order == wanted
+        assert order == expected
         assert [r * blocks // ranks for r in order] == [k % blocks for k in range(ranks)]
 
 
@@ -95,16 +95,18 @@ def test_the_disks_are_slow_for_reads_that_jump() -> None:
 
 @pytest.mark.rates
 @pytest.mark.slow
-def test_long_windows_cost_writes_today_as_they_did() -> None:
-    """A slice of what is shipped, measured anew."""
+def test_long_windows_slow_writes_as_in_the_shipped_measurements() -> None:
+    """A fresh sample of the shipped measurements."""
     grid = msgspec.structs.replace(GRID, seconds=1.2, keep=5)
     cell = Cell("shared-strided-write-32K", 16, 4, 0)
     with (
         in_memory() as root,
         private_state() as state,
-        Survey(grid, root=root, state=state, emulate=window_survey.EMULATED, seed=1) as survey,
+        WindowRuns(
+            grid, root=root, state=state, emulate=window_survey.EMULATED_STORAGE, seed=1
+        ) as runs,
     ):
-        short, long = (survey.take(Try(cell, Setting("twins", w))) for w in (500e-6, 8e-3))
+        short, long = (runs.measure(Trial(cell, Setting("twins", w))) for w in (500e-6, 8e-3))
     then = windows.by_window(windows.shipped())[short.scenario]
     assert long.mean < 0.8 * short.mean
     assert short.mean == pytest.approx(sum(then[500e-6]) / len(then[500e-6]), rel=0.25)
@@ -133,29 +135,29 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path: Path, fault: str) -> 
         (("--processes", "0"), "1 or more"),
         (("--processes", "many"), "--processes"),
         (("--windows", "500 us,2 h"), "--windows"),
-        (("--seconds", "0.5", "--keep", "9"), "play for longer"),
+        (("--seconds", "0.5", "--keep", "9"), "give longer runs"),
     ],
 )
-def test_wrong_words_are_refused_before_anything_runs(
+def test_invalid_options_are_refused_before_anything_runs(
     tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     command = [sys.executable, "-m", "penstock.cli", "tuner", "measure", *words]
     command += ["--out", str(tmp_path / "some.csv")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert ended.returncode == 2
     assert message in ended.stderr
 
 
-def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path: Path) -> None:
+def test_finished_runs_are_not_measured_again(tmp_path: Path) -> None:
     """With all runs in the journal, the command has nothing to run and writes the file."""
     out = tmp_path / "few.csv"
     command = [sys.executable, "-m", "penstock.cli", "tuner", "measure", "--out", str(out)]
     command += ["--processes", "1", "--io-nodes", "1", "--emulate", "nothing-of-the-kind", "--json"]
     grid = msgspec.structs.replace(GRID, processes=(1,), io_nodes=(1,))
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert ended.returncode == 2, "an emulation that is not there"
     with (tmp_path / "few.csv.jsonl").open("a") as journal:
-        for one in window_survey.tries(grid, 1):
+        for one in window_survey.trials(grid, 1):
             setting = f"{one.setting.scheduler}-{round(one.setting.window * 1e6)}"
             row = windows.Worth(
                 scenario=window_survey.scenario(grid, one.cell),
@@ -163,8 +165,8 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(tmp_path
                 window=one.setting.window,
                 rewards=(1.0, 2.0),
             ).row
-            told = {"cell": [f"{one.cell.phase} {setting}", 1.0, 1], "seconds": 1.0, "rows": [row]}
-            journal.write(json.dumps(told) + "\n")
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=False)
+            entry = {"cell": [f"{one.cell.phase} {setting}", 1.0, 1], "seconds": 1.0, "rows": [row]}
+            journal.write(json.dumps(entry) + "\n")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["runs"] == len(windows.read(out)) == 12 * 7 + 8

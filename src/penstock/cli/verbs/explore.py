@@ -1,88 +1,93 @@
-"""penstock explore: what access patterns reach over numbers of I/O nodes, measured."""
+"""penstock explore: measure the bandwidth of access patterns over numbers of I/O nodes."""
 
-import hashlib
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 
 from penstock import units
 from penstock.campaign.journal import Journal
-from penstock.cli.common import live_options
-from penstock.cli.common.explored import Kept, report
-from penstock.cli.common.output import json_option
+from penstock.cli.common import live_options, survey
+from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError
+from penstock.files import replacing
 from penstock.learn.convergence import Convergence
-from penstock.live.agent import runner
 from penstock.live.deployment.spec import Deployment, emulated, managed
-from penstock.live.measure import access_patterns, explorer, mpiexec, scratch
+from penstock.live.measure import access_patterns, explorer, mpiexec, results
 from penstock.live.measure.access_patterns import Patterns
-from penstock.live.measure.convergence import Repeating
-from penstock.live.measure.explorer import Cell, Explorer, Run
+from penstock.live.measure.convergence import ConvergenceRounds
+from penstock.live.measure.explorer import Run
+from penstock.live.measure.results import Results
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
-from penstock.progress import progress
+from penstock.report.tables import rows_csv
 
 IO_NODES = (0, 1, 2, 4, 8)
 REPEATS = 5
-MOST = 30
-"""Runs of what does not converge: with Formula 2 a mean that is not known then varies by more than
-a quarter."""
+MAX_REPEATS = 30
+"""With --until-converged: by Formula 2, a mean that 30 runs do not determine varies by more than a
+quarter."""
 
 
 @click.command(short_help="Measure access patterns over I/O nodes.")
 @click.argument("file", metavar="PATTERNS.json", type=click.Path(path_type=Path))
-@click.option("--io-nodes", metavar="N,...", help="0 is direct; else the file's, or 0,1,2,4,8.")
-@click.option("--processes", metavar="N,...", help="Ranks; else the file's own, or 4.")
+@click.option(
+    "--io-nodes",
+    metavar="N,...",
+    help="Numbers of I/O nodes; 0 is direct. Default: the file's, or 0,1,2,4,8.",
+)
+@click.option("--processes", metavar="N,...", help="Numbers of ranks. Default: the file's, or 4.")
 @click.option(
     "--root",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Where to write and read; else where the patterns' paths are.",
+    help="Directory to write to and read from. Default: that of the patterns' paths.",
 )
 @click.option(
     "--repeats",
     metavar="K",
     type=click.IntRange(1),
-    help="Runs of each phase over each number; else 5, or with --until-converged at most 30.",
+    help="Runs per phase and number. Default: 5; with --until-converged, at most 30.",
 )
 @click.option(
     "--until-converged",
     is_flag=True,
     help="Repeat each until its mean time is known to 10% (95% confidence).",
 )
-@click.option("--budget", metavar="TIME", help="No run begins later than this ('2 h').")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
+@click.option("--budget", metavar="TIME", help="Start no run later than this ('2 h').")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of runs.")
 @click.option(
     "--out",
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("explored"),
     show_default=True,
-    help="Where results go, and where the same command goes on after an interruption.",
+    help="Directory of results; after an interruption, the same command continues there.",
 )
 @click.option(
     "--emulate",
     metavar="SPEC",
-    help="Emulate a parallel file system, as 'penstock up' does: docs/live/emulator.md.",
+    help="Emulate a parallel file system, as 'penstock up' does (docs/live/emulator.md).",
 )
 @click.option(
     "--scheduler",
     metavar="NAME",
-    help="How I/O nodes order requests; else fifo: docs/live/schedulers.md.",
+    help="Order of requests at I/O nodes; fifo by default (docs/live/schedulers.md).",
 )
 @click.option(
     "--depth",
     metavar="N",
     type=click.IntRange(1),
-    help="Requests in service at once; else the file's dispatchers, or 16.",
+    help="Requests in service at once. Default: the file's dispatchers, or 16.",
 )
-@click.option("--stripe", metavar="SIZE", help="Spread files over I/O nodes in such pieces.")
-@click.option("--mpi", is_flag=True, help="Ranks under mpiexec (extra mpi); else forked.")
+@click.option(
+    "--stripe", metavar="SIZE", help="Stripe files over I/O nodes in pieces of this size."
+)
+@click.option(
+    "--mpi", is_flag=True, help="Start ranks with mpiexec (extra mpi) instead of forking them."
+)
 @json_option
 def explore(
     *,
@@ -102,122 +107,129 @@ def explore(
     mpi: bool,
     as_json: bool,
 ) -> int:
-    """Replay access patterns through real I/O nodes and measure what each number of them gives.
+    """Replay access patterns through real I/O nodes, and measure the bandwidth of each number.
 
     \b
     Examples:
       penstock explore examples/patterns.json --root /scratch --io-nodes 0,1,2,4 --out curves
       penstock explore examples/patterns.json --root data --emulate targets=4,rate=100MiB/s
-      penstock allocate curves/curves.json --io-nodes 4      what to do with the result
+      penstock allocate curves/curves.json --io-nodes 4      use the result
 
-    PATTERNS.json is FORGE's format; docs/formats/pattern-files.md has it. The I/O nodes are the
-    command's own and end with it. Runs come in random order, and what is measured is kept in
-    DIR/runs.jsonl: after an interruption the same command goes on where it stopped. With
-    --until-converged what varies is run more often than what does not, by Formula 2 of
-    docs/formats/samples.md; what has not converged in the end is told. DIR/curves.json is for
-    'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv every rank's times.
+    PATTERNS.json has FORGE's format (docs/formats/pattern-files.md). The command starts I/O nodes
+    of its own, and ends them. Runs come in random order, and every result is kept in
+    DIR/runs.jsonl: after an interruption the same command continues where it stopped. With
+    --until-converged, points that vary are repeated more often, by Formula 2 of
+    docs/formats/samples.md; points that have not converged in the end are listed. DIR/curves.json
+    is for 'penstock allocate', DIR/summary.csv has quartiles, DIR/ranks.csv the times of each rank.
 
-    Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run whose job's counters
-    do not show every byte going through I/O nodes (or, with none, past them) is marked, left out of
-    the figures, and makes the exit status 1.
+    Bandwidth is bytes over makespan, the slowest rank's time, in MB/s. A run is marked if its job's
+    counters do not show that every byte went through I/O nodes (or, without any, direct). Marked
+    runs are left out of the figures, and make the exit status 1.
     """
-    told, ignored = access_patterns.read(file)
+    patterns, ignored = access_patterns.read(file)
     if ignored:
-        click.echo(f"penstock: {file}: nothing is done with {', '.join(ignored)}", err=True)
+        click.echo(f"penstock: {file}: ignored: {', '.join(ignored)}", err=True)
     if mpi:
         mpiexec.check()
-    counts = _counts(io_nodes, told)
+    counts = _io_node_counts(io_nodes, patterns)
     cells = explorer.cells(
-        told.phases,
-        _several(processes, "--processes", 1, 4096),
+        patterns.phases,
+        _counts(processes, "--processes", 1, 4096),
         counts,
         repeats=1 if until_converged else repeats or REPEATS,
         seed=seed,
     )
-    repeating = Repeating(
+    max_repeats = repeats or (MAX_REPEATS if until_converged else REPEATS)
+    rounds = ConvergenceRounds(
         points=sorted({cell[:3] for cell in cells}),
         rule=Convergence(),
-        most=(repeats or MOST) if until_converged else 0,
+        max_repeats=max_repeats,
         seed=seed,
     )
-    limit = _seconds(budget)
-    roots = managed((_root(told) if root is None else root,))
+    seconds = _seconds(budget)
+    roots = managed((_root(patterns) if root is None else root,))
     deployment = Deployment(
         state="",
         roots=roots,
         io_nodes=max(counts),
         emulate=emulated(emulate, roots),
-        settings=messages.Settings(scheduler=scheduler, depth=depth or told.dispatchers),
+        settings=messages.Settings(scheduler=scheduler, depth=depth or patterns.dispatchers),
         stripe=live_options.volume(stripe, "--stripe"),
         attached=True,
     )
     out.mkdir(parents=True, exist_ok=True)
-    header = _header(told, deployment, mpi=mpi)
-    with Journal(out / "runs.jsonl", header) as journal:
-        kept = Kept(journal)
-        try:
-            with scratch.interruptible(), scratch.private_state() as state:
-                deployment = msgspec.structs.replace(deployment, state=str(state))
-                exploring = Explorer(deployment, told.phases, seed=seed, mpi=mpi)
-                _measure(exploring, cells, repeating, kept, limit)
-        except scratch.InterruptedRun as signalled:
-            count = len(kept.runs(repeating.points))
-            many = "" if until_converged else f" of {len(cells)}"
-            click.echo(
-                f"penstock: interrupted; {count}{many} runs are kept in {journal.path}, "
-                "the same command goes on from there",
-                err=True,
-            )
-            return 128 + signalled.number
-        runs = kept.runs(repeating.points, most=repeating.most or repeats or REPEATS)
+    exploration = results.survey(
+        patterns, deployment, cells, rounds if until_converged else None, seed=seed, mpi=mpi
+    )
+    with Journal(out / "runs.jsonl", exploration.header) as journal:
+        survey.run(exploration, journal, "exploring", budget=seconds)
+        runs = results.runs(journal, rounds.points, max_repeats)
     if not runs:
         raise InputError(f"--budget {budget} ended before the first run; give more")
-    status = report(told, runs, out, emulate, as_json=as_json)
-    short = _unconverged(repeating, runs) if until_converged else len(cells) - len(runs)
-    if short and not until_converged:
-        click.echo(f"penstock: the budget ended before {short} of {len(cells)} runs", err=True)
-    return 1 if short else status
+    status = _report(Results.of(patterns, runs, emulate), out, as_json=as_json)
+    if until_converged:
+        missing = _report_unconverged(rounds, runs)
+    elif missing := len(cells) - len(runs):
+        click.echo(f"penstock: the budget ended before {missing} of {len(cells)} runs", err=True)
+    return 1 if missing else status
 
 
-def _unconverged(repeating: Repeating, runs: Sequence[Run]) -> int:
-    """Tell what has not converged, and return how many."""
-    pending = repeating.pending(runs)
+def _report(found: Results, out: Path, *, as_json: bool) -> int:
+    """Write and print the results; return the exit status."""
+    document = found.document()
+    indented = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    for name, text in (
+        ("curves.json", indented.decode() + "\n"),
+        ("summary.csv", rows_csv(found.summary_rows())),
+        ("ranks.csv", rows_csv(found.rank_rows())),
+    ):
+        with replacing(out / name) as partial:
+            partial.write_text(text, encoding="utf-8")
+    marked = found.marked
+    if as_json:
+        points = [msgspec.structs.asdict(point) for point in found.points]
+        causes = [run.cell._asdict() | {"why": run.marked} for run in marked]
+        emit_json(document | {"points": points, "marked": causes, "out": str(out)})
+    else:
+        _print_table(found, out)
+    for run in marked[:3]:
+        cell = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
+        click.echo(f"penstock: marked: {cell}: {run.marked}", err=True)
+    if marked:
+        count = f"{len(marked)} of {len(found.runs)}"
+        click.echo(f"penstock: {count} runs are marked, and left out", err=True)
+    return 1 if marked else 0
+
+
+def _print_table(found: Results, out: Path) -> None:
+    rows = [
+        (
+            point.job,
+            str(point.processes),
+            str(point.io_nodes) if point.io_nodes else "direct",
+            *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
+            f"{point.runs - point.marked} of {point.runs}",
+        )
+        for point in found.points
+    ]
+    # Not as the table's title, which would be broken at the table's width.
+    storage = f", on an emulated file system ({found.emulated})" if found.emulated else ""
+    click.echo(f"median bandwidth and quartiles over repeats{storage}\n")
+    columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
+    emit_table(columns, rows)
+    click.echo(f"\nnext: penstock allocate {out / 'curves.json'} --io-nodes N")
+
+
+def _report_unconverged(rounds: ConvergenceRounds, runs: Sequence[Run]) -> int:
+    """Print the points that have not converged; return how many there are."""
+    pending = rounds.pending(runs)
     for phase, processes, io_nodes in pending[:3]:
-        where = f"{phase} by {processes} over {io_nodes} I/O nodes"
-        click.echo(f"penstock: not converged: {where}", err=True)
+        point = f"{phase} by {processes} over {io_nodes} I/O nodes"
+        click.echo(f"penstock: not converged: {point}", err=True)
     if pending:
-        many = f"{len(pending)} of {len(repeating.points)}"
-        click.echo(f"penstock: {many} have not converged", err=True)
+        count = f"{len(pending)} of {len(rounds.points)}"
+        click.echo(f"penstock: {count} have not converged", err=True)
     return len(pending)
-
-
-def _measure(
-    exploring: Explorer,
-    cells: Sequence[Cell],
-    repeating: Repeating,
-    kept: Kept,
-    limit: float,
-) -> None:
-    """Run what is missing, then further rounds of what has not converged, until the limit."""
-    wanted = [cell for cell in cells if cell not in kept]
-    if not wanted:
-        wanted = repeating.next_round(kept.runs(repeating.points))
-    if not wanted:
-        return
-    ends = time.monotonic() + limit
-    with live_options.launch_errors(), exploring:
-        while wanted:
-            with progress("exploring", len(wanted)) as shown:
-                for cell in wanted:
-                    if time.monotonic() >= ends:
-                        return
-                    try:
-                        run = exploring.run(cell)
-                    except runner.NoJobError as error:
-                        raise click.ClickException(str(error)) from error
-                    kept.add(run)
-                    shown.advance()
-            wanted = repeating.next_round(kept.runs(repeating.points))
 
 
 def _seconds(budget: str | None) -> float:
@@ -228,41 +240,28 @@ def _seconds(budget: str | None) -> float:
     except InputError as error:
         raise InputError(f"--budget: {error}") from error
     if not limit:
-        raise InputError("--budget is nothing; give a time, as '2 h'")
+        raise InputError("--budget must be above zero; give a time such as '2 h'")
     return limit
 
 
-def _several(text: str | None, flag: str, least: int, most: int) -> list[int]:
+def _counts(text: str | None, flag: str, minimum: int, maximum: int) -> list[int]:
     if text is None:
         return []
-    found = live_options.numbers(text, flag)
-    for number in found:
-        if not least <= number <= most:
-            raise InputError(f"{flag} {number}: give {least} to {most}")
-    return list(dict.fromkeys(found))
+    numbers = live_options.numbers(text, flag)
+    for number in numbers:
+        if not minimum <= number <= maximum:
+            raise InputError(f"{flag} {number}: give {minimum} to {maximum}")
+    return list(dict.fromkeys(numbers))
 
 
-def _counts(text: str | None, told: Patterns) -> list[int]:
-    if text is None and told.forwarders is not None:
-        return [told.forwarders]
-    return _several(text, "--io-nodes", 0, MAP_NODES) or list(IO_NODES)
+def _io_node_counts(text: str | None, patterns: Patterns) -> list[int]:
+    if text is None and patterns.forwarders is not None:
+        return [patterns.forwarders]
+    return _counts(text, "--io-nodes", 0, MAP_NODES) or list(IO_NODES)
 
 
-def _root(told: Patterns) -> Path:
-    folders = {Path(pattern.path).parent for phase in told.phases for pattern in phase.patterns}
+def _root(patterns: Patterns) -> Path:
+    folders = {Path(pattern.path).parent for phase in patterns.phases for pattern in phase.patterns}
     if len(folders) > 1 or not (folder := folders.pop()).is_absolute():
-        raise InputError("the patterns' paths are not in one directory; say where with --root")
+        raise InputError("the patterns' paths are not in one directory; give --root")
     return folder
-
-
-def _header(told: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, Any]:
-    """Return what all runs of a results file have in common."""
-    return {
-        "study": "explore",
-        "patterns": hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16],
-        "root": deployment.roots[0],
-        "emulated": deployment.emulate,
-        "settings": msgspec.json.encode(deployment.settings).decode(),
-        "stripe": deployment.stripe,
-        "ranks": "mpi" if mpi else "forked",
-    }

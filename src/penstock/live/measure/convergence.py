@@ -1,7 +1,7 @@
-"""Repeats what was explored until its mean is known (paper write-models, III-D, Formula 2).
+"""Repeats measurements until their mean is known (paper write-models, III-D, Formula 2).
 
-Rounds: every cell once, in a random order, and then again those that have not converged, so that
-repeats of a cell meet different times, not one moment several times.
+A round measures every point once, in a random order; the next round repeats the points that have
+not converged. So the repeats of a point meet different times, not one moment several times.
 """
 
 import random
@@ -15,16 +15,16 @@ Point = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeating:
-    """What is to be repeated, by which rule, and how often at most."""
+class ConvergenceRounds:
+    """The points to repeat, the rule of convergence, and the maximum number of repeats."""
 
     points: Sequence[Point]
     rule: Convergence
-    most: int
+    max_repeats: int
     seed: int
 
     def pending(self, runs: Iterable[Run]) -> list[Point]:
-        """Return what has not converged; runs that are marked say nothing."""
+        """Return the points that have not converged; marked runs do not count."""
         times: dict[Point, list[float]] = {point: [] for point in self.points}
         for run in runs:
             if not run.marked and run.cell[:3] in times:
@@ -32,16 +32,20 @@ class Repeating:
         return [point for point in self.points if not self.rule.reached(times[point])]
 
     def next_round(self, runs: Sequence[Run]) -> list[Cell]:
-        """Return what to run next; nothing when all have converged or were run often enough."""
-        done: dict[Point, int] = dict.fromkeys(self.points, 0)
+        """Return the next cells; none once all points have converged or are at the maximum."""
+        repeats: dict[Point, int] = dict.fromkeys(self.points, 0)
         for run in runs:
-            if run.cell[:3] in done:
-                done[run.cell[:3]] = max(done[run.cell[:3]], run.cell.repeat + 1)
-        again = [(point, done[point]) for point in self.pending(runs) if done[point] < self.most]
+            if run.cell[:3] in repeats:
+                repeats[run.cell[:3]] = max(repeats[run.cell[:3]], run.cell.repeat + 1)
+        again = [
+            (point, repeats[point])
+            for point in self.pending(runs)
+            if repeats[point] < self.max_repeats
+        ]
         if not again:
             return []
-        # Who is behind (after an interruption) catches up first: rounds are rounds.
+        # After an interruption, points that are behind catch up first.
         first = min(repeat for _, repeat in again)
-        found = [Cell(*point, repeat) for point, repeat in again if repeat == first]
-        random.Random(f"{self.seed} {first}").shuffle(found)
-        return found
+        cells = [Cell(*point, repeat) for point, repeat in again if repeat == first]
+        random.Random(f"{self.seed} {first}").shuffle(cells)
+        return cells

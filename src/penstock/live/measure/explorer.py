@@ -1,12 +1,11 @@
-"""Measures access patterns through the real layer, over numbers of I/O nodes (after FORGE).
+"""Measures access patterns through real I/O nodes, over numbers of I/O nodes (after FORGE).
 
-Every run is a job of a private deployment, with as many I/O nodes as the run is to have. A run
-counts only if the job's own counters say that every byte went where it should: through I/O nodes,
-or, with none, past them.
+Every run is a job of a private deployment. A run counts only if the job's counters show that every
+byte went where it should: through I/O nodes, or, without any, direct.
 """
 
+import hashlib
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,24 +16,25 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.campaign.journal import Value
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
-from penstock.live.measure import mpiexec
-from penstock.live.measure import rank as player
-from penstock.live.measure.access_patterns import DATA, Phase
-from penstock.live.measure.rank import Answer, Did, Plan
+from penstock.live.measure import mpiexec, rank
+from penstock.live.measure.access_patterns import DATA, Patterns, Phase
+from penstock.live.measure.rank import Plan, RankOperation, RankResult
 from penstock.live.measure.scratch import INTERRUPTS, InterruptedRun
 from penstock.live.protocol.counters import direct_bytes, fail_opens, forwarded_bytes
 from penstock.live.protocol.state_directory import StateDirectory
 
 MEGA = 1e6
-PATIENCE = 86400.0
-"""Seconds that a rank waits for the others, which may write for long; none waits for a dead one."""
+DEFAULT_PROCESSES = 4
+BARRIER_TIMEOUT = 86400.0
+"""Seconds that a rank waits for the others, which may write for long; the end of one ends all."""
 
 
 class Cell(NamedTuple):
-    """What is measured: a phase by so many processes over so many I/O nodes, for the nth time."""
+    """One measurement: a phase, its processes and I/O nodes, and the number of the repeat."""
 
     phase: str
     processes: int
@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class RankTime:
     """One operation of one rank: seconds since the first rank began it."""
 
     operation: str
@@ -58,7 +58,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run: its bandwidth in MB/s, or why it does not count."""
+    """The result of a cell: its bandwidth in MB/s, and why it does not count, if `marked`."""
 
     cell: Cell
     bandwidth: float
@@ -68,7 +68,7 @@ class Run:
     direct_bytes: int
     fail_opens: int
     marked: str = ""
-    ranks: list[Timed] = field(default_factory=list)
+    ranks: list[RankTime] = field(default_factory=list)
 
 
 def cells(
@@ -79,20 +79,37 @@ def cells(
     repeats: int,
     seed: int,
 ) -> list[Cell]:
-    """Return all that is to be measured, in a random order that the seed decides."""
-    found = [
+    """Return all cells, in a random order that the seed determines."""
+
+    def counts(phase: Phase) -> Sequence[int]:
+        return processes or [phase.processes or DEFAULT_PROCESSES]
+
+    result = [
         Cell(phase.name, ranks, n, repeat)
         for phase in phases
-        for ranks in ([phase.processes] if phase.processes and not processes else processes or [4])
+        for ranks in counts(phase)
         for n in io_nodes
         for repeat in range(repeats)
     ]
-    random.Random(seed).shuffle(found)
-    return found
+    random.Random(seed).shuffle(result)
+    return result
+
+
+def header(patterns: Patterns, deployment: Deployment, *, mpi: bool) -> dict[str, Value]:
+    """Return what all runs of a journal have in common."""
+    return {
+        "study": "explore",
+        "patterns": hashlib.sha256(msgspec.json.encode(patterns)).hexdigest()[:16],
+        "root": deployment.roots[0],
+        "emulated": deployment.emulate,
+        "settings": msgspec.json.encode(deployment.settings).decode(),
+        "stripe": deployment.stripe,
+        "ranks": "mpi" if mpi else "forked",
+    }
 
 
 class Explorer:
-    """Runs phases in a directory, on a deployment of its own; a context manager."""
+    """Runs phases on a deployment of its own; a context manager."""
 
     def __init__(
         self,
@@ -124,7 +141,7 @@ class Explorer:
                 self._controller.wait()
 
     def run(self, cell: Cell) -> Run:
-        """Measure once; its files are gone afterwards."""
+        """Measure a cell, and remove its files."""
         with (
             tempfile.TemporaryDirectory(prefix="penstock-ranks-") as results,
             tempfile.TemporaryDirectory(prefix="explore-", dir=self._deployment.roots[0]) as folder,
@@ -135,55 +152,56 @@ class Explorer:
                 ranks=cell.processes,
                 seed=self._seed,
                 results=results,
-                patience=PATIENCE,
+                timeout=BARRIER_TIMEOUT,
                 mpi=self._mpi,
                 blocks=cell.io_nodes if self._blocks else 0,
             )
-            player.prefill(plan)
+            rank.prefill(plan)
             outcome = runner.run(
                 self._state, self._command(plan), name=cell.phase, io_nodes=cell.io_nodes
             )
             if outcome.status - 128 in INTERRUPTS:
                 raise InterruptedRun(outcome.status - 128)
-            did = _collected(plan, outcome.status)
-            return _judged(cell, plan, did, outcome.counters)
+            operations = collect(plan, outcome.status)
+            return _check(cell, plan, operations, outcome.counters)
 
     def _command(self, plan: Plan) -> list[str]:
         file = Path(plan.results) / "plan.json"
         file.write_bytes(msgspec.json.encode(plan))
         command = [sys.executable, "-P", "-m", "penstock.live.measure.rank", str(file)]
-        if not self._mpi:
-            return command
-        return mpiexec.command(plan.ranks, command)
+        return mpiexec.command(plan.ranks, command) if self._mpi else command
 
 
-def _collected(plan: Plan, status: int) -> list[Did]:
-    did: list[Did] = []
+def collect(plan: Plan, status: int) -> list[RankOperation]:
+    """Return the operations of all ranks, or raise LaunchError if one of them failed."""
+    operations: list[RankOperation] = []
     errors = []
-    for rank in range(plan.ranks):
+    for number in range(plan.ranks):
         try:
-            answer = msgspec.json.decode(plan.result(rank).read_bytes(), type=Answer)
+            result = msgspec.json.decode(plan.result(number).read_bytes(), type=RankResult)
         except (OSError, msgspec.DecodeError):
-            errors.append(f"rank {rank} left no result; the ranks ended with status {status}")
+            errors.append(f"rank {number} left no result; the ranks ended with status {status}")
             continue
-        did += answer.did
-        if answer.error:
-            errors.append(answer.error)
+        operations += result.operations
+        if result.error:
+            errors.append(result.error)
     if errors:
-        # A rank that failed breaks the barrier of the others: theirs is not the cause.
+        # A rank that failed breaks the barrier of the others: report its error, not theirs.
         cause = next((error for error in errors if "Barrier" not in error), errors[0])
         raise launcher.LaunchError(f"phase {plan.phase.name!r}: {cause}")
-    return did
+    return operations
 
 
-def _judged(cell: Cell, plan: Plan, did: list[Did], counters: Mapping[str, int]) -> Run:
+def _check(
+    cell: Cell, plan: Plan, operations: list[RankOperation], counters: Mapping[str, int]
+) -> Run:
     """Return the run, marked unless every byte went where it should."""
-    ranks, makespan = _timed(did, [pattern.number_of_files for pattern in plan.phase.patterns])
-    moved = sum(d.bytes for d in did)
+    files = [pattern.number_of_files for pattern in plan.phase.patterns]
+    ranks, makespan = rank_times(operations, files)
+    moved = sum(operation.bytes for operation in operations)
     forwarded, direct = forwarded_bytes(counters), direct_bytes(counters)
-    wanted = (moved, 0) if cell.io_nodes else (0, moved)
     marked = ""
-    if (forwarded, direct) != wanted:
+    if (forwarded, direct) != ((moved, 0) if cell.io_nodes else (0, moved)):
         marked = (
             f"of {moved} bytes {forwarded} were forwarded and {direct} went direct; "
             f"all should have been {'forwarded' if cell.io_nodes else 'direct'}"
@@ -198,135 +216,35 @@ def _judged(cell: Cell, plan: Plan, did: list[Did], counters: Mapping[str, int])
         forwarded_bytes=forwarded,
         direct_bytes=direct,
         fail_opens=fail_opens(counters),
-        marked=marked or player.validate(plan, did),
+        marked=marked or rank.validate(plan, operations),
         ranks=ranks,
     )
 
 
-def _timed(did: list[Did], files: Sequence[str] = ()) -> tuple[list[Timed], float]:
-    """Return each rank's times, and the makespan: the slowest rank's, over all data operations."""
+def rank_times(
+    operations: Sequence[RankOperation], files: Sequence[str] = ()
+) -> tuple[list[RankTime], float]:
+    """Return the time of each rank, and the makespan: the slowest rank's, over data operations."""
     began: dict[tuple[int, int], float] = {}
     slowest: dict[tuple[int, int], float] = {}
-    for d in did:
-        key = (d.repetition, d.pattern)
-        began[key] = min(began.get(key, d.began), d.began)
-    ranks = []
-    for d in did:
-        key = (d.repetition, d.pattern)
-        seconds = d.ended - began[key]
-        if d.operation in DATA:
+    for done in operations:
+        key = (done.repetition, done.pattern)
+        began[key] = min(began.get(key, done.began), done.began)
+    times = []
+    for done in operations:
+        key = (done.repetition, done.pattern)
+        seconds = done.ended - began[key]
+        if done.operation in DATA:
             slowest[key] = max(slowest.get(key, 0.0), seconds)
-        ranks.append(
-            Timed(
-                operation=d.operation,
-                repetition=d.repetition,
-                pattern=d.pattern,
-                rank=d.rank,
-                bytes=d.bytes,
+        times.append(
+            RankTime(
+                operation=done.operation,
+                repetition=done.repetition,
+                pattern=done.pattern,
+                rank=done.rank,
+                bytes=done.bytes,
                 seconds=seconds,
-                files=files[d.pattern] if files else "",
+                files=files[done.pattern] if files else "",
             )
         )
-    return ranks, max(sum(slowest.values()), 1e-9)
-
-
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """What a phase reaches over so many I/O nodes: quartiles over repeats, in MB/s."""
-
-    job: str
-    phase: str
-    processes: int
-    io_nodes: int
-    runs: int
-    marked: int
-    minimum: float | None = None
-    q1: float | None = None
-    median: float | None = None
-    q3: float | None = None
-    maximum: float | None = None
-    makespan: float | None = None
-
-
-def points(runs: Iterable[Run]) -> list[Point]:
-    """Return the summary; marked runs are counted and left out of the figures."""
-    by_cell: dict[tuple[str, int, int], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: run.cell):
-        by_cell.setdefault(run.cell[:3], []).append(run)
-    processes: dict[str, set[int]] = {}
-    for phase, ranks, _ in by_cell:
-        processes.setdefault(phase, set()).add(ranks)
-    found = []
-    for (phase, ranks, n), several in by_cell.items():
-        good = [run for run in several if not run.marked]
-        figures: dict[str, float] = {}
-        if good:
-            values = [run.bandwidth for run in good]
-            quartiles = (
-                statistics.quantiles(values, n=4, method="inclusive")
-                if len(values) > 1
-                else values * 3
-            )
-            figures = dict(zip(("q1", "median", "q3"), quartiles, strict=True))
-            figures |= {"minimum": min(values), "maximum": max(values)}
-            figures["makespan"] = statistics.median(run.makespan for run in good)
-        found.append(
-            Point(
-                job=phase if len(processes[phase]) == 1 else f"{phase}-{ranks}",
-                phase=phase,
-                processes=ranks,
-                io_nodes=n,
-                runs=len(several),
-                marked=len(several) - len(good),
-                **figures,
-            )
-        )
-    return found
-
-
-def curves(found: Iterable[Point], runs: Iterable[Run], phases: Iterable[Phase]) -> list[object]:
-    """Return the jobs as `penstock allocate` reads them: medians in MB/s, volumes in MB."""
-    nodes = {phase.name: phase.nodes for phase in phases}
-    volumes: dict[tuple[str, int], list[float]] = {}
-    for run in runs:
-        volumes.setdefault(run.cell[:2], []).append(run.bytes / MEGA)
-    jobs: dict[str, dict[str, object]] = {}
-    for point in found:
-        if point.median is None:
-            continue
-        job = jobs.setdefault(
-            point.job,
-            {
-                "id": point.job,
-                "nodes": nodes[point.phase],
-                "processes": point.processes,
-                "curve": {},
-                "volume": statistics.median(volumes[point.phase, point.processes]),
-            },
-        )
-        curve = job["curve"]
-        assert isinstance(curve, dict)
-        curve[str(point.io_nodes)] = point.median
-    return list(jobs.values())
-
-
-def parts(found: Iterable[Point], phases: Iterable[Phase]) -> dict[str, list[object]]:
-    """Return which patterns each job's curve is of; one of a single pattern is a base pattern."""
-    known = {phase.name: phase for phase in phases}
-    told: dict[str, list[object]] = {}
-    for point in found:
-        phase = known[point.phase]
-        told[point.job] = [
-            {
-                "operation": pattern.operation,
-                "layout": "shared" if pattern.number_of_files == "shared" else "file-per-process",
-                "spatiality": pattern.spatiality,
-                "request_size": pattern.request_size,
-                "volume": phase.repetitions
-                * point.processes
-                * pattern.requests(point.processes)
-                * pattern.request_size,
-            }
-            for pattern in phase.patterns
-            if pattern.operation in DATA
-        ]
-    return told
+    return times, max(sum(slowest.values()), 1e-9)

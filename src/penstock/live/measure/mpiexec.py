@@ -1,4 +1,4 @@
-"""Ranks under mpiexec: how they are started, and whether that works here."""
+"""Ranks under mpiexec: the command that starts them, and a check that it works here."""
 
 import importlib.util
 import os
@@ -9,20 +9,20 @@ from collections.abc import Sequence
 
 from penstock.errors import InputError
 
-_WITHIN = 60.0
-"""Seconds in which two ranks have found each other, or never do."""
+_TIMEOUT = 60.0
+"""Seconds for two ranks to start."""
 _WORLD = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.size, flush=True)"
 
 
 def command(ranks: int, words: Sequence[str]) -> list[str]:
-    """Return the words that start a command as so many ranks, on any MPI."""
+    """Return the command that starts `words` as `ranks` ranks, with any MPI."""
     root = ["--allow-run-as-root"] if os.getuid() == 0 and _open_mpi() else []
-    many = ["--oversubscribe"] if _open_mpi() else []
-    return ["mpiexec", *root, *many, "-n", str(ranks), *words]
+    oversubscribe = ["--oversubscribe"] if _open_mpi() else []
+    return ["mpiexec", *root, *oversubscribe, "-n", str(ranks), *words]
 
 
 def check() -> None:
-    """Refuse --mpi where it cannot work: two ranks must find each other."""
+    """Start two ranks, and raise InputError unless both belong to one MPI world."""
     if shutil.which("mpiexec") is None:
         raise InputError("--mpi: there is no mpiexec; install an MPI, or leave --mpi out")
     if importlib.util.find_spec("mpi4py") is None:
@@ -31,26 +31,26 @@ def check() -> None:
             "pip install '.[mpi]' (docs/get-started/install.md), or leave --mpi out"
         )
     try:
-        told = subprocess.run(
+        result = subprocess.run(
             command(2, [sys.executable, "-P", "-c", _WORLD]),
             capture_output=True,
             text=True,
             check=False,
-            timeout=_WITHIN,
+            timeout=_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"--mpi: mpiexec did not start two ranks in {_WITHIN:g} s") from None
-    if told.returncode:
-        last = (told.stderr or told.stdout).strip().splitlines()[-1:] or ["it says nothing"]
+        raise InputError(f"--mpi: mpiexec did not start two ranks in {_TIMEOUT:g} s") from None
+    if result.returncode:
+        last = (result.stderr or result.stdout).strip().splitlines()[-1:] or ["no message"]
         raise InputError(f"--mpi: mpiexec does not start mpi4py: {last[0]}")
-    if told.stdout.split() != ["ranks", "2"] * 2:
-        # Each rank takes itself for the only one.
+    if result.stdout.split() != ["ranks", "2"] * 2:
+        # Each rank is alone in a world of its own.
         raise InputError(
-            "--mpi: mpiexec and mpi4py are of different MPIs; "
-            "put the mpiexec first in PATH whose library mpi4py loads"
+            "--mpi: mpiexec and mpi4py belong to different MPIs; "
+            "put the mpiexec of the library that mpi4py loads first in PATH"
         )
 
 
 def _open_mpi() -> bool:
-    told = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
-    return "Open" in told.stdout
+    result = subprocess.run(["mpiexec", "--version"], capture_output=True, text=True, check=False)
+    return "Open" in result.stdout

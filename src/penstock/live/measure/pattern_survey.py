@@ -1,16 +1,17 @@
-"""Takes observations of known access patterns: the explorer's runs, and what I/O nodes see of them.
+"""Observations of known access patterns: runs of the explorer, as I/O nodes see them.
 
-While ranks play a pattern, every I/O node is asked at a short interval what it saw. The intervals
-in which the ranks begin and end are dropped, and the same number is kept of each run. How fast the
-storage is hardly matters to the metrics of a pattern, so the emulated one is slow enough for small
-machines: a request takes milliseconds, whatever its size.
+While ranks replay a pattern, the survey asks every I/O node for an observation at a short interval.
+It drops the intervals in which ranks begin and end, and keeps the same number of each run. The
+speed of the storage hardly matters to the metrics of a pattern, so the emulated storage is slow
+enough for small machines: a request takes milliseconds, whatever its size.
 """
 
+import hashlib
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Self, TypeVar
 import msgspec
 from msgspec import Meta
 
+from penstock.campaign.journal import Entry, Value
 from penstock.errors import InputError
 from penstock.learn.detection.samples import (
     JUDGED_BY,
@@ -29,10 +31,11 @@ from penstock.learn.detection.samples import (
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, emulated, managed
-from penstock.live.measure import access_patterns as patterns
-from penstock.live.measure import explorer
+from penstock.live.measure import access_patterns, explorer
 from penstock.live.measure.access_patterns import Phase
 from penstock.live.measure.explorer import Cell, Explorer
+from penstock.live.measure.scratch import in_memory
+from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.state_directory import StateDirectory
@@ -41,15 +44,15 @@ from penstock.model.observation import PATTERNS, Pattern
 
 T = TypeVar("T")
 KIB = 2**10
-EMULATED = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
-BEGIN, END = 1, 2
-"""Intervals in which ranks begin and end; they end less together than they begin."""
+EMULATED_STORAGE = "targets=4,count=4,rate=80MiB/s,latency=2ms,switch=0"
+BEGIN_INTERVALS, END_INTERVALS = 1, 2
+"""Intervals in which ranks begin and end; their ends are further apart than their begins."""
 ATTEMPTS = 4
-MOST_INTERVALS = 4096
+MAX_INTERVALS = 4096
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """What is run: every pattern with every other value."""
+    """The cells of a survey: the product of all values."""
 
     sizes: tuple[int, ...] = (*TRAINED_ON, *JUDGED_BY)
     processes: tuple[int, ...] = (4, 8, 16)
@@ -57,20 +60,23 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     patterns: tuple[Pattern, ...] = PATTERNS
     operations: tuple[Operation, ...] = OPERATIONS
     interval: Annotated[float, Meta(ge=0.01, le=60)] = 0.1
-    seconds: Annotated[float, Meta(gt=0, le=3600)] = 1.5  # that the ranks of a run play
+    seconds: Annotated[float, Meta(gt=0, le=3600)] = 1.5  # duration of a run
     volume: Annotated[int, Meta(ge=1, le=1 << 50)] = 320 * 2**20
-    """Bytes of a run's files together; it may be over sooner by that."""
-    keep: Annotated[int, Meta(ge=1, le=1000)] = 10  # observations of a run
+    """Total size of the files of a run, which may end a run sooner."""
+    keep: Annotated[int, Meta(ge=1, le=1000)] = 10  # observations per run
 
     def phases(self) -> list[Phase]:
-        """Return what ranks play."""
-        return [_phase(self, *what) for what in product(self.patterns, self.operations, self.sizes)]
+        """Return the phases that ranks replay."""
+        return [
+            _phase(self, *combination)
+            for combination in product(self.patterns, self.operations, self.sizes)
+        ]
 
-    def told(self, cell: Cell) -> tuple[Pattern, Operation, int]:
-        """Return what a cell's phase was."""
-        for what in product(self.patterns, self.operations, self.sizes):
-            if _name(*what) == cell.phase:
-                return what
+    def parameters(self, cell: Cell) -> tuple[Pattern, Operation, int]:
+        """Return the pattern, operation and request size of a cell."""
+        for combination in product(self.patterns, self.operations, self.sizes):
+            if _name(*combination) == cell.phase:
+                return combination
         raise KeyError(cell.phase)
 
 
@@ -84,19 +90,20 @@ FULL = Grid(
 """The grid of the thesis, with its interval and volume."""
 
 
-def grid(*, full: bool, **told: Any) -> Grid:
-    """Return the thesis' grid or ours, but for what is told; InputError: that cannot be."""
-    whole = msgspec.structs.replace(FULL if full else Grid(), **told)
+def grid(*, full: bool, **changes: Any) -> Grid:
+    """Return the grid of the thesis or the default one, with changes, or raise InputError."""
+    result = msgspec.structs.replace(FULL if full else Grid(), **changes)
     try:
-        msgspec.convert(msgspec.to_builtins(whole), Grid)
+        msgspec.convert(msgspec.to_builtins(result), Grid)
     except msgspec.ValidationError as error:
         raise InputError(f"a grid to measure: {error}") from error
-    if whole.seconds < (whole.keep / min(whole.io_nodes) + BEGIN + END) * whole.interval:
+    intervals = result.keep / min(result.io_nodes) + BEGIN_INTERVALS + END_INTERVALS
+    if result.seconds < intervals * result.interval:
         raise InputError(
-            f"{whole.seconds:g} s of a run are too short for {whole.keep} observations of "
-            f"{whole.interval:g} s; play for longer, or keep fewer"
+            f"runs of {result.seconds:g} s are too short for {result.keep} observations of "
+            f"{result.interval:g} s; give longer runs, or keep fewer"
         )
-    return whole
+    return result
 
 
 def _name(pattern: Pattern, operation: Operation, size: int) -> str:
@@ -104,7 +111,7 @@ def _name(pattern: Pattern, operation: Operation, size: int) -> str:
 
 
 def _phase(grid: Grid, pattern: Pattern, operation: Operation, size: int) -> Phase:
-    played = patterns.Pattern(
+    replayed = access_patterns.Pattern(
         operation=operation,
         path="observed",
         number_of_files="individual" if pattern == "file-per-process" else "shared",
@@ -113,63 +120,60 @@ def _phase(grid: Grid, pattern: Pattern, operation: Operation, size: int) -> Pha
         request_size=size,
         stone_wall=grid.seconds,
     )
-    return Phase(name=_name(pattern, operation, size), patterns=[played])
+    return Phase(name=_name(pattern, operation, size), patterns=[replayed])
 
 
-class Watch:
-    """Asks I/O nodes what they saw, every so often, in a thread; a context manager."""
+class ObservationPoller:
+    """Asks I/O nodes for observations at an interval, in a thread; a context manager."""
 
     def __init__(self, state: StateDirectory, io_nodes: int, interval: float) -> None:
         self._state = state
         self._interval = interval
-        self._over = threading.Event()
-        self._seen: list[deque[Observation]] = [
-            deque(maxlen=MOST_INTERVALS) for _ in range(io_nodes)
+        self._stopped = threading.Event()
+        self._observations: list[deque[Observation]] = [
+            deque(maxlen=MAX_INTERVALS) for _ in range(io_nodes)
         ]
-        self._failed: Exception | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> "Watch":
-        with runner.blocked(runner.FORWARDED):  # they are for the job
+    def __enter__(self) -> "ObservationPoller":
+        with runner.blocked(runner.FORWARDED):  # signals are for the job
             self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
 
-    def seen(self) -> list[list[Observation]]:
-        """Return the observations of each I/O node, in their order; after the block."""
-        if self._failed is not None:
-            raise launcher.LaunchError(f"an I/O node does not answer: {self._failed}")
-        return [list(one) for one in self._seen]
+    def observations(self) -> list[list[Observation]]:
+        """Return the observations of each I/O node, in their order; call it after the block."""
+        if self._error is not None:
+            raise launcher.LaunchError(f"an I/O node does not answer: {self._error}")
+        return [list(one) for one in self._observations]
 
     def _run(self) -> None:
         try:
             with ExitStack() as stack:
                 nodes = [
                     stack.enter_context(ControlConnection(self._state.control_socket(k)))
-                    for k in range(len(self._seen))
+                    for k in range(len(self._observations))
                 ]
-                while not self._over.wait(self._interval):
-                    for seen, node in zip(self._seen, nodes, strict=True):
-                        seen.append(
-                            node.ask(
-                                messages.GetObservation(), messages.NodeObservation
-                            ).to_observation()
-                        )
+                while not self._stopped.wait(self._interval):
+                    for observations, node in zip(self._observations, nodes, strict=True):
+                        answer = node.ask(messages.GetObservation(), messages.NodeObservation)
+                        observations.append(answer.to_observation())
         except Exception as error:
-            self._failed = error
+            self._error = error
 
 
-def mid_run(seen: Iterable[Observation]) -> list[Observation]:
-    """Return what one I/O node saw while all of its clients were at work."""
-    active = [one for one in seen if one.requests]
-    return active[BEGIN:-END]
+def mid_run(observations: Iterable[Observation]) -> list[Observation]:
+    """Return the observations of one I/O node from the time when all its clients were active."""
+    active = [one for one in observations if one.requests]
+    return active[BEGIN_INTERVALS:-END_INTERVALS]
 
 
-class WatchedRuns:
-    """Runs cells in a deployment of its own, whose I/O nodes are watched; a context manager."""
+class ObservedRuns:
+    """Runs cells on a deployment of its own, and observes its I/O nodes; a context manager."""
 
     def __init__(
         self,
@@ -181,10 +185,12 @@ class WatchedRuns:
         seed: int,
         settings: messages.Settings | None = None,
         blocks: bool = False,
+        attempts: int = ATTEMPTS,
     ) -> None:
         self.grid = grid
         self.state = StateDirectory(state)
         self.io_nodes = max(grid.io_nodes)
+        self._attempts = attempts
         roots = managed((root,))
         deployment = Deployment(
             state=str(state),
@@ -200,48 +206,94 @@ class WatchedRuns:
         self._explorer.__enter__()
         return self
 
-    def __exit__(self, *why: object) -> None:
-        self._explorer.__exit__(*why)
+    def __exit__(self, *exception: object) -> None:
+        self._explorer.__exit__(*exception)
 
-    def watched(self, cell: Cell, kept: Callable[[list[list[Observation]]], list[T]]) -> list[T]:
-        """Run a cell and return what is `kept` of what was seen; LaunchError: it is too little."""
-        least, why = self.grid.keep, ""
-        for _ in range(ATTEMPTS):
-            with Watch(self.state, self.io_nodes, self.grid.interval) as watch:
+    def observe(self, cell: Cell, select: Callable[[list[list[Observation]]], list[T]]) -> list[T]:
+        """Run a cell and `select` from its observations; raise LaunchError for too few."""
+        needed, problem = self.grid.keep, ""
+        for _ in range(self._attempts):
+            with ObservationPoller(self.state, self.io_nodes, self.grid.interval) as poller:
                 run = self._explorer.run(cell)
-            found = kept(watch.seen())
-            if len(found) >= least and not run.marked:
-                return found
-            why = run.marked or f"{len(found)} of {least} observations amid the run"
-        raise launcher.LaunchError(f"{cell.phase}: {why}; play for longer, or observe more often")
+            selection = select(poller.observations())
+            if len(selection) >= needed and not run.marked:
+                return selection
+            problem = run.marked or f"{len(selection)} of {needed} observations in mid-run"
+        raise launcher.LaunchError(
+            f"{cell.phase}: {problem}; give longer runs, or a shorter interval"
+        )
 
 
-class Survey(WatchedRuns):
-    """Runs cells of a grid, and takes some of what was seen amid each."""
+class PatternRuns(ObservedRuns):
+    """Runs the cells of a grid, and keeps some observations of each."""
 
-    def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
-        super().__init__(grid, root=root, state=state, emulate=emulate, seed=seed)
+    def __init__(
+        self,
+        grid: Grid,
+        *,
+        root: Path,
+        state: Path,
+        emulate: str,
+        seed: int,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        super().__init__(
+            grid, root=root, state=state, emulate=emulate, seed=seed, attempts=attempts
+        )
         self._seed = seed
 
-    def take(self, cell: Cell) -> list[Sample]:
-        """Run a cell and return what was seen amid it; LaunchError: that is too little."""
-        kept = self.watched(cell, lambda seen: [one for node in seen for one in mid_run(node)])
-        chosen = random.Random(f"{self._seed} {cell}").sample(kept, self.grid.keep)
-        return [_sample(self.grid, cell, one) for one in chosen]
+    def samples(self, cell: Cell) -> list[Sample]:
+        """Run a cell and return observations from its middle; raise LaunchError for too few."""
+        candidates = self.observe(cell, lambda nodes: [one for n in nodes for one in mid_run(n)])
+        selection = random.Random(f"{self._seed} {cell}").sample(candidates, self.grid.keep)
+        return [_sample(self.grid, cell, one) for one in selection]
 
 
 def cells(grid: Grid, seed: int) -> list[Cell]:
-    """Return the cells of a grid in a random order that the seed decides."""
+    """Return the cells of a grid in a random order that the seed determines."""
     return explorer.cells(grid.phases(), grid.processes, grid.io_nodes, repeats=1, seed=seed)
 
 
-def _sample(grid: Grid, cell: Cell, seen: Observation) -> Sample:
-    pattern, operation, size = grid.told(cell)
+def survey(grid: Grid, *, root: Path | None, emulate: str, seed: int) -> Survey[Cell]:
+    """Return the survey of `penstock patterns measure`; without `root`, files are in memory."""
+
+    def cell_id(cell: Cell) -> tuple[str, float, int]:
+        return (cell.phase, float(cell.processes), cell.io_nodes)
+
+    @contextmanager
+    def session(state: Path) -> Iterator[Callable[[Cell], Entry]]:
+        with ExitStack() as stack:
+            folder = root or stack.enter_context(in_memory())
+            runs = stack.enter_context(
+                PatternRuns(grid, root=folder, state=state, emulate=emulate, seed=seed)
+            )
+            yield lambda cell: Entry(
+                cell=cell_id(cell),
+                seconds=grid.seconds,
+                rows=[sample.row for sample in runs.samples(cell)],
+            )
+
+    return Survey(
+        header=header("patterns", grid, emulate, seed),
+        cells=cells(grid, seed),
+        cell_id=cell_id,
+        session=session,
+    )
+
+
+def header(study: str, grid: Grid, emulate: str, seed: int) -> dict[str, Value]:
+    """Return what all cells of a journal have in common."""
+    digest = hashlib.sha256(msgspec.json.encode(grid)).hexdigest()[:16]
+    return {"study": study, "grid": digest, "emulated": emulate, "seed": seed}
+
+
+def _sample(grid: Grid, cell: Cell, observation: Observation) -> Sample:
+    pattern, operation, size = grid.parameters(cell)
     return Sample(
         pattern=pattern,
         operation=operation,
         request=size,
         processes=cell.processes,
         io_nodes=cell.io_nodes,
-        observation=seen,
+        observation=observation,
     )

@@ -1,7 +1,8 @@
-"""The ranks that replay a phase: one process each, which begin every operation together.
+"""The ranks that replay a phase: one process per rank; all begin every operation together.
 
 `python -m penstock.live.measure.rank PLAN` is the command of a job. It forks the ranks, or under
-mpiexec is one of them; each rank leaves its times beside the plan.
+mpiexec is one of them. Each rank writes its times beside the plan. Forked ranks meet at a barrier
+of sockets: semaphores need shared memory, which not every user may write.
 """
 
 import importlib
@@ -13,40 +14,43 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing import connection
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import BrokenBarrierError
 
 import msgspec
 
-from penstock.live.measure import barrier
 from penstock.live.measure.access_patterns import DATA, Pattern, Phase
 from penstock.live.protocol.process import end_with_parent
 
 _STAMP = struct.Struct("<Q")
+_READY, _GO, _BROKEN = b"ready", b"go", b"broken"
 Barrier = Callable[[], object]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ranks of a run do, and where."""
+    """The work of the ranks of a run, and where they do it."""
 
     phase: Phase
     folder: str
     ranks: int
     seed: int
     results: str  # directory
-    patience: float  # seconds that a rank waits for the others
+    timeout: float  # seconds that a rank waits for the others
     mpi: bool = False
-    blocks: int = 0  # I/O nodes, each for ranks next to each other; 0: as ranks come
+    blocks: int = 0  # I/O nodes, each for a block of consecutive ranks; 0: in order of arrival
 
     def result(self, rank: int) -> Path:
-        """Return where a rank leaves what it did."""
+        """Return the file into which a rank writes its result."""
         return Path(self.results) / f"rank-{rank}.json"
 
 
-class Did(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of one rank; times are of the host's monotonic clock."""
+class RankOperation(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation of one rank, with times of the host's monotonic clock."""
 
     rank: int
     repetition: int
@@ -57,15 +61,15 @@ class Did(msgspec.Struct, frozen=True, kw_only=True):
     ended: float
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rank did, or why it could not."""
+class RankResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The operations of a rank, or its error."""
 
-    did: list[Did] = []
+    operations: list[RankOperation] = []
     error: str = ""
 
 
 def content(size: int, seed: int) -> bytearray:
-    """Return what requests of a size are filled with, but for the offset at their beginning."""
+    """Return the content of a request, without the offset at its beginning."""
     return bytearray(random.Random(seed).randbytes(size))
 
 
@@ -75,8 +79,8 @@ def stamp(buffer: bytearray | mmap.mmap, offset: int) -> None:
     buffer[: len(mark)] = mark
 
 
-class Player:
-    """One rank."""
+class Rank:
+    """One rank of a phase."""
 
     def __init__(self, plan: Plan, rank: int, barrier: Barrier) -> None:
         self._plan = plan
@@ -84,19 +88,19 @@ class Player:
         self._barrier = barrier
         self._files: dict[tuple[str, bool], int] = {}
 
-    def play(self) -> list[Did]:
-        """Do all of the phase."""
-        did = []
-        self._go_by_blocks()
+    def run(self) -> list[RankOperation]:
+        """Do all operations of the phase."""
+        operations = []
+        self._connect_in_blocks()
         for repetition in range(self._plan.phase.repetitions):
             for k, pattern in enumerate(self._plan.phase.patterns):
-                act = self._prepared(pattern)
+                operation = self._prepare(pattern)
                 self._barrier()
                 began = time.monotonic()
-                moved = act()
+                moved = operation()
                 ended = time.monotonic()
-                did.append(
-                    Did(
+                operations.append(
+                    RankOperation(
                         rank=self._rank,
                         repetition=repetition,
                         pattern=k,
@@ -108,13 +112,13 @@ class Player:
                 )
             self._barrier()
             self._close_all()
-        return did
+        return operations
 
-    def _go_by_blocks(self) -> None:
-        """Let ranks next to each other have one I/O node, as those of a compute node do.
+    def _connect_in_blocks(self) -> None:
+        """Give consecutive ranks the same I/O node, as those of one compute node have.
 
-        A process's I/O node is given by how many came before it: ranks ask theirs one by one for
-        what is behind the end of a file, which costs and moves nothing.
+        The order of arrival determines the I/O node of a process. So ranks take turns to read
+        behind the end of a file, which transfers nothing.
         """
         blocks, ranks = self._plan.blocks, self._plan.ranks
         pattern = next((p for p in self._plan.phase.patterns if p.operation in DATA), None)
@@ -126,15 +130,15 @@ class Player:
             if rank == self._rank:
                 os.pread(descriptor, 1, pattern.total_size)
 
-    def _prepared(self, pattern: Pattern) -> Callable[[], int]:
-        """Return what is to be timed; opening is not, unless it is the pattern."""
+    def _prepare(self, pattern: Pattern) -> Callable[[], int]:
+        """Return the function to time; opening is not timed unless it is the operation."""
         if pattern.operation == "open":
             return lambda: self._open(pattern) * 0
         if pattern.operation == "close":
             return self._close_all
         descriptor = self._open(pattern)
         filled = content(pattern.request_size, self._plan.seed)
-        # Anonymous memory begins on a page, as O_DIRECT wants it.
+        # Anonymous memory begins on a page, as O_DIRECT requires.
         buffer = mmap.mmap(-1, pattern.request_size)
         buffer[:] = bytes(filled)
         if pattern.operation == "write":
@@ -155,7 +159,7 @@ class Player:
         return 0
 
     def _write(self, pattern: Pattern, descriptor: int, buffer: mmap.mmap) -> int:
-        moved, until = 0, _until(pattern)
+        moved, deadline = 0, _deadline(pattern)
         with memoryview(buffer) as view:
             for request in range(pattern.requests(self._plan.ranks)):
                 offset = pattern.offset(request, self._rank, self._plan.ranks)
@@ -164,37 +168,37 @@ class Player:
                 while done < len(view):
                     done += os.pwrite(descriptor, view[done:], offset + done)
                 moved += done
-                if time.monotonic() >= until:
+                if time.monotonic() >= deadline:
                     break
         return moved
 
     def _read(self, pattern: Pattern, descriptor: int, buffer: mmap.mmap, filled: bytearray) -> int:
-        moved, until = 0, _until(pattern)
+        moved, deadline = 0, _deadline(pattern)
         with memoryview(buffer) as view:
             for request in range(pattern.requests(self._plan.ranks)):
                 offset = pattern.offset(request, self._rank, self._plan.ranks)
                 done = 0
                 while done < len(view):
-                    got = os.preadv(descriptor, [view[done:]], offset + done)
-                    if not got:
+                    count = os.preadv(descriptor, [view[done:]], offset + done)
+                    if not count:
                         raise EOFError(f"the file ends at {offset + done}")
-                    done += got
+                    done += count
                 moved += done
                 if pattern.validation:
                     stamp(filled, offset)
                     if view != filled:
-                        raise ValueError(f"what was read at {offset} is not what was written")
-                if time.monotonic() >= until:
+                        raise ValueError(f"what was read at {offset} differs from what was written")
+                if time.monotonic() >= deadline:
                     break
         return moved
 
 
-def _until(pattern: Pattern) -> float:
+def _deadline(pattern: Pattern) -> float:
     return time.monotonic() + pattern.stone_wall if pattern.stone_wall else float("inf")
 
 
 def prefill(plan: Plan) -> None:
-    """Make the files that a phase reads before it writes them."""
+    """Create the files that a phase reads before it writes them."""
     written: set[str] = set()
     for pattern in plan.phase.patterns:
         for rank in range(plan.ranks):
@@ -216,14 +220,14 @@ def _fill(plan: Plan, pattern: Pattern, rank: int, file: str) -> None:
             out.write(buffer)
 
 
-def validate(plan: Plan, did: list[Did]) -> str:
-    """Return what is wrong with the files that were written; nothing: every byte is right."""
+def validate(plan: Plan, operations: list[RankOperation]) -> str:
+    """Return what is wrong with the files that were written, or an empty string."""
     for k, pattern in enumerate(plan.phase.patterns):
         if pattern.operation != "write" or not pattern.validation:
             continue
         buffer = content(pattern.request_size, plan.seed)
         for rank in range(plan.ranks):
-            moved = max(d.bytes for d in did if (d.pattern, d.rank) == (k, rank))
+            moved = max(o.bytes for o in operations if (o.pattern, o.rank) == (k, rank))
             with Path(pattern.file(plan.folder, rank)).open("rb") as file:
                 for request in range(moved // pattern.request_size):
                     offset = pattern.offset(request, rank, plan.ranks)
@@ -234,49 +238,86 @@ def validate(plan: Plan, did: list[Did]) -> str:
     return ""
 
 
-def _forked_rank(plan: Plan, rank: int, gate: Connection, parent: int) -> None:
+def _run_forked_rank(plan: Plan, rank: int, gate: Connection, parent: int) -> None:
     end_with_parent(signal.SIGKILL, parent)
-    _rank(plan, rank, lambda: barrier.wait(gate, plan.patience))
+    _run_rank(plan, rank, lambda: wait_at_barrier(gate, plan.timeout))
 
 
-def _rank(plan: Plan, rank: int, meet: Barrier) -> bool:
-    """Leave what the rank did; say whether it did all."""
+def _run_rank(plan: Plan, rank: int, barrier: Barrier) -> bool:
+    """Write the result of a rank; return whether it did all operations."""
     try:
-        answer = Answer(did=Player(plan, rank, meet).play())
+        result = RankResult(operations=Rank(plan, rank, barrier).run())
     except Exception as error:
-        answer = Answer(error=f"rank {rank}: {str(error) or type(error).__name__}")
-    plan.result(rank).write_bytes(msgspec.json.encode(answer))
-    return not answer.error
+        result = RankResult(error=f"rank {rank}: {str(error) or type(error).__name__}")
+    plan.result(rank).write_bytes(msgspec.json.encode(result))
+    return not result.error
 
 
-def _forked(plan: Plan) -> int:
+def _fork_ranks(plan: Plan) -> int:
     fork = multiprocessing.get_context("fork")
     ranks: dict[Connection, BaseProcess] = {}
     for k in range(plan.ranks):
-        ours, theirs = fork.Pipe()
-        rank = fork.Process(target=_forked_rank, args=(plan, k, theirs, os.getpid()))
+        parent_end, rank_end = fork.Pipe()
+        rank = fork.Process(target=_run_forked_rank, args=(plan, k, rank_end, os.getpid()))
         rank.start()
-        theirs.close()  # else a later rank would hold it too, and this one's end go unseen
-        ranks[ours] = rank
-    return barrier.attend(ranks)
+        rank_end.close()  # a later rank would inherit it, and hide the end of this one
+        ranks[parent_end] = rank
+    return serve_barrier(ranks)
 
 
-def _one_of_mpi(plan: Plan) -> int:
+def wait_at_barrier(gate: Connection, timeout: float) -> None:
+    """Return once every rank waits; raise BrokenBarrierError if one has ended, or on timeout."""
+    gate.send_bytes(_READY)
+    if not gate.poll(timeout) or gate.recv_bytes() != _GO:
+        raise BrokenBarrierError
+
+
+def serve_barrier(ranks: Mapping[Connection, BaseProcess]) -> int:
+    """Release the ranks together until all have ended; return their worst exit status.
+
+    Each rank is identified by its gate; it alone holds the other end, for as long as it lives. A
+    rank that waits after another has ended is released with an error; if one fails, all are killed.
+    """
+    alive = dict(ranks)
+    waiting: set[Connection] = set()
+    while alive:
+        for gate in connection.wait(list(alive)):
+            assert isinstance(gate, Connection)
+            try:
+                gate.recv_bytes()
+                waiting.add(gate)
+            except (EOFError, OSError):
+                ended = alive.pop(gate)
+                waiting.discard(gate)
+                ended.join()
+                if ended.exitcode:
+                    for other in alive.values():
+                        other.kill()
+        broken = len(alive) < len(ranks)
+        if broken or len(waiting) == len(ranks):
+            for gate in waiting:
+                with suppress(OSError):  # it has just ended
+                    gate.send_bytes(_BROKEN if broken else _GO)
+            waiting.clear()
+    return max(abs(process.exitcode or 0) for process in ranks.values())
+
+
+def _run_mpi_rank(plan: Plan) -> int:
     # By name: it is not among the package's dependencies.
     world = importlib.import_module("mpi4py.MPI").COMM_WORLD
     if world.Get_size() != plan.ranks:
         raise SystemExit(f"mpiexec started {world.Get_size()} ranks, not {plan.ranks}")
-    if not _rank(plan, world.Get_rank(), world.Barrier):
+    if not _run_rank(plan, world.Get_rank(), world.Barrier):
         world.Abort(1)
     return 0
 
 
 def main() -> int:
-    """Play the plan in the file that is named."""
+    """Run the plan in the file that the first argument names."""
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
-    # The terminal's interrupt ends all ranks at once, and without a word from each.
+    # The terminal's interrupt ends all ranks at once, without a message from each.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _one_of_mpi(plan) if plan.mpi else _forked(plan)
+    return _run_mpi_rank(plan) if plan.mpi else _fork_ranks(plan)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What a measurement has around it for as long as it lasts: signals, a state, a directory.
+"""What a measurement needs while it runs: signal handlers, a state directory, a data directory.
 
-Whatever ends it, nothing of them is left behind.
+All of it is removed however the measurement ends.
 """
 
 import os
@@ -18,7 +18,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """A signal ended the work; what was measured before counts."""
+    """A signal ended the measurement; what was measured before counts."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -27,31 +27,31 @@ class InterruptedRun(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let all signals that ask for an end unwind the block, so that nothing is left behind."""
+    """Raise InterruptedRun on SIGINT, SIGTERM and SIGHUP, so that the block cleans up."""
 
     def end(number: int, _: object) -> None:
-        # One is enough: the next would break off the cleaning.
-        for other in before:
+        # A second signal would interrupt the clean-up.
+        for other in old_handlers:
             signal.signal(other, signal.SIG_IGN)
         raise InterruptedRun(number)
 
-    # What nohup, or a shell in the background, ignores stays ignored.
-    heeded = [n for n in INTERRUPTS if signal.getsignal(n) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in heeded}
+    # A signal that nohup or a background shell ignores stays ignored.
+    numbers = [n for n in INTERRUPTS if signal.getsignal(n) != signal.SIG_IGN]
+    old_handlers = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
 @contextmanager
 def private_state() -> Iterator[Path]:
-    """Give a state directory that is gone afterwards."""
+    """Give a temporary state directory."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-"))
     try:
         StateDirectory(folder)
-    except InputError:  # $TMPDIR is too long a name for sockets in it
+    except InputError:  # $TMPDIR is too long for the sockets in it
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="penstock-", dir="/tmp"))
     try:
@@ -62,7 +62,7 @@ def private_state() -> Iterator[Path]:
 
 @contextmanager
 def in_memory() -> Iterator[Path]:
-    """Give a directory without a disk's own delays, where there is one; it is gone afterwards."""
-    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="penstock-", dir=place) as directory:
+    """Give a temporary directory, in memory if possible, so that no disk adds delays."""
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="penstock-", dir=parent) as directory:
         yield Path(directory)

@@ -1,34 +1,39 @@
-"""Measures what windows of TWINS are worth: known access patterns, each with every window.
+"""The reward of every TWINS window for known access patterns.
 
-While ranks play a pattern, every I/O node is asked at a short interval what it saw, as a Council
-asks; the reward of an interval is the mean bandwidth of those that were busy. All windows of a
-scenario are run one after the other, in random order. Ranks next to each other have one I/O node,
-as those of a compute node do.
+While ranks replay a pattern, the survey asks every I/O node for an observation at a short interval,
+as the tuner of a controller does; the reward of an interval is the mean bandwidth of the busy I/O
+nodes. All windows of a scenario run one after the other, in random order. Consecutive ranks share
+an I/O node, like those of one compute node.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from penstock.campaign.journal import CellId, Entry
 from penstock.config.tuning import PARAMETERS
 from penstock.core.council import IDLEST
 from penstock.data.windows import TWINS, Scenario, Worth
+from penstock.errors import InputError
 from penstock.live.measure.explorer import Cell
-from penstock.live.measure.pattern_survey import Grid, WatchedRuns
+from penstock.live.measure.pattern_survey import Grid, ObservedRuns, header
+from penstock.live.measure.scratch import in_memory
+from penstock.live.measure.survey import Survey
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.model import Observation
 
-EMULATED = "disks"
+EMULATED_STORAGE = "disks"
 MIB = 2**20
 WINDOWS = tuple(float(value) for value in PARAMETERS["window"].values)
-DEFAULT = 1e-3
+DEFAULT_WINDOW = 1e-3
 BASELINES = ("fifo", "hbrr")
 """Schedulers without a window, measured where the thesis shows them (Fig. 3.8)."""
-BEGIN, END = 2, 3
+BEGIN_INTERVALS, END_INTERVALS = 2, 3
 """Intervals in which ranks begin and end, counted from the first byte on."""
 GRID = Grid(
     sizes=(32 * 2**10, 256 * 2**10),
@@ -49,43 +54,54 @@ FULL = Grid(
 """The grid of the thesis (4.2.1), with its interval and volume."""
 
 
+def check(grid: Grid) -> None:
+    """Raise InputError for a grid that cannot be measured."""
+    if min(*grid.processes, *grid.io_nodes) < 1:
+        raise InputError("--processes and --io-nodes: give 1 or more of each")
+    if grid.seconds < (grid.keep + BEGIN_INTERVALS + END_INTERVALS) * grid.interval:
+        raise InputError(
+            f"--seconds {grid.seconds:g} is too short for {grid.keep} intervals of "
+            f"{grid.interval:g} s; give longer runs, or --keep fewer"
+        )
+
+
 class Setting(NamedTuple):
-    """How I/O nodes serve."""
+    """The scheduler of all I/O nodes, and its window."""
 
     scheduler: str
     window: float
 
 
-class Try(NamedTuple):
-    """A scenario, run with one setting."""
+class Trial(NamedTuple):
+    """A scenario with one setting."""
 
     cell: Cell
     setting: Setting
 
 
-def tries(grid: Grid, seed: int, windows: Sequence[float] = WINDOWS) -> list[Try]:
-    """Return all that is to be run, most processes first; else the order is random.
+def trials(grid: Grid, seed: int, windows: Sequence[float] = WINDOWS) -> list[Trial]:
+    """Return all trials: the largest numbers of processes first, otherwise in random order.
 
-    Schedulers without a window are among it where all windows are.
+    With all windows, schedulers without a window are included.
     """
-    chance = random.Random(seed)
-    found = []
+    generator = random.Random(seed)
+    result = []
     for processes in sorted(grid.processes, reverse=True):
         cells = [
             Cell(phase.name, processes, n, 0) for phase, n in product(grid.phases(), grid.io_nodes)
         ]
-        chance.shuffle(cells)
+        generator.shuffle(cells)
         for cell in cells:
             settings = [Setting(TWINS, window) for window in windows]
-            if grid.told(cell)[0] == "shared-strided" and set(windows) >= set(WINDOWS):
-                settings += [Setting(name, DEFAULT) for name in BASELINES]
-            chance.shuffle(settings)
-            found += [Try(cell, setting) for setting in settings]
-    return found
+            if grid.parameters(cell)[0] == "shared-strided" and set(windows) >= set(WINDOWS):
+                settings += [Setting(name, DEFAULT_WINDOW) for name in BASELINES]
+            generator.shuffle(settings)
+            result += [Trial(cell, setting) for setting in settings]
+    return result
 
 
-class Survey(WatchedRuns):
-    """Runs tries, and takes what their intervals were worth."""
+class WindowRuns(ObservedRuns):
+    """Runs trials, and returns the rewards of their intervals."""
 
     def __init__(self, grid: Grid, *, root: Path, state: Path, emulate: str, seed: int) -> None:
         super().__init__(
@@ -98,27 +114,54 @@ class Survey(WatchedRuns):
             blocks=True,
         )
 
-    def take(self, wanted: Try) -> Worth:
-        """Run a try and return its rewards; LaunchError: they are too few."""
-        self._set(wanted.setting)
-        found = self.watched(wanted.cell, rewards)
+    def measure(self, trial: Trial) -> Worth:
+        """Run a trial and return its rewards; raise LaunchError for too few."""
+        self._configure(trial.setting)
+        values = self.observe(trial.cell, rewards)
         return Worth(
-            scenario=scenario(self.grid, wanted.cell),
-            scheduler=wanted.setting.scheduler,
-            window=wanted.setting.window,
-            rewards=tuple(found[: self.grid.keep]),
+            scenario=scenario(self.grid, trial.cell),
+            scheduler=trial.setting.scheduler,
+            window=trial.setting.window,
+            rewards=tuple(values[: self.grid.keep]),
         )
 
-    def _set(self, setting: Setting) -> None:
-        told = messages.Settings(scheduler=setting.scheduler, window=setting.window)
+    def _configure(self, setting: Setting) -> None:
+        message = messages.Settings(scheduler=setting.scheduler, window=setting.window)
         for k in range(self.io_nodes):
             with ControlConnection(self.state.control_socket(k)) as node:
-                node.ask(told, messages.Done)
+                node.ask(message, messages.Done)
+
+
+def survey(
+    grid: Grid, *, windows: Sequence[float] = WINDOWS, emulate: str, seed: int
+) -> Survey[Trial]:
+    """Return the survey of `penstock tuner measure`."""
+
+    def cell_id(trial: Trial) -> CellId:
+        setting = f"{trial.setting.scheduler}-{round(trial.setting.window * 1e6)}"
+        return (f"{trial.cell.phase} {setting}", float(trial.cell.processes), trial.cell.io_nodes)
+
+    @contextmanager
+    def session(state: Path) -> Iterator[Callable[[Trial], Entry]]:
+        with (
+            in_memory() as root,
+            WindowRuns(grid, root=root, state=state, emulate=emulate, seed=seed) as runs,
+        ):
+            yield lambda trial: Entry(
+                cell=cell_id(trial), seconds=grid.seconds, rows=[runs.measure(trial).row]
+            )
+
+    return Survey(
+        header=header("windows", grid, emulate, seed),
+        cells=trials(grid, seed, windows),
+        cell_id=cell_id,
+        session=session,
+    )
 
 
 def scenario(grid: Grid, cell: Cell) -> Scenario:
-    """Return what a cell runs."""
-    pattern, operation, size = grid.told(cell)
+    """Return the scenario of a cell."""
+    pattern, operation, size = grid.parameters(cell)
     return Scenario(
         pattern=pattern,
         operation=operation,
@@ -128,11 +171,11 @@ def scenario(grid: Grid, cell: Cell) -> Scenario:
     )
 
 
-def rewards(seen: Sequence[Sequence[Observation]]) -> list[float]:
-    """Return the mean bandwidth of busy I/O nodes amid a run, interval by interval, in MiB/s."""
-    found: list[float] = []
-    for interval in zip(*seen, strict=False):
+def rewards(observations: Sequence[Sequence[Observation]]) -> list[float]:
+    """Return the mean bandwidth of busy I/O nodes in mid-run, per interval, in MiB/s."""
+    result: list[float] = []
+    for interval in zip(*observations, strict=False):
         busy = [one for one in interval if one.requests and one.busy >= IDLEST * one.seconds]
-        if busy and (found or any(one.moved for one in busy)):
-            found.append(fmean(one.moved / one.busy for one in busy) / MIB)
-    return found[BEGIN:-END]
+        if busy and (result or any(one.moved for one in busy)):
+            result.append(fmean(one.moved / one.busy for one in busy) / MIB)
+    return result[BEGIN_INTERVALS:-END_INTERVALS]

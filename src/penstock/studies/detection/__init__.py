@@ -80,11 +80,11 @@ def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[st
         interruptible(),
         in_memory() as root,
         private_state() as state,
-        pattern_survey.Survey(
-            grid, root=root, state=state, emulate=pattern_survey.EMULATED, seed=seed
+        pattern_survey.PatternRuns(
+            grid, root=root, state=state, emulate=pattern_survey.EMULATED_STORAGE, seed=seed
         ) as survey,
     ):
-        return [sample.row for one in wanted for sample in survey.take(one)]
+        return [sample.row for one in wanted for sample in survey.samples(one)]
 
 
 STUDY = Study(

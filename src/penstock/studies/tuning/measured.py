@@ -191,7 +191,7 @@ def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
     """Measure a scenario of the thesis' grid with every window."""
     wanted = [
         one
-        for one in window_survey.tries(window_survey.FULL, seed)
+        for one in window_survey.trials(window_survey.FULL, seed)
         if (one.cell.phase, one.cell.processes, one.cell.io_nodes)
         == (cell.scenario, int(cell.x), cell.workload)
     ]
@@ -199,11 +199,15 @@ def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
         interruptible(),
         in_memory() as root,
         private_state() as state,
-        window_survey.Survey(
-            window_survey.FULL, root=root, state=state, emulate=window_survey.EMULATED, seed=seed
+        window_survey.WindowRuns(
+            window_survey.FULL,
+            root=root,
+            state=state,
+            emulate=window_survey.EMULATED_STORAGE,
+            seed=seed,
         ) as survey,
     ):
-        return [{"part": "worth", **survey.take(one).row} for one in wanted]
+        return [{"part": "worth", **survey.measure(one).row} for one in wanted]
 
 
 class Measured:

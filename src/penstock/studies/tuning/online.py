@@ -21,7 +21,7 @@ from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment, emulated, managed
 from penstock.live.measure import window_survey
 from penstock.live.measure.access_patterns import DATA, Phase
-from penstock.live.measure.explorer import Cell, Explorer, Timed
+from penstock.live.measure.explorer import Cell, Explorer, RankTime
 from penstock.live.measure.scratch import in_memory, interruptible, private_state
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
@@ -91,7 +91,7 @@ class Layer:
                 state=str(self._state.folder),
                 roots=roots,
                 io_nodes=IO_NODES,
-                emulate=emulated(window_survey.EMULATED, roots),
+                emulate=emulated(window_survey.EMULATED_STORAGE, roots),
                 attached=True,
                 settings=messages.Settings(scheduler="twins", window=DEFAULT),
                 config=Config(
@@ -182,7 +182,7 @@ class _Onlooker:
                     )
 
 
-def _seconds(ranks: Sequence[Timed]) -> list[dict[int, float]]:
+def _seconds(ranks: Sequence[RankTime]) -> list[dict[int, float]]:
     """Return the slowest rank's time, by repetition and pattern."""
     found: dict[int, dict[int, float]] = {}
     for one in ranks:
@@ -192,7 +192,7 @@ def _seconds(ranks: Sequence[Timed]) -> list[dict[int, float]]:
     return [found[repetition] for repetition in sorted(found)]
 
 
-def _volume(ranks: Sequence[Timed]) -> dict[int, int]:
+def _volume(ranks: Sequence[RankTime]) -> dict[int, int]:
     found: dict[int, int] = {}
     for one in ranks:
         if one.operation in DATA and one.repetition == 0:

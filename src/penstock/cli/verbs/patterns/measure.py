@@ -1,4 +1,4 @@
-"""penstock patterns measure: observations of known patterns, taken."""
+"""penstock patterns measure: take observations of known access patterns."""
 
 from pathlib import Path
 
@@ -17,24 +17,32 @@ from penstock.files import check_writable
     metavar="FILE.csv",
     required=True,
     type=click.Path(path_type=Path),
-    help="Where observations go; FILE.csv.jsonl beside it is what an interruption leaves.",
+    help="File for the observations; FILE.csv.jsonl keeps the results of an interrupted run.",
 )
-@click.option("--sizes", metavar="SIZE,...", help="Of requests; else 32,256,64,128 KiB.")
-@click.option("--processes", metavar="N,...", help="Ranks; else 4,8,16.")
-@click.option("--io-nodes", metavar="N,...", help="Else 1,2,4.")
-@click.option("--interval", metavar="TIME", help="Of observations; else 100 ms.")
-@click.option("--seconds", metavar="TIME", help="That the ranks of a run play; else 1.5 s.")
-@click.option("--volume", metavar="SIZE", help="Of a run's files together; else 320 MiB.")
-@click.option("--keep", metavar="N", type=click.IntRange(1, 1000), help="A run; else 10.")
-@click.option("--full", is_flag=True, help="128 to 512 ranks, 1 to 8 I/O nodes, 1 s: hours.")
+@click.option("--sizes", metavar="SIZE,...", help="Request sizes. Default: 32,256,64,128 KiB.")
+@click.option("--processes", metavar="N,...", help="Numbers of ranks. Default: 4,8,16.")
+@click.option("--io-nodes", metavar="N,...", help="Numbers of I/O nodes. Default: 1,2,4.")
+@click.option("--interval", metavar="TIME", help="Interval of observations. Default: 100 ms.")
+@click.option("--seconds", metavar="TIME", help="Duration of a run. Default: 1.5 s.")
+@click.option("--volume", metavar="SIZE", help="Total size of a run's files. Default: 320 MiB.")
+@click.option(
+    "--keep", metavar="N", type=click.IntRange(1, 1000), help="Observations per run. Default: 10."
+)
+@click.option(
+    "--full", is_flag=True, help="The grid of the thesis (128 to 512 ranks): takes hours."
+)
 @click.option(
     "--root",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Where the ranks write and read; else a directory in memory.",
+    help="Directory of the ranks' files. Default: one in memory.",
 )
-@click.option("--emulate", metavar="SPEC", help="The file system; docs/live/patterns.md has ours.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
+@click.option(
+    "--emulate",
+    metavar="SPEC",
+    help="The emulated file system; default: see docs/live/patterns.md.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the order of runs.")
 @json_option
 def measure(
     *,
@@ -52,25 +60,26 @@ def measure(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Play every pattern through real I/O nodes, and keep what they saw amid each run.
+    """Replay every pattern through real I/O nodes, and keep observations of each run.
 
     \b
     Examples:
       penstock patterns measure --out seen.csv                         about ten minutes
       penstock patterns measure --out few.csv --sizes 64KiB --processes 4 --io-nodes 1
-      penstock patterns train seen.csv --out model.json                what to do with it
+      penstock patterns train seen.csv --out model.json                use the result
 
     The grid is pattern x operation x request size x ranks x I/O nodes, in random order, on an
-    emulated file system. Of each run the same number of observations is kept; those of its begin
-    and end are not. The I/O nodes are the command's own and end with it. After an interruption the
-    same command goes on where it stopped.
+    emulated file system. The same number of observations is kept of each run, none of its begin and
+    end. The command starts I/O nodes of its own, and ends them. After an interruption the same
+    command continues where it stopped.
     """
-    from penstock.cli.common.survey import Survey  # noqa: PLC0415 - 'show' needs none of it
+    from penstock.campaign.journal import Journal  # noqa: PLC0415 - 'show' does not need it
+    from penstock.cli.common import survey  # noqa: PLC0415
     from penstock.learn.detection import samples  # noqa: PLC0415
     from penstock.live.measure import pattern_survey  # noqa: PLC0415
 
     check_writable(out)
-    told = {
+    options = {
         "sizes": sizes_of(sizes),
         "processes": _counts(processes, "--processes", 4096),
         "io_nodes": _counts(io_nodes, "--io-nodes", 64),
@@ -79,51 +88,41 @@ def measure(
         "volume": live_options.volume(volume, "--volume") or None,
         "keep": keep,
     }
-    grid = pattern_survey.grid(full=full, **{k: v for k, v in told.items() if v is not None})
-    emulate = emulate or pattern_survey.EMULATED
-    wanted = pattern_survey.cells(grid, seed)
-    survey = Survey(
-        study="patterns",
-        grid=grid,
-        emulate=emulate,
-        seed=seed,
-        seconds=grid.seconds,
-        wanted=wanted,
-        name=lambda cell: (cell.phase, float(cell.processes), cell.io_nodes),
-        begin=lambda root, state: pattern_survey.Survey(
-            grid, root=root, state=state, emulate=emulate, seed=seed
-        ),
-        take=lambda begun, cell: [one.row for one in begun.take(cell)],
-    )
-    found = [samples.sample(row) for row in survey.run(out, root)]
-    samples.write(out, found)
-    result = {"out": str(out), "observations": len(found), "runs": len(wanted), "emulated": emulate}
+    grid = pattern_survey.grid(full=full, **{k: v for k, v in options.items() if v is not None})
+    emulate = emulate or pattern_survey.EMULATED_STORAGE
+    patterns = pattern_survey.survey(grid, root=root, emulate=emulate, seed=seed)
+    with Journal(out.with_name(out.name + ".jsonl"), patterns.header) as journal:
+        survey.run(patterns, journal, "measuring")
+        rows = [samples.sample(row) for row in patterns.rows(journal)]
+    samples.write(out, rows)
+    runs = len(patterns.cells)
+    result = {"out": str(out), "observations": len(rows), "runs": runs, "emulated": emulate}
     if as_json:
         emit_json(result)
     else:
-        click.echo(f"{len(found)} observations of {len(wanted)} runs, on an emulated file system")
-        click.echo(f"what to do with them: penstock patterns train {out} --out model.json")
+        click.echo(f"{len(rows)} observations of {runs} runs, on an emulated file system")
+        click.echo(f"next: penstock patterns train {out} --out model.json")
     return 0
 
 
 def sizes_of(text: str | None) -> tuple[int, ...] | None:
-    """Return request sizes as they are listed; None: nothing is said."""
+    """Parse a list of request sizes; None stays None."""
     if text is None:
         return None
-    found = [live_options.volume(part.strip(), "--sizes") for part in text.split(",")]
-    if min(found) < 1:
-        raise InputError(f"--sizes {text}: a request has a byte at least")
-    return tuple(dict.fromkeys(found))
+    numbers = [live_options.volume(part.strip(), "--sizes") for part in text.split(",")]
+    if min(numbers) < 1:
+        raise InputError(f"--sizes {text}: a request has at least one byte")
+    return tuple(dict.fromkeys(numbers))
 
 
-def _counts(text: str | None, flag: str, most: int) -> tuple[int, ...] | None:
+def _counts(text: str | None, flag: str, maximum: int) -> tuple[int, ...] | None:
     if text is None:
         return None
-    found = tuple(dict.fromkeys(live_options.numbers(text, flag)))
-    for number in found:
-        if not 1 <= number <= most:
-            raise InputError(f"{flag} {number}: give 1 to {most}")
-    return found
+    numbers = tuple(dict.fromkeys(live_options.numbers(text, flag)))
+    for number in numbers:
+        if not 1 <= number <= maximum:
+            raise InputError(f"{flag} {number}: give 1 to {maximum}")
+    return numbers
 
 
 def _time(text: str | None, flag: str) -> float | None:
