@@ -259,7 +259,7 @@ def test_the_demo_shows_every_job_and_claims_what_was_measured() -> None:
 
 def test_what_the_demo_repeats_is_claimed_where_it_is_measured() -> None:
     repeated = demo.REPEATED[UTILIZATION]
-    assert repeated.study == io_sets.LiveIoSets.name
+    assert repeated.study == io_sets.STUDY.name
     assert repeated.claim in {claim.claim for claim in io_sets.claims(table([0.0]))}
 
 
