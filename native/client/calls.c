@@ -99,8 +99,7 @@ static int close_between(unsigned first, unsigned last, int flags) {
   return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-// Our own connections stay: programs close what they do not know, and would not know why we are
-// gone.
+// Our own connections stay open: programs close descriptors that they do not know.
 EXPORT int close_range(unsigned first, unsigned last, int flags) {
   if (first > last) return close_between(first, last, flags);
   if ((flags & CLOSE_RANGE_CLOEXEC) == 0) penstock_closed(first, last);

@@ -51,15 +51,15 @@ static inline bool penstock_managed(int fd) {
 void penstock_opened(int fd);
 void penstock_copied(int from, int to);
 
-// A descriptor is about to be closed: its file, to be released after the call. The table is told
-// before it, because another thread may get the same number at once after it.
+// A descriptor is about to be closed: returns its file, to be released after the call. The table is
+// updated before the call, because another thread may get the same number right after it.
 penstock_file* penstock_closing(int fd);
 
-// It was not closed after all: the kernel refused.
+// The kernel refused to close it.
 void penstock_not_closed(int fd, penstock_file* file);
 
-// A held file's descriptor may have been closed past us: then the table is told, and in any case
-// the hold is released.
+// A held file's descriptor may have been closed without our seeing it: updates the table then, and
+// releases the hold in any case.
 int penstock_closed_unseen(int fd, penstock_file* held);
 
 // What a close returns, with errno: the kernel's error before that of the I/O nodes.

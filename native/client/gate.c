@@ -21,8 +21,8 @@
 // children.
 static const int asking[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
 
-static __thread uint64_t past_the_gate;  // bytes, of the allowance
-static __thread uint64_t refilled;       // when the allowance last was
+static __thread uint64_t allowance_used;  // bytes, of the allowance
+static __thread uint64_t refilled;        // when the allowance last was
 static __thread uint32_t gate_seen;
 static _Atomic bool
     choosy;  // a signal has ended a wait of this process: from now on it matters which
@@ -78,9 +78,8 @@ static bool sleep_choosily(const penstock_control* page, uint32_t changes, uint6
   return asked;
 }
 
-// Sleep until the gate is moved, or for so long. True: a signal wants the wait to end. The kernel
-// does not say which one it was that ran a handler: the first in a process has the benefit of the
-// doubt.
+// Sleep until the gate changes, or for a limited time. True if a signal asks the wait to end. The
+// kernel does not say which signal ran a handler: the first one in a process counts as asking.
 static bool sleep_at_the_gate(const penstock_control* page, uint32_t changes, uint64_t time) {
   if (atomic_load_explicit(&choosy, memory_order_relaxed))
     return sleep_choosily(page, changes, time);
@@ -139,19 +138,19 @@ static bool is_small(const penstock_control* page, size_t bytes) {
   const uint64_t most = page->never_waits;
   if (changes != gate_seen) {
     gate_seen = changes;
-    past_the_gate = 0;
+    allowance_used = 0;
     refilled = penstock_coarse_now();
   }
   if (bytes > most) return false;
-  if (bytes > most - past_the_gate) {
+  if (bytes > most - allowance_used) {
     const uint64_t now = penstock_coarse_now();
     const uint64_t time = now - refilled < SECOND ? now - refilled : SECOND;
     const uint64_t back = time / 1000 * most / (SECOND / 1000);
-    past_the_gate -= back < past_the_gate ? back : past_the_gate;
+    allowance_used -= back < allowance_used ? back : allowance_used;
     refilled = now;
   }
-  if (bytes > most - past_the_gate) return false;
-  past_the_gate += bytes;
+  if (bytes > most - allowance_used) return false;
+  allowance_used += bytes;
   return true;
 }
 
@@ -188,7 +187,7 @@ void penstock_end(enum penstock_kind kind, ssize_t result) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
 }
 
-void penstock_gate_forked(void) { past_the_gate = 0; }
+void penstock_gate_forked(void) { allowance_used = 0; }
 
 // For programs that say themselves where their phases are (penstock.h).
 #define EXPORT __attribute__((visibility("default")))

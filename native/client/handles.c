@@ -97,8 +97,8 @@ static int64_t sync_by_another(penstock_file* file, int fd, uint64_t host, uint3
   return result;
 }
 
-// What an I/O node says of what it wrote; 0 or an error. On this host our own sync will ask the
-// kernel that has it. On another, what nobody can answer for may be lost.
+// The result of a sync or close at an I/O node: 0 or an error. On this host our own sync reaches
+// the same kernel. On another host, data that no I/O node can answer for may be lost.
 static int verdict(int64_t result, uint64_t host) {
   if (result == PENSTOCK_GONE) return host != 0 ? EIO : 0;
   return result < 0 ? (int)-result : 0;
@@ -108,7 +108,7 @@ static bool unsynced(penstock_handle* there) {
   return atomic_load(&there->writes) != atomic_load(&there->synced);
 }
 
-// An error is told once: whoever asks next is asked for what was written since.
+// An error is reported once: the next caller hears only of what was written since.
 static void settled(penstock_handle* there, uint32_t writes) {
   uint32_t synced = atomic_load(&there->synced);
   while ((int32_t)(writes - synced) > 0 &&

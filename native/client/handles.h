@@ -31,7 +31,7 @@ int64_t penstock_move(penstock_connection* connection, penstock_file* file, uint
 int penstock_sync_everywhere(penstock_file* file, int fd, uint32_t operation);
 int penstock_close_everywhere(penstock_file* file);
 
-// Did I/O nodes on other hosts write what nobody synced?
+// Whether I/O nodes on other hosts wrote data that has not been synced.
 bool penstock_unsynced_elsewhere(penstock_file* file);
 
 // The descriptor is about to be closed. What was written by an I/O node on another host that has

@@ -128,7 +128,7 @@ static bool window_allowed(void) {
          limit.rlim_cur >= WINDOW_BYTES;
 }
 
-// Memory that the I/O node reads from and writes to; it may not shrink below its feet.
+// Memory that the I/O node reads and writes; sealed so that it cannot shrink under it.
 static int new_window(penstock_link* link) {
   if (!window_allowed()) return -1;
   const int fd = (int)syscall(SYS_memfd_create, "penstock", MFD_CLOEXEC | MFD_ALLOW_SEALING);

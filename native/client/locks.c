@@ -40,7 +40,7 @@ static enum answer is_shown(int fd) {
   penstock_descriptor_info(fd, path);
   const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno == ENOENT ? CLOSED : UNKNOWN;
-  // Locks are told before what only some kinds of files tell.
+  // /proc lists locks before the fields that only some kinds of files have.
   const long bytes = syscall(SYS_read, file, info, sizeof info - 1);
   syscall(SYS_close, file);
   if (bytes <= 0) return UNKNOWN;
@@ -50,7 +50,7 @@ static enum answer is_shown(int fd) {
   return YES;
 }
 
-// A FUSE server that keeps locks itself does not tell the kernel.
+// A FUSE server that keeps locks itself does not report them to the kernel.
 static bool is_fuse(int fd) {
   struct statfs status;
   return syscall(SYS_fstatfs, fd, &status) != 0 || status.f_type == FUSE;

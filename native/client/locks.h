@@ -1,9 +1,9 @@
-// Does this process hold a file lock? Then it must not wait at the gate.
+// Whether this process holds a file lock: then it must not wait at the gate.
 //
-// Which locks are left is the kernel's to say: one ends with an unlock of any part, with the close
-// of another descriptor of the file, with the last copy of a descriptor, or is the parent's. Here
-// is only written down which descriptors to ask about, and it is asked when somebody comes to a
-// closed gate.
+// Only the kernel knows which locks remain: a lock ends with an unlock of any part, with the close
+// of another descriptor of the file, or with the last copy of a descriptor; or it is the parent's.
+// This module only remembers which descriptors to ask about, and asks when a call meets a closed
+// gate.
 
 #ifndef PENSTOCK_LOCKS_H
 #define PENSTOCK_LOCKS_H

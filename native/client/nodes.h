@@ -30,9 +30,9 @@ static inline bool penstock_concerned(const penstock_control* page) {
   return page->map.nodes != 0 || atomic_load_explicit(&penstock_overdue, memory_order_relaxed) != 0;
 }
 
-// A connection to the I/O node for this offset, idle and ours until given back; NULL: there is none
-// to be had now, although it was `wanted` or because the job has none any more. `bytes` is cut down
-// to what goes there. Where an earlier write to the same place is still unanswered, waits for it.
+// Returns an idle connection to the I/O node for this offset, ours until given back; NULL if none
+// is available now (then `wanted` says whether one should have been). `bytes` is reduced to what
+// goes to that I/O node. Waits for an earlier unanswered write to the same range.
 penstock_connection* penstock_connect(const penstock_control* page, const penstock_file* file,
                                       uint64_t offset, size_t* bytes, bool* wanted);
 void penstock_disconnect(penstock_connection* connection);

@@ -116,7 +116,7 @@ static void fork_ended(void) {
 }
 
 static void forked(void) {
-  // A handler that forked amid our work left us half done: that child passes through for good.
+  // A signal handler forked while we held state: that child passes everything through for good.
   if (forks_unprepared) penstock_retire();
   recognise_self();
   atomic_store_explicit(&ordinal, 0, memory_order_relaxed);

@@ -17,8 +17,8 @@ const penstock_control* penstock_active(void);
 
 extern penstock_counters* penstock_counted;  // NULL until there was a control page
 
-// A child made past the C library has a copy of our memory, and nobody told it that the connections
-// in there are its parent's: it only passes through.
+// A child created without the C library's fork has a copy of our memory, and its connections are
+// its parent's: it passes everything through.
 bool penstock_is_copy(void);
 
 // So is a child of vfork until it execs, which shares our memory but not our descriptors: nothing
@@ -35,7 +35,7 @@ void penstock_leave(void);
 bool penstock_inside(void);
 
 #define PENSTOCK_BIT(signal) (UINT64_C(1) << ((signal) - 1))
-// Those by which the processor tells of faults: blocked, they end the process.
+// Signals by which the processor reports faults: blocked, they end the process.
 #define PENSTOCK_FAULTS                                                                         \
   (PENSTOCK_BIT(SIGSEGV) | PENSTOCK_BIT(SIGBUS) | PENSTOCK_BIT(SIGFPE) | PENSTOCK_BIT(SIGILL) | \
    PENSTOCK_BIT(SIGTRAP) | PENSTOCK_BIT(SIGSYS))

@@ -33,7 +33,7 @@ static bool is_gone(uint64_t owner, uint64_t me) {
   return syscall(SYS_tkill, (pid_t)(uint32_t)owner, 0) != 0 && errno == ESRCH;
 }
 
-// Its thread may have been killed amid a call.
+// Its thread may have been killed during a call.
 static void forget_call(penstock_slot* slot) {
   atomic_store_explicit(&slot->in_flight, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->waiting, 0, memory_order_relaxed);

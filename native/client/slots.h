@@ -24,7 +24,7 @@ static inline void penstock_add(_Atomic uint64_t* counter, uint64_t amount) {
   atomic_store_explicit(counter, before + amount, memory_order_relaxed);
 }
 
-// Exec ended all threads of this process, perhaps amid calls that nobody will say are over.
+// Exec ended all threads of this process, perhaps during calls whose end is never recorded.
 void penstock_forget_calls_before_exec(void);
 
 void penstock_count_open(void);

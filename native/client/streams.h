@@ -1,4 +1,4 @@
-// The C library's streams. They do not come by our calls, so managed files get streams that do.
+// The C library's streams. They do not use the wrapped calls, so managed files get streams that do.
 
 #ifndef PENSTOCK_STREAMS_H
 #define PENSTOCK_STREAMS_H

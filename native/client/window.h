@@ -5,7 +5,7 @@
 
 #include "files.h"
 
-// The program wrote so many bytes itself, at an offset or PENSTOCK_AT_POSITION. errno stays.
+// The program itself wrote `bytes` at an offset or PENSTOCK_AT_POSITION. Keeps errno.
 void penstock_wrote(int fd, int64_t at, size_t bytes);
 
 // The same from inside, of a file that is held.
@@ -17,7 +17,7 @@ void penstock_drain_at_close(penstock_file* file, int fd);
 // Waits until the storage has what was written to all files that are open.
 void penstock_drain_all(void);
 
-// The error of the storage that a wait found and no fsync has told; 0: none.
+// The storage error that a wait found and no fsync has reported yet; 0 if none.
 int penstock_late_error(int fd);
 
 #endif

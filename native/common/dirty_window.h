@@ -6,8 +6,8 @@
 // storage's rate. Whoever uses it has one thread in it at a time: a second one's data would be
 // beside the window.
 //
-// The kernel tells an error of writing back once an open file, and a wait is told it too: it is
-// kept for the next fsync, which would otherwise say that all is well.
+// The kernel reports a write-back error once per open file, to a wait too: the error is kept for
+// the next fsync, which would otherwise report success.
 
 #ifndef PENSTOCK_DIRTY_WINDOW_H
 #define PENSTOCK_DIRTY_WINDOW_H
@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
   penstock_span newest;  // not yet given to the storage
   penstock_span before;  // given, and not yet waited for
-  int error;             // of the storage, not yet told to anybody
+  int error;             // of the storage, not yet reported
 } penstock_dirty;
 
 enum { PENSTOCK_START = 2, PENSTOCK_WAIT = 1 | 2 | 4 };  // flags of sync_file_range
@@ -37,11 +37,11 @@ static inline void penstock_flush_span(penstock_dirty* dirty, int fd, const pens
                                        unsigned how) {
   if (span->bytes == 0) return;
   const long result = syscall(SYS_sync_file_range, fd, span->from, span->to - span->from, how);
-  // Others tell of the call, not of the data: a file system that cannot do this.
+  // Other errors concern the call, not the data: a file system that does not support it.
   if (result != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) dirty->error = errno;
 }
 
-// So many bytes were written at an offset.
+// `bytes` were written at an offset.
 static inline void penstock_dirtied(penstock_dirty* dirty, int fd, uint64_t at, uint64_t bytes,
                                     uint64_t window) {
   penstock_span* newest = &dirty->newest;
@@ -67,7 +67,7 @@ static inline bool penstock_is_small(const penstock_dirty* dirty) {
   return dirty->newest.bytes + dirty->before.bytes < PENSTOCK_SMALL_FILE;
 }
 
-// The error that an fsync is to tell, once; 0: none.
+// The error that an fsync has to report, once; 0 if none.
 static inline int penstock_told_error(penstock_dirty* dirty) {
   const int error = dirty->error;
   dirty->error = 0;

@@ -65,7 +65,7 @@ typedef struct {
   uint64_t never_waits;  // bytes a second that a thread moves at a closed gate without waiting
   uint64_t patience;     // nanoseconds after which an I/O node that does not answer is avoided
   char job[PENSTOCK_JOB_BYTES];         // its name at the I/O nodes, ended by a zero
-  uint8_t token[PENSTOCK_TOKEN_BYTES];  // what an I/O node on another host asks for
+  uint8_t token[PENSTOCK_TOKEN_BYTES];  // shared secret for I/O nodes on other hosts
   uint32_t roots;
   _Atomic uint32_t
       dirty_window;  // bytes of a file that direct writes are ahead of the storage; 0: any
@@ -113,14 +113,14 @@ typedef struct {
   uint64_t magic;
   uint32_t version;
   uint32_t slots;
-  _Atomic uint64_t taken;    // so many threads have been given a slot
-  _Atomic uint64_t clients;  // so many processes have gone to an I/O node: a new one's ordinal
+  _Atomic uint64_t taken;    // threads that have been given a slot
+  _Atomic uint64_t clients;  // processes that have used an I/O node: the next one's ordinal
   _Atomic uint32_t
       knocks;  // the agent sleeps on it (futex): somebody waits at the gate, or says a phase
   uint32_t reserved_half;
-  _Atomic uint64_t phases_begun, phases_ended;  // that processes of the job said themselves
+  _Atomic uint64_t phases_begun, phases_ended;  // marked by the job's own processes
   uint64_t reserved[16];
-  _Atomic uint64_t announced;  // bytes that they said their phases would move, before those began
+  _Atomic uint64_t announced;  // bytes announced for such phases before they began
   penstock_slot slot[PENSTOCK_SLOTS];
 } penstock_counters;
 

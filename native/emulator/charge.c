@@ -65,7 +65,7 @@ static bool lies_under_the_root(const penstock_emulation* e, int fd) {
          path[e->root_length] == '/';
 }
 
-// Asked anew at every call: a few microseconds are little to an emulated request, and there is no
+// Read again at every call: a few microseconds are little to an emulated request, and there is no
 // table of descriptors that a vfork, a raw system call or another thread could make wrong.
 struct penstock_file penstock_look_at(int fd) {
   struct penstock_file file = {false, 0};

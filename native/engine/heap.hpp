@@ -8,7 +8,7 @@
 namespace penstock {
 
 // A 4-ary min-heap of (key, tie, item). Four children a node: the paper's scenarios keep it in a
-// few cache lines. `Position` is told where each item lies, so that any item can be removed.
+// few cache lines. `Position` records where each item lies, so that any item can be removed.
 template <class Position>
 class Heap {
  public:

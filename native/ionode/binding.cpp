@@ -1,4 +1,4 @@
-// Python's door to an I/O node: Python controls, the node's threads never need the interpreter.
+// The Python binding of an I/O node: Python controls it, its threads never need the interpreter.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -23,7 +23,7 @@ void set_window(Settings& settings, double seconds) {
     throw nb::value_error("a window is above zero and has 60 s at most");
   }
   settings.window = static_cast<std::uint64_t>(std::llround(seconds * 1e9));
-  settings.window_told = seconds;
+  settings.window_seconds = seconds;
 }
 
 // Fields that the settings name; others stay as they are.
@@ -137,7 +137,7 @@ nb::dict in_force(Node& node) {
   const Settings settings = node.settings();
   nb::dict fields;
   fields["scheduler"] = settings.scheduler;
-  fields["window"] = settings.window_told;
+  fields["window"] = settings.window_seconds;
   fields["quantum"] = settings.quantum;
   fields["aggregation"] = settings.aggregation;
   fields["servers"] = settings.servers;

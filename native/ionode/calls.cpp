@@ -65,7 +65,7 @@ bool serve_together(const Batch& batch) {
   const std::int64_t moved = transfer(exchange_of(batch[0]), vectors.data(), batch.size());
   if (moved < 0) return false;
   // Where the call came to a halt in the middle, the next request may still have room, or an error
-  // of its own: nobody is told of zero bytes that a call of their own would not have given.
+  // of its own: no client gets a zero that its own call would not have returned.
   divide(moved, batch);
   std::uint64_t done = 0;
   for (Request* request : batch) {

@@ -99,7 +99,7 @@ struct Connection {
   std::uint32_t sending = 0;
   bool doomed = false;   // to be closed as soon as it is idle
   bool closing = false;  // is in the poller's list of those to be closed
-  Time since = 0;        // of a stranger: accepted; of a stalled reply: last progress
+  Time since = 0;        // unidentified: when accepted; stalled reply: last progress
 
   // Over TCP.
   Mapping payload;

@@ -63,7 +63,8 @@ class FairQueue final : public Scheduler {
     if (concurrency()) reload(found->second);
   }
 
-  // What another queue gave and is still in service counts here: for a switch amid requests.
+  // What another queue gave and is still in service counts here: for a switch while requests are in
+  // service.
   void take_over(const FairQueue& before) {
     for (const auto& [id, group] : before.groups_) {
       if (group.in_service > 0) group_of(id).in_service = group.in_service;

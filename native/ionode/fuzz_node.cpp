@@ -159,7 +159,7 @@ class Rehearsal {
     CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()) == 0);
     auto connection = std::make_unique<Connection>(pair[0], transport, node_->own_identity_);
     end = {pair[1], connection.get()};
-    node_->strangers_.push_back(connection.get());
+    node_->unidentified_.push_back(connection.get());
     node_->connections_.emplace(connection.get(), std::move(connection));
   }
 
@@ -288,7 +288,7 @@ class Rehearsal {
     serve();
     const Measurement left = node_->measure();
     CHECK(left.connections == 0 && left.sessions == 0 && left.files == 0 && left.queued == 0);
-    CHECK(node_->strangers_.empty() && node_->stalled_.empty() && node_->parked_.empty());
+    CHECK(node_->unidentified_.empty() && node_->stalled_.empty() && node_->parked_.empty());
     CHECK(node_->doomed_.empty() && node_->chores_.empty() && node_->left_files_.empty());
     CHECK(node_->in_service_ == 0);
     for (const auto& [key, group] : node_->sessions_.groups()) CHECK(group->payload == 0);

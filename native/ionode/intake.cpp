@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// In a time that does not tell how much of it is right.
+// Compares in constant time.
 bool equal_secrets(const std::uint8_t* given, const std::string& secret) {
   unsigned differs = 0;
   for (std::size_t k = 0; k < secret.size(); ++k) {
@@ -61,7 +61,7 @@ void Node::begin(Connection& connection, Time before, Time now) {
   chores_.push_back(&exchange);
 }
 
-// Who it is, and its window. False: not one of ours.
+// Identifies the client and maps its window. False if it may not be served.
 bool Node::greet(Connection& connection) {
   penstock_introduction introduction;
   std::memcpy(&introduction, connection.parser.follows().data(), sizeof introduction);
@@ -79,7 +79,7 @@ bool Node::greet(Connection& connection) {
   connection.group = admitted->group;
   if (admitted->new_group) weigh_group(*admitted->group);
   connection.exchange.group = admitted->group->id;
-  strangers_.remove(&connection);
+  unidentified_.remove(&connection);
   connection.parser.introduce(introduction.window);
   return true;
 }

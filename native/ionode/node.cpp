@@ -282,7 +282,7 @@ void Node::configure(const Settings& settings, std::uint64_t stripe_size) {
 }
 
 void Node::weigh(const std::map<std::string, double>& weights) {
-  // Now, and not when a job of that name comes and nobody is there to be told.
+  // Checked now, while there is a caller to report to, not when a job of that name arrives.
   for (const auto& [job, weight] : weights) {
     if (!(weight > 0) || weight > std::numeric_limits<double>::max()) {
       throw std::invalid_argument("the weight of '" + job + "' must be a number above zero");

@@ -180,7 +180,7 @@ class Node : public std::enable_shared_from_this<Node> {
   Observer observer_;
   std::map<int, Transport> listeners_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
-  std::list<Connection*> strangers_;  // in order of arrival
+  std::list<Connection*> unidentified_;  // in order of arrival
   std::list<Connection*> stalled_;
   std::vector<Connection*> doomed_;
   std::vector<Connection*> resumed_;  // to be read from although epoll says nothing

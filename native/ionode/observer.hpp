@@ -1,5 +1,5 @@
-// What an I/O node sees of its clients' requests: the metrics from which access patterns are told
-// (thesis forwarding, 3.2). Pure: the caller passes the time and holds the lock.
+// What an I/O node sees of its clients' requests: the metrics from which access patterns are
+// recognised (thesis forwarding, 3.2). Pure: the caller passes the time and holds the lock.
 
 #pragma once
 

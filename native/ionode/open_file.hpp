@@ -101,7 +101,7 @@ class OpenFile {
     if (!penstock_is_small(&dirty_)) penstock_drain(&dirty_, descriptor_);
   }
 
-  // Of the storage, found while nobody asked, and to be told by an fsync; 0: none.
+  // A storage error found outside of an fsync, to be reported by the next one; 0 if none.
   int late_error() {
     const std::lock_guard lock(dirtying_);
     return penstock_told_error(&dirty_);

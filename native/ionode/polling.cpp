@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr Time patience_with_strangers = 10'000'000'000;
+constexpr Time identifies_within = 10'000'000'000;
 constexpr int events_at_once = 64;
 constexpr std::uint32_t interest = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
@@ -98,8 +98,8 @@ Time Node::poll_deadline(Time now) const {
   if (room && (!chores_.empty() || !left_files_.empty())) return now;
   Time until = room ? scheduler_->ready_at(now) : never;
   if (until != never) until = std::max(until, held_until_);
-  if (!strangers_.empty()) {
-    until = std::min(until, strangers_.front()->since + patience_with_strangers);
+  if (!unidentified_.empty()) {
+    until = std::min(until, unidentified_.front()->since + identifies_within);
   }
   for (const Connection* connection : stalled_) {
     until = std::min(until, connection->since + options_.patience);
@@ -139,7 +139,7 @@ void Node::welcome(int listener, int descriptor) {
   }
   const bool known =
       identity != nullptr && (options_.all_users ? identity->uid != 0 : identity->uid == own_uid_);
-  if (!known || draining_ || strangers_.size() >= options_.limits.strangers) {
+  if (!known || draining_ || unidentified_.size() >= options_.limits.unidentified) {
     ++counts_.refused;
     ::close(descriptor);
     return;
@@ -151,7 +151,7 @@ void Node::welcome(int listener, int descriptor) {
     ++counts_.refused;
     return;
   }
-  strangers_.push_back(connection.get());
+  unidentified_.push_back(connection.get());
   connections_.emplace(connection.get(), std::move(connection));
 }
 
@@ -331,7 +331,7 @@ void Node::close_doomed(Lock& lock) {
   std::vector<std::unique_ptr<Connection>> closed;
   for (Connection* connection : std::exchange(doomed_, {})) {
     if (connection->session == nullptr) {
-      strangers_.remove(connection);
+      unidentified_.remove(connection);
     } else {
       release(*connection);
       auto files = sessions_.leave(*connection->session, *connection->group);
@@ -351,11 +351,11 @@ void Node::close_doomed(Lock& lock) {
 }
 
 void Node::expire(Time now) {
-  while (!strangers_.empty() && strangers_.front()->since + patience_with_strangers <= now) {
-    Connection& stranger = *strangers_.front();
-    strangers_.pop_front();
+  while (!unidentified_.empty() && unidentified_.front()->since + identifies_within <= now) {
+    Connection& unidentified = *unidentified_.front();
+    unidentified_.pop_front();
     ++counts_.refused;
-    doom(stranger);
+    doom(unidentified);
   }
   std::vector<Connection*> late;
   for (Connection* connection : stalled_) {

@@ -49,7 +49,7 @@ class Parser {
   // One byte behind the payload, for what comes too early; null while the head has room for it.
   std::byte* spare() { return payload_ == nullptr ? nullptr : &spare_; }
 
-  // So many bytes came, with so many descriptors.
+  // `bytes` arrived, with these descriptors.
   Step arrived(std::size_t bytes, unsigned descriptors = 0) {
     descriptors_ += descriptors;
     if (payload_ != nullptr) {
@@ -85,7 +85,7 @@ class Parser {
   std::byte* data() const { return data_; }
   bool introduced() const { return introduced_; }
 
-  // HELLO was accepted, with a window of so many bytes.
+  // HELLO was accepted, with a window of this many bytes.
   void introduce(std::uint32_t window) {
     introduced_ = true;
     if (transport_ == Transport::local) largest_ = window;
@@ -104,7 +104,7 @@ class Parser {
   static constexpr std::size_t tcp_head = sizeof(penstock_request) + PENSTOCK_PATH_BYTES + 1;
 
   // What can be said of a request by its head alone. What only the call itself can tell (a handle
-  // that is none, flags that no call has) is answered with an error number instead.
+  // that is invalid, flags that no call has) is answered with an error number instead.
   bool sound() {
     if (request_.magic != PENSTOCK_WIRE_MAGIC) return false;
     if (introduced_ == (request_.operation == PENSTOCK_HELLO)) return false;

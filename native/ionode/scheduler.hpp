@@ -86,7 +86,7 @@ struct Settings {
   std::string scheduler = "fifo";
   Shares shares = Shares::bytes;
   std::uint64_t window = 1'000'000;     // twins: nanoseconds for one server
-  double window_told = 1e-3;            // seconds, as given: equal to what a tuner asked for
+  double window_seconds = 1e-3;         // seconds, as given: equal to what a tuner asked for
   std::uint64_t quantum = 64 << 10;     // hbrr, aioli, mlf: bytes of one file in a row
   std::uint64_t aggregation = 4 << 20;  // bytes that one batch holds at most
   std::uint32_t servers = 1;            // storage targets

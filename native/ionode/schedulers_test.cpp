@@ -251,7 +251,7 @@ void concurrency_follows_weights() {
     const std::size_t k = random() % serving.size();
     queue->served(serving[k]);
     serving.erase(serving.begin() + static_cast<std::ptrdiff_t>(k));
-    if (step == 2000) {  // to another queue amid requests
+    if (step == 2000) {  // to another queue while requests are in service
       const std::vector<Request*> queued = queue->drain();
       auto next = make_scheduler(settings);
       for (std::uint64_t group = 0; group < 3; ++group) next->weigh(group, weight[group]);

@@ -22,7 +22,7 @@ struct Limits {
   std::uint32_t connections = 4096;     // of one job
   std::uint32_t handles = 4096;         // of one session
   std::uint64_t payload = 64ull << 20;  // bytes in memory for one job's requests over TCP
-  std::uint32_t strangers = 256;        // connections that have not said HELLO
+  std::uint32_t unidentified = 256;     // connections that have not said HELLO
 };
 
 struct Group {
@@ -89,7 +89,7 @@ class Sessions {
     bool new_group;
   };
 
-  // A connection says who it is; nothing if the job has too many, or its name is none.
+  // A connection identifies itself; nullopt if the job has too many, or its name is invalid.
   std::optional<Admitted> admit(const penstock_introduction& introduction,
                                 const Identity& identity) {
     const std::size_t length = strnlen(introduction.job, sizeof introduction.job);

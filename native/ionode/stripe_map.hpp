@@ -23,7 +23,7 @@ class StripeMap {
     return StripeMap({{0, end_of_file, stripe_size, in_a_row(count)}});
   }
 
-  // Of an open file, if its file system tells.
+  // The layout of an open file, if its file system reports one.
   static std::optional<StripeMap> of(int file, const char* attribute = "lustre.lov") {
     const ssize_t length = ::fgetxattr(file, attribute, nullptr, 0);
     if (length <= 0) return std::nullopt;

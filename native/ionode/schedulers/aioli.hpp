@@ -1,13 +1,13 @@
 // aioli: after aIOLi (Lebre et al. 2006), in our reading of what AGIOS (Boito et al. 2016) makes of
 // it: offset order within a file, order of arrival between files, shifted by how much they ask for.
 //
-// The idea: a file's queue (one a kind) that becomes busy is offered a quantum, twice as much each
-// time another file is chosen instead, and may be served once the offer covers all that it has
+// The idea: a file's queue (one per kind) that becomes busy is offered a quantum, twice as much
+// each time another file is chosen instead, and may be served once the offer covers all that it has
 // waiting. So a file is due at: choices made when it became busy + shift, where the shift is the
 // least k with quantum * 2^k >= its waiting bytes; more waiting bytes move it back. The file that
 // is due first is chosen, the one that has been busy longest among equals. It is swept by offset
 // and aggregated until it is empty or got quantum * 2^shift bytes, of which the request that
-// reaches them is the last; if it then has more, it becomes busy anew. Settings: `quantum`,
+// reaches them is the last; if it then has more, it becomes busy again. Settings: `quantum`,
 // `aggregation`.
 //
 // What it leaves out: aIOLi holds a request back when it expects its successor soon. Starves

@@ -21,7 +21,7 @@ inline FileKey key_of(const Request& request) { return {request.file, request.ki
 class FileQueue {
  public:
   // A stream that keeps ahead of the sweep would hold those behind it up for as long as it lasts:
-  // so every so many batches the sweep goes on from the oldest request.
+  // so once in `batches_per_sweep` batches the sweep continues from the oldest request.
   static constexpr std::uint64_t batches_per_sweep = 64;
 
   void add(Request& request) {
@@ -32,7 +32,7 @@ class FileQueue {
   }
 
   // The next in the sweep, with those that continue it as long as all stay within `limit` bytes.
-  // Behind the last one the sweep begins anew.
+  // After the last one the sweep starts again.
   Batch take(std::uint64_t limit) {
     if (++taken_ % batches_per_sweep == 0) return take_from(**arrivals_.begin(), limit);
     auto next = requests_.lower_bound(Place{position_, 0});

@@ -1,10 +1,10 @@
 // hbrr: handle-based round robin (Ohta et al. 2010, in IOFSL).
 //
-// The idea: a queue a file (and kind), swept by offset and aggregated; one file is served until it
-// got its quantum, then it is the next one's turn. Settings: `quantum`, bytes of one file in a row,
-// where the request that reaches it is the last; `aggregation`. Files come in the order in which
-// they became busy. Starves nobody: the round comes to every file, and a file's sweep to every
-// request, the oldest after 64 batches at the latest.
+// The idea: one queue per file (and kind), swept by offset and aggregated; one file is served until
+// it got its quantum, then it is the next one's turn. Settings: `quantum`, bytes of one file in a
+// row, where the request that reaches it is the last; `aggregation`. Files come in the order in
+// which they became busy. Starves nobody: the round comes to every file, and a file's sweep to
+// every request, the oldest after 64 batches at the latest.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // sjf: shortest job first: the file that has the fewest bytes waiting.
 //
 // The idea: what is soon done goes first, which makes the mean waiting time short; after the SJF of
-// AGIOS (Boito et al. 2016). A file's queue (one a kind) is swept by offset and aggregated.
+// AGIOS (Boito et al. 2016). A file's queue (one per kind) is swept by offset and aggregated.
 // Settings: `aggregation`. By itself it starves large files for as long as small ones keep coming;
 // therefore a request that has waited for a second is served next, with those that continue it.
 
