@@ -1,4 +1,4 @@
-"""A job's page: its phases, what was expected of them and what came, w_iter, waits."""
+"""A job's page: its phases, predicted and observed, w_iter, waits."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from playwright.sync_api import Page, Route, expect
 
 PHASES = 5
 NONE = "\u2013"
-"""What stands where there is no value."""
+"""Shown in place of a missing value."""
 
 
-def test_expected_and_observed_of_real_phases(site: Site, visit: Visits) -> None:
-    """A job of equal phases: after the first, as many bytes are expected as come."""
+def test_predicted_and_observed_phases(site: Site, visit: Visits) -> None:
+    """A job of equal phases: after the first one, the prediction is right."""
     site.serve()
     page = visit(site.url)
     runs = [site.phases("steady", 0.6, 8, PHASES), site.phases("other", 0.5, 8, PHASES)]
@@ -25,18 +25,18 @@ def test_expected_and_observed_of_real_phases(site: Site, visit: Visits) -> None
     finished(runs)
     rows = page.locator(".phases tbody tr")
     expect(rows).to_have_count(PHASES)
-    expect(page.locator(".facts")).to_contain_text("doesended")
+    expect(page.locator(".facts")).to_contain_text("stateended")
     expect(page.locator(".facts")).to_contain_text(f"through I/O nodes{8 * PHASES} MiB")
     expect(rows.first).to_contain_text(re.compile(r"8 MiB.*8 MiB"))
     for title in ("Seconds", "Bytes"):
-        chart = page.get_by_role("img", name=f"{title} of phases, expected against observed")
+        chart = page.get_by_role("img", name=f"{title} of phases, predicted and observed")
         assert chart.locator("circle").count() >= PHASES - 1
         expect(chart.locator(".agree")).to_have_count(1)
     iterations = page.get_by_role("img", name="w_iter over time")
     assert iterations.locator("circle").count() >= 1
     box = iterations.locator("path.path").bounding_box()
     assert box is not None
-    assert box["width"] > 50  # it holds until the last phase
+    assert box["width"] > 50  # to the last phase
     for chart in page.locator("svg.chart").all():
         texts = chart.locator("text.tick[text-anchor=middle]").all_text_contents()
         assert len(texts) == len(set(texts))
@@ -48,9 +48,7 @@ def test_expected_and_observed_of_real_phases(site: Site, visit: Visits) -> None
     expect(page).to_have_url(re.compile("#overview$"))
 
 
-def test_who_has_a_token_sees_whose_it_is_and_no_name_becomes_markup(
-    site: Site, visit: Visits
-) -> None:
+def test_a_token_shows_users_and_no_name_becomes_markup(site: Site, visit: Visits) -> None:
     hostile = "<img src=x onerror=window.pwned=1>"
     tokens = site.root.parent / "tokens"
     tokens.write_text("ops read 0123456789abcdef-reader\n")
@@ -58,12 +56,12 @@ def test_who_has_a_token_sees_whose_it_is_and_no_name_becomes_markup(
     site.serve("--token-file", str(tokens))
     job = site.run("x", "sh", "-c", f": '{hostile}'; sleep 600")
     page = visit(site.url, "job/x.1", wait=False)
-    dialog = page.get_by_role("dialog", name="This site asks for a token")
+    dialog = page.get_by_role("dialog", name="This site requires a token")
     expect(dialog).to_be_visible()
     keep_both(page, "token")
     page.get_by_role("textbox", name="Token").fill("a wrong one, long enough")
     page.keyboard.press("Enter")
-    expect(dialog).to_contain_text("That token is not known")
+    expect(dialog).to_contain_text("does not know that token")
     page.get_by_role("textbox", name="Token").fill("0123456789abcdef-reader")
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
@@ -71,7 +69,7 @@ def test_who_has_a_token_sees_whose_it_is_and_no_name_becomes_markup(
     expect(page.locator(".chips")).not_to_contain_text("anonymous")
     expect(page.locator(".fact-command")).to_contain_text(hostile)
     expect(page.locator(".fact-user dd")).not_to_be_empty()
-    page.reload()  # it is kept in this tab
+    page.reload()  # the token is stored in this tab
     expect(page.locator(".fact-command")).to_contain_text(hostile)
     page.goto(f"{site.url}/#overview")
     expect(page.locator(".top-users")).to_contain_text("user")
@@ -80,14 +78,14 @@ def test_who_has_a_token_sees_whose_it_is_and_no_name_becomes_markup(
     assert not page.evaluate("window.pwned")
     page.get_by_role("button", name="Forget token").click()
     expect(dialog).to_be_visible()
-    nothing_is_left(page)
+    expect_signed_out(page)
     page.reload()
     expect(dialog).to_be_visible()
     job.kill()
 
 
-def nothing_is_left(page: Page) -> None:
-    """What a token opened is not in sight any more, nor "live"."""
+def expect_signed_out(page: Page) -> None:
+    """Nothing that needed the token is shown any more, and the state is not "live"."""
     expect(page.locator("#answer")).to_have_attribute("data-state", "denied")
     expect(page.locator("#answer")).to_contain_text("not signed in")
     expect(lane(page, "x.1")).to_have_count(0)
@@ -97,27 +95,27 @@ def nothing_is_left(page: Page) -> None:
     expect(page.get_by_role("button", name="Forget token")).to_be_hidden()
 
 
-def test_a_token_that_is_revoked_closes_what_it_opened(site: Site, visit: Visits) -> None:
-    """The controller refuses from one answer to the next; once it does not, all is there again."""
+def test_a_revoked_token_clears_the_page(site: Site, visit: Visits) -> None:
+    """The controller refuses one answer to the next; once it accepts again, all is shown again."""
     site.serve()
     job = site.obedient("x")
     page = visit(site.url)
     expect(lane(page, "x.1")).to_be_visible()
-    told = json.dumps({"error": "not known", "hint": ""})
+    problem = json.dumps({"error": "not known", "hint": ""})
 
     def refuse(route: Route) -> None:
-        route.fulfill(status=401, content_type="application/json", body=told)
+        route.fulfill(status=401, content_type="application/json", body=problem)
 
     page.context.route("**/v1/timeline*", refuse)
-    expect(page.get_by_role("dialog", name="This site asks for a token")).to_be_visible()
-    nothing_is_left(page)
+    expect(page.get_by_role("dialog", name="This site requires a token")).to_be_visible()
+    expect_signed_out(page)
     page.context.unroute("**/v1/timeline*")
     expect(lane(page, "x.1")).to_be_visible()
     expect(page.locator("#answer")).to_have_attribute("data-state", "live")
     job.finish()
 
 
-def test_a_phase_that_waits_has_no_share_yet(site: Site, visit: Visits) -> None:
+def test_a_waiting_phase_has_no_share(site: Site, visit: Visits) -> None:
     site.serve()
     first, large = site.obedient("first"), site.obedient("large")
     site.held(first, large)
@@ -133,10 +131,10 @@ def test_a_phase_that_waits_has_no_share_yet(site: Site, visit: Visits) -> None:
         each.finish()
 
 
-def test_a_job_that_nobody_knows(site: Site, visit: Visits) -> None:
+def test_an_unknown_job(site: Site, visit: Visits) -> None:
     site.serve()
     page = visit(site.url, "job/nobody.7")
-    expect(page.get_by_text("This job is not known any more.")).to_be_visible()
-    page.goto(f"{site.url}/#job/%E0%A4%A")  # a link that was cut
+    expect(page.get_by_text("This job is no longer kept.")).to_be_visible()
+    page.goto(f"{site.url}/#job/%E0%A4%A")  # an incomplete link
     expect(page.get_by_text("Which job?")).to_be_visible()
     expect(page.get_by_text("No job yet.")).to_be_visible()

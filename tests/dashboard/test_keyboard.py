@@ -45,7 +45,7 @@ def every_stop(page: Page) -> None:
         assert outlined(page), reached[-1]
     order = ["skip", "tab-overview", "theme", "help-button"]
     assert [name for name in reached if name in order] == order
-    for control in ("Order of lanes", "Time in sight", "Who waits for whom"):
+    for control in ("Order of lanes", "Time shown", "Waiting jobs"):
         assert control in reached
     page.keyboard.press("?")
     help = page.get_by_role("dialog", name="Keys")
@@ -104,8 +104,8 @@ def typing(page: Page) -> None:
     expect(page.get_by_label("Show jobs whose name")).to_have_value("first 1?")
     expect(page.locator(".area-gantt .row-label:not([hidden])")).to_have_count(0)
     page.keyboard.press("Escape")
-    before = page.get_by_label("Time in sight").input_value()
+    before = page.get_by_label("Time shown").input_value()
     page.keyboard.press("-")
-    assert int(page.get_by_label("Time in sight").input_value()) > int(before)
+    assert int(page.get_by_label("Time shown").input_value()) > int(before)
     page.keyboard.press("p")
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    expect(page.get_by_role("button", name="Resume")).to_be_visible()

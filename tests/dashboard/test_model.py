@@ -99,12 +99,12 @@ def test_jobs_go_when_an_answer_is_complete_and_not_amid_it(page: Page) -> None:
     assert back["jobs"] == ["a"]
 
 
-def test_what_is_not_known_is_neither_drawn_nor_called_computing(page: Page) -> None:
-    """A job of 0 to 100 s whose controller knows of it since 60 s, and one of before that."""
-    drawn, said = page.evaluate(
+def test_unknown_times_are_neither_drawn_nor_described_as_computing(page: Page) -> None:
+    """A job from 0 to 100 s whose history is known from 60 s on, and one whose is known from 0."""
+    drawn, texts = page.evaluate(
         """async () => {
           const { Gantt, paintLane } = await import("/assets/gantt.js");
-          const { palette } = await import("/assets/looks.js");
+          const { palette } = await import("/assets/palette.js");
           const drawn = [];
           const pen = { fillRect(x, y, width, height) {
             drawn.push([this.fillStyle === palette().deadHatch ? "unknown" : "line", x, width]);
@@ -113,14 +113,14 @@ def test_what_is_not_known_is_neither_drawn_nor_called_computing(page: Page) -> 
           const range = { from: 0, to: 100, now: 100 };
           paintLane(pen, lane, 0, 20, 1000, range);
           paintLane(pen, { ...lane, known: undefined }, 0, 20, 1000, range);
-          const said = [];
-          const tell = (text) => said.push(text);
-          const gantt = new Gantt({ label: "", lane: () => lane, look: () => ({}), tell });
+          const texts = [];
+          const readout = (text) => texts.push(text);
+          const gantt = new Gantt({ label: "", lane: () => lane, look: () => ({}), readout });
           gantt.range = range;
           for (const x of [300, 700]) gantt.point("a", x, 1000);
-          return [drawn, said];
+          return [drawn, texts];
         }"""
     )
     assert drawn == [["line", 600, 400], ["unknown", 0, 600], ["line", 0, 1000]]
-    assert "a did what is not known at" in said[0]
-    assert "a computes at" in said[1]
+    assert "a is unknown at" in texts[0]
+    assert "a computes at" in texts[1]

@@ -1,4 +1,4 @@
-"""The overview of a real site: what its jobs do is on the page as they do it."""
+"""The overview of a real site shows what its jobs do, as they do it."""
 
 import os
 import re
@@ -10,27 +10,27 @@ from playwright.sync_api import Page, expect
 COLOURS = """(name) => {
   const canvas = document.querySelector(".area-gantt .rows-canvas");
   const pen = canvas.getContext("2d");
-  const wanted = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const [red, green, blue] = [1, 3, 5].map((k) => parseInt(wanted.slice(k, k + 2), 16));
+  const colour = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const [red, green, blue] = [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
   const rows = [...document.querySelectorAll(".area-gantt .row-label:not([hidden])")];
   const scale = devicePixelRatio;
   const high = rows[0].offsetHeight;
   return Object.fromEntries(rows.map((row, k) => {
     const data = pen.getImageData(0, k * high * scale, canvas.width, (high - 1) * scale).data;
-    let found = 0;
+    let count = 0;
     for (let at = 0; at < data.length; at += 4) {
       const off = [red, green, blue].map((part, k) => Math.abs(data[at + k] - part));
-      if (Math.max(...off) < 6) found += 1;
+      if (Math.max(...off) < 6) count += 1;
     }
-    return [row.querySelector(".name").textContent, found];
+    return [row.querySelector(".name").textContent, count];
   }));
 }"""
-"""Pixels of a colour in each lane."""
+"""The number of pixels of a colour in each lane."""
 
 
 def drawn(page: Page, colour: str) -> dict[str, int]:
-    found: dict[str, int] = page.evaluate(COLOURS, f"--{colour}")
-    return found
+    pixels: dict[str, int] = page.evaluate(COLOURS, f"--{colour}")
+    return pixels
 
 
 def until_drawn(page: Page, colour: str, job: str, least: int) -> dict[str, int]:
@@ -41,7 +41,7 @@ def until_drawn(page: Page, colour: str, job: str, least: int) -> dict[str, int]
     return drawn(page, colour)
 
 
-def test_an_empty_site_teaches_and_its_first_job_appears(site: Site, visit: Visits) -> None:
+def test_an_empty_site_shows_how_to_start_and_then_its_first_job(site: Site, visit: Visits) -> None:
     site.serve(mode="observe")
     page = visit(site.url)
     expect(page.get_by_text("No job yet.")).to_be_visible()
@@ -60,7 +60,7 @@ def test_an_empty_site_teaches_and_its_first_job_appears(site: Site, visit: Visi
     expect(lane(page, "first.1")).to_contain_text("ended")
 
 
-def test_who_transfers_who_waits_and_for_whom(site: Site, visit: Visits) -> None:
+def test_transferring_and_waiting_jobs_are_shown(site: Site, visit: Visits) -> None:
     site.serve()
     first, large = site.obedient("first"), site.obedient("large")
     first.do("begin")
@@ -70,8 +70,8 @@ def test_who_transfers_who_waits_and_for_whom(site: Site, visit: Visits) -> None
     expect(lane(page, "large.2")).to_contain_text("waits")
     queue = page.locator(".queue")
     expect(queue.locator("h3")).to_contain_text("behind first.1")
-    said = re.compile(r"large\.2\s*waits since [\d.]+ m?s, at most [\d.]+ s more")
-    expect(queue.locator("li")).to_have_text(said)
+    text = re.compile(r"large\.2\s*has waited [\d.]+ m?s, at most [\d.]+ s more")
+    expect(queue.locator("li")).to_have_text(text)
     expect(page.locator(".figures")).to_contain_text("transferring1waiting1")
     waits = until_drawn(page, "wait", "large.2", 20)
     assert waits["first.1"] == 0
@@ -84,13 +84,13 @@ def test_who_transfers_who_waits_and_for_whom(site: Site, visit: Visits) -> None
     first.do("end")
     assert large.answer() == "write"
     expect(queue).to_have_count(0)
-    expect(page.locator(".area-waits")).to_contain_text("Nobody waits.")
+    expect(page.locator(".area-waits")).to_contain_text("No job waits.")
     until_drawn(page, "io", "large.2", 5)
     for job in (first, large):
         job.finish()
 
 
-def test_what_was_moved_is_in_the_heat_map_and_at_the_top(site: Site, visit: Visits) -> None:
+def test_transfers_are_in_the_heat_map_and_among_the_top_jobs(site: Site, visit: Visits) -> None:
     site.serve(policy="set-10")
     page = visit(site.url)
     heat = page.locator("canvas.heat")
@@ -98,7 +98,7 @@ def test_what_was_moved_is_in_the_heat_map_and_at_the_top(site: Site, visit: Vis
     runs = [site.phases("short", 0.3, 4, 8), site.phases("long", 1.0, 30, 2)]
     expect(heat).to_have_attribute("aria-label", re.compile(r"move [1-9][\d.]* MiB/s now, most"))
     expect(page.locator(".top-jobs")).to_contain_text(re.compile(r"short\.\d[\d.]* MiB/s"))
-    expect(page.locator(".top-users")).to_contain_text("told to who has a token")
+    expect(page.locator(".top-users")).to_contain_text("shown with a token")
     expect(page.locator(".heat-scale")).to_contain_text(re.compile(r"[1-9][\d.]* MiB/s"))
     for run in runs:
         run.communicate(timeout=60)
@@ -112,7 +112,7 @@ def test_what_was_moved_is_in_the_heat_map_and_at_the_top(site: Site, visit: Vis
     keep_both(page, "overview-tables")
 
 
-def test_lanes_can_be_filtered_ordered_and_held_still(site: Site, visit: Visits) -> None:
+def test_lanes_can_be_filtered_ordered_and_paused(site: Site, visit: Visits) -> None:
     site.serve(mode="observe")
     jobs = [site.obedient(name) for name in ("alpha", "beta", "gamma")]
     page = visit(site.url)
@@ -129,19 +129,19 @@ def test_lanes_can_be_filtered_ordered_and_held_still(site: Site, visit: Visits)
     page.get_by_label("ended").uncheck()
     expect(names).to_have_text(["beta.2", "gamma.3"])
     page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Go on")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name="Resume")).to_have_attribute("aria-pressed", "true")
     for job in jobs[1:]:
         job.finish()
-    expect(page.locator(".figures")).to_contain_text("running0")  # that goes on
+    expect(page.locator(".figures")).to_contain_text("running0")  # the header is not paused
     expect(names).to_have_text(["beta.2", "gamma.3"])
     assert "ended" not in lane(page, "beta.2").inner_text()
     expect(lane(page, "beta.2", ".area-allocation")).to_be_visible()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(names).to_have_count(0)
     expect(lane(page, "beta.2", ".area-allocation")).to_have_count(0)
 
 
-def test_an_io_node_that_does_not_answer_says_so(site: Site, visit: Visits) -> None:
+def test_an_io_node_that_does_not_answer_is_marked(site: Site, visit: Visits) -> None:
     site.serve()
     page = visit(site.url)
     labels = page.locator(".heat-label")

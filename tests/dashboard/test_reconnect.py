@@ -24,7 +24,7 @@ def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
     os.close(killed)
     answer = page.locator("#answer")
     expect(answer).to_have_attribute("data-state", "lost")
-    expect(answer).to_contain_text(re.compile(r"No answer since \d\d:\d\d:\d\d.*Jobs go on"))
+    expect(answer).to_contain_text(re.compile(r"No answer since \d\d:\d\d:\d\d.*Jobs continue"))
     expect(lane(page, "stays.2")).to_be_visible()  # what was known stays in sight
     keep_both(page, "overview-away")
     site.serve()

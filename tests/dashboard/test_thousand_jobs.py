@@ -123,7 +123,7 @@ def walk(page: Page) -> None:
     for order in ("waiting", "rate", "name", "newest"):
         page.get_by_label("Order of lanes").select_option(order)
     for span in ("900", "30", "300"):
-        page.get_by_label("Time in sight").select_option(span)
+        page.get_by_label("Time shown").select_option(span)
         page.wait_for_timeout(400)
     filtering = page.get_by_label("Show jobs whose name")
     filtering.press_sequentially("code-7")

@@ -6,26 +6,26 @@ from dashboard.watched_site import Site, Visits, finished, keep_both
 from playwright.sync_api import Page, expect
 
 
-def recorded(site: Site) -> None:
-    """Let jobs whose phases collide leave a record."""
+def record(site: Site) -> None:
+    """Record jobs whose phases overlap."""
     site.serve(policy="exclusive-fcfs")
     finished([site.phases(name, 0.4, 6, 4) for name in ("a", "b")] + [site.phases("c", 0.8, 20, 2)])
 
 
-def chosen(page: Page, first: str, second: str) -> None:
+def choose(page: Page, first: str, second: str) -> None:
     page.get_by_label("Policy", exact=True).select_option(first)
-    page.get_by_label("against").select_option(second)
+    page.get_by_label("Other policy").select_option(second)
 
 
 def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -> None:
-    recorded(site)
+    record(site)
     page = visit(site.url, "what-if")
     expect(page.get_by_label("Record").locator("option")).to_have_text(
-        re.compile(r"still written, exclusive-fcfs, [\d.<]+ MiB")
+        re.compile(r"still being written, exclusive-fcfs, [\d.<]+ MiB")
     )
     expect(page.get_by_label("Policy", exact=True)).to_have_value("exclusive-fcfs")
-    expect(page.get_by_label("against")).to_have_value("set-10")
-    chosen(page, "exclusive-fcfs", "fair-share")
+    expect(page.get_by_label("Other policy")).to_have_value("set-10")
+    choose(page, "exclusive-fcfs", "fair-share")
     page.get_by_role("button", name="Simulate both").click()
     metrics = page.locator("table.metrics")
     expect(metrics).to_be_visible()
@@ -37,9 +37,9 @@ def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -
     assert metrics.locator(".wins").count() >= 1
     for cell in metrics.locator(".wins").all():
         assert re.fullmatch(r"[\d., %mins]+ ▲, better", cell.text_content() or "")
-    ran = page.locator(".area-metrics li", has_text="exclusive-fcfs is what ran")
-    expect(ran).to_have_count(1)
-    better_is_better(page)
+    note = page.locator(".area-metrics li", has_text="The site ran exclusive-fcfs")
+    expect(note).to_have_count(1)
+    expect_marks_at_the_better_values(page)
     expect(page.locator(".side-lanes h3")).to_have_text(
         ["recordedrecorded", "exclusive-fcfssimulated", "fair-sharesimulated"]
     )
@@ -59,25 +59,25 @@ def test_two_policies_on_a_real_record_side_by_side(site: Site, visit: Visits) -
     assert page.url == address
 
 
-def better_is_better(page: Page) -> None:
-    """What is marked as better is the larger utilization, or the smaller stretch."""
-    told = page.evaluate(
+def expect_marks_at_the_better_values(page: Page) -> None:
+    """The mark is at the higher utilization, and at the lower stretch."""
+    rows = page.evaluate(
         """() => [...document.querySelectorAll("table.metrics tbody tr")].map((row) => {
           const cells = [...row.cells];
           const value = (cell) => parseFloat(cell.textContent.replace(/[^0-9.]/g, ""));
-          return { more: cells[0].textContent.includes("more is better"),
+          return { higher: cells[0].textContent.includes("higher is better"),
                    values: cells.slice(2).map(value),
                    wins: cells.slice(2).map((cell) => cell.classList.contains("wins")) };
         })"""
     )
-    for row in told:
+    for row in rows:
         first, second = row["values"]
         if True in row["wins"] and first != second:
-            best = max(first, second) if row["more"] else min(first, second)
+            best = max(first, second) if row["higher"] else min(first, second)
             assert row["values"][row["wins"].index(True)] == best
 
 
-def test_wrong_input_is_told_and_nothing_hangs(site: Site, visit: Visits) -> None:
+def test_wrong_input_is_reported_and_nothing_hangs(site: Site, visit: Visits) -> None:
     site.serve(policy="fair-share")
     page = visit(site.url, "what-if")
     expect(page.locator(".what-state")).to_contain_text("There is no record yet")
@@ -86,15 +86,15 @@ def test_wrong_input_is_told_and_nothing_hangs(site: Site, visit: Visits) -> Non
     page.keyboard.press("1")
     page.keyboard.press("4")  # it looks again
     expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()
-    chosen(page, "set-10", "set-10")
+    choose(page, "set-10", "set-10")
     page.get_by_role("button", name="Simulate both").click()
     expect(page.locator(".what-state")).to_have_text("Choose two different policies.")
-    chosen(page, "set-10", "fair-share")
-    page.get_by_label("Part of it").fill("never")
+    choose(page, "set-10", "fair-share")
+    page.get_by_label("Window", exact=True).fill("never")
     page.get_by_role("button", name="Simulate both").click()
     expect(page.locator(".what-state")).to_contain_text("window")
     expect(page.get_by_role("button", name="Simulate both")).to_be_enabled()
-    page.get_by_label("Part of it").fill("")
+    page.get_by_label("Window", exact=True).fill("")
     page.get_by_role("button", name="Simulate both").click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".what-state")).to_have_text("Cancelled. Nothing was changed.")
@@ -102,4 +102,4 @@ def test_wrong_input_is_told_and_nothing_hangs(site: Site, visit: Visits) -> Non
     page.get_by_role("button", name="Simulate both").click()  # and again, now to its end
     expect(page.locator("table.metrics")).to_be_visible()
     page.goto(f"{site.url}/#what-if/no-such")
-    expect(page.locator(".what-state")).to_contain_text("not kept any more")
+    expect(page.locator(".what-state")).to_contain_text("no longer kept")

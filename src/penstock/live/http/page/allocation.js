@@ -1,7 +1,7 @@
-// Which job has which I/O nodes: a row a job, a column an I/O node, and one for none of them.
+// The I/O nodes of each job: one row per job, one column per I/O node, and one for direct.
 
 import { AsTable, h, table } from "./dom.js";
-import { palette } from "./looks.js";
+import { palette } from "./palette.js";
 import { Rows } from "./rows.js";
 import { Surface } from "./surface.js";
 import * as format from "./format.js";
@@ -78,8 +78,8 @@ export class Allocation {
 
   inWords(id) {
     const job = this.model.jobs.get(id);
-    if (job === undefined) return `${id}: not known any more`;
-    const where = job.io_nodes.length > 0 ? `has I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "goes past all I/O nodes";
+    if (job === undefined) return `${id}: no longer kept`;
+    const where = job.io_nodes.length > 0 ? `has I/O ${job.io_nodes.length > 1 ? "nodes" : "node"} ${job.io_nodes.join(", ")}` : "is direct";
     return `${id} ${where}; ${job.doing}`;
   }
 
@@ -88,6 +88,6 @@ export class Allocation {
       const job = this.model.jobs.get(id);
       return [id, job?.io_nodes.join(", ") || "direct", job?.doing ?? format.NONE];
     });
-    return table(`I/O nodes of jobs, the first ${TABLE_ROWS}`, ["job", "I/O nodes", "does"], rows);
+    return table(`I/O nodes of the first ${TABLE_ROWS} jobs`, ["job", "I/O nodes", "state"], rows);
   }
 }

@@ -1,12 +1,12 @@
-// The time axis over lanes and heat maps: round times of day, or seconds since a beginning.
+// The time axis of lanes and heat maps: times of day, or seconds from a start.
 
-import { palette } from "./looks.js";
+import { palette } from "./palette.js";
 import { Surface } from "./surface.js";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 const LABEL = 74;
 
-/** Return round times between two, with at least a label's width from one to the next. */
+/** Return round times in a range, at least the width of a label apart. */
 export function ticks(from, to, width, daily = true) {
   const wanted = ((to - from) * LABEL) / Math.max(width, 1);
   const step = STEPS.find((each) => each >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
@@ -26,7 +26,7 @@ function label(time, step, daily) {
 }
 
 export class Axis {
-  /** `range()` says {from, to}; `daily`: times are of the day, not since a beginning. */
+  /** `range()` returns {from, to}; `daily`: times of day, not seconds from a start. */
   constructor(range, daily = true) {
     this.range = range;
     this.daily = daily;
@@ -57,7 +57,7 @@ export class Axis {
   }
 }
 
-/** Draw the axis's lines down a picture. */
+/** Draw the grid lines of the axis in a picture. */
 export function grid(pen, { from, to }, width, height, daily = true) {
   pen.fillStyle = palette().line;
   for (const time of ticks(from, to, width, daily).times) {

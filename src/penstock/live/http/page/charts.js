@@ -1,4 +1,4 @@
-// Small charts of a few hundred points, in SVG: lines, dots against dots, steps.
+// Small charts of a few hundred points, in SVG: scatter plots, lines, bars and steps.
 
 import { s } from "./dom.js";
 import * as format from "./format.js";
@@ -40,7 +40,7 @@ function axes(svg, { x, y, xTicks, yTicks, xText, yText, xName, yName, wide = WI
   );
 }
 
-/** Draw what came against what was expected; on the line they agree. points: [expected, observed, text]. */
+/** Draw predictions and observations as a scatter plot. points: [predicted, observed, text]. */
 export function against(points, { label, text, expected, observed }) {
   const svg = frame(label);
   const most = Math.max(...points.map(([a, b]) => Math.max(a, b)), 1e-9);
@@ -51,7 +51,7 @@ export function against(points, { label, text, expected, observed }) {
   axes(svg, { x, y, xTicks: ticks, yTicks: ticks, xText: text, yText: text, xName: expected, yName: observed });
   svg.append(
     s("line", { class: "agree", x1: x(0), y1: y(0), x2: x(top), y2: y(top) }),
-    s("text", { class: "tick", x: x(top) - 4, y: y(top) + 18, "text-anchor": "end" }, "as expected"),
+    s("text", { class: "tick", x: x(top) - 4, y: y(top) + 18, "text-anchor": "end" }, "as predicted"),
   );
   for (const [a, b, title] of points) {
     svg.append(s("circle", { class: "point", cx: x(a), cy: y(b), r: 3.5 }, s("title", {}, title)));
@@ -64,8 +64,8 @@ function timeAxis(from, to, wide) {
   const room = wide - EDGE.left - EDGE.right;
   const x = (time) => EDGE.left + ((time - from) / Math.max(to - from, 1e-9)) * room;
   const ticks = [0.08, 0.5, 0.92].map((part) => from + part * (to - from));
-  const said = ticks.map(format.at);
-  return { x, xTicks: ticks.filter((_, k) => said.indexOf(said[k]) === k), xText: format.at };
+  const labels = ticks.map(format.at);
+  return { x, xTicks: ticks.filter((_, k) => labels.indexOf(labels[k]) === k), xText: format.at };
 }
 
 /** Draw values over time, points [time, value, text]: bars, or steps where each holds until the next. */
@@ -91,7 +91,7 @@ export function overTime(points, { label, text, name, bars = false, until = 0 })
   return svg;
 }
 
-/** Draw which of a few values was chosen when: steps [time, value, tried], as a staircase. */
+/** Draw the chosen values over time as steps: [time, value, explored]. */
 export function steps(chosen, values, { label, to }) {
   const wide = 560;
   const high = EDGE.top + EDGE.bottom + Math.max(values.length, 2) * 22;
@@ -103,11 +103,11 @@ export function steps(chosen, values, { label, to }) {
   axes(svg, { ...time, y, yTicks: values, yText: (value) => String(value), xName: "", yName: "", wide, high });
   let path = "";
   const marks = [];
-  chosen.forEach(([when, value, tried], k) => {
+  chosen.forEach(([when, value, explored], k) => {
     const next = chosen[k + 1]?.[0] ?? Math.max(to, from + 1);
     path += `${k === 0 ? "M" : "L"}${time.x(when)},${y(value)}L${time.x(next)},${y(value)}`;
-    const tip = s("title", {}, `${format.at(when)}: ${value}, ${tried ? "tried out" : "best known"}`);
-    marks.push(tried
+    const tip = s("title", {}, `${format.at(when)}: ${value}, ${explored ? "explored" : "best known value"}`);
+    marks.push(explored
       ? s("circle", { class: "tried", cx: time.x(when), cy: y(value), r: 4 }, tip)
       : s("rect", { class: "known", x: time.x(when) - 3, y: y(value) - 3, width: 6, height: 6 }, tip));
   });

@@ -1,15 +1,15 @@
-// A what-if's result: metrics with the better marked, lanes side by side, who gains and who loses.
+// The result of a what-if: metrics, the jobs that gain and lose most, and lanes side by side.
 
-import { card, gauge, h, table, tell } from "./dom.js";
+import { card, gauge, h, table, setText } from "./dom.js";
 import { Gantt } from "./gantt.js";
 import * as format from "./format.js";
 
 const METRICS = [
   ["utilization", "utilization", 1, format.share],
   ["efficiency", "efficiency", 1, format.share],
-  ["max_stretch", "largest stretch", -1, format.figure],
+  ["max_stretch", "max stretch", -1, format.figure],
   ["io_slowdown", "I/O slowdown", -1, format.figure],
-  ["min_yield", "least yield", 1, format.figure],
+  ["min_yield", "min yield", 1, format.figure],
   ["makespan", "makespan", -1, format.span],
 ];
 const SAME = 1e-9;
@@ -17,7 +17,7 @@ const NAMED = 3;
 
 const chip = (text, kind) => h("span", { class: `chip ${kind}` }, text);
 
-/** Return -1, 0 or 1: whether the first is worse, as good, or better; larger is better with sign 1. */
+/** Return -1, 0 or 1: the first is worse, equal or better; with sign 1 larger is better. */
 export function better(a, b, sign) {
   if (typeof a !== "number" || typeof b !== "number") return 0;
   const scale = Math.max(Math.abs(a), Math.abs(b), 1e-300);
@@ -32,7 +32,7 @@ export class Comparison {
     this.element = h(
       "div", { class: "comparison" },
       card("Metrics", { class: "area-metrics" }, [chip("simulated", "simulated")], this.metrics(), this.notes()),
-      card("Who gains, who loses", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, "time from start to end, against what was recorded")], this.changes()),
+      card("Jobs that gain and lose", { class: "area-changes" }, [chip("simulated", "simulated"), h("span", { class: "note" }, "run time, compared with the record")], this.changes()),
       this.lanes(),
     );
   }
@@ -47,23 +47,23 @@ export class Comparison {
         return { text: h("span", {}, text(simulated[policy][key]), mark), class: wins ? "num wins" : "num" };
       };
       return [
-        h("span", {}, name, h("span", { class: "note" }, sign > 0 ? " more is better" : " less is better")),
+        h("span", {}, name, h("span", { class: "note" }, sign > 0 ? " higher is better" : " lower is better")),
         { text: text(recorded[key]), class: "num" },
         ...this.policies.map((policy, k) => cell(policy, (k === 0 && verdict > 0) || (k === 1 && verdict < 0))),
       ];
     });
     const heads = ["", { text: "recorded", class: "num" }, ...this.policies.map((policy) => ({ text: `${policy}, simulated`, class: "num" }))];
-    return table("Metrics of both policies, simulated, beside what was recorded", heads, rows, { class: "metrics" });
+    return table("Metrics of both policies, simulated, and of the record", heads, rows, { class: "metrics" });
   }
 
   notes() {
     const { record } = this.result;
-    const told = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`];
+    const notes = [`${format.some(record.jobs, "job")}, ${format.some(record.iterations, "iteration")}; recorded under ${record.policy}.`];
     if (this.policies.includes(record.policy)) {
-      told.push(`${record.policy} is what ran: where its two columns differ, the simulation differs from the site.`);
+      notes.push(`The site ran ${record.policy}: where its two columns differ, the simulation differs from the site.`);
     }
-    told.push(...(record.notes ?? []));
-    return h("ul", { class: "plain-list note" }, told.map((note) => h("li", {}, note)));
+    notes.push(...(record.notes ?? []));
+    return h("ul", { class: "plain-list note" }, notes.map((note) => h("li", {}, note)));
   }
 
   changes() {
@@ -77,9 +77,9 @@ export class Comparison {
         { text: format.change(change), class: change < 0 ? "num gains" : "num loses" },
         gauge(Math.abs(change) / most, change < 0 ? "gains" : "loses"),
       ];
-      // A result names three at most.
-      const named = (verb, list) => (list.length < NAMED ? verb : `${verb}: the three who ${verb} most`);
-      const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "nobody")];
+      // A result names at most three jobs.
+      const named = (verb, list) => (list.length < NAMED ? verb : `${verb} (the three that ${verb} most)`);
+      const part = (title, list) => [h("h4", {}, title), list.length > 0 ? table(`${title} under ${policy}`, ["job", "", "", ""], list.map(row)) : h("p", { class: "empty" }, "none")];
       return h("div", { class: "change" }, h("h3", {}, policy), part(named("gain", gain), gain), part(named("lose", lose), lose));
     };
     return h("div", { class: "changes" }, this.policies.map(side));
@@ -91,18 +91,18 @@ export class Comparison {
     const all = [["recorded", lanes.recorded, false], ...this.policies.map((policy) => [policy, lanes.simulated[policy], true])];
     const gantts = all.map(([name, drawn, simulated]) => this.gantt(name, drawn, simulated));
     for (const one of gantts) {
-      // One scroll bar moves all, so that a job is beside itself.
+      // One scroll bar moves all, so that the lanes of a job are side by side.
       one.gantt.rows.element.addEventListener("scroll", () => {
         for (const other of gantts) if (other !== one) other.gantt.rows.element.scrollTop = one.gantt.rows.element.scrollTop;
       }, { passive: true });
     }
     const until = Math.min(...all.map(([, drawn]) => drawn.until ?? Infinity));
-    const told = [
-      lanes.left_out > 0 ? `the ${lanes.jobs.length} jobs with the most I/O; ${format.some(lanes.left_out, "job")} left out` : "one time axis, one row a job",
-      Number.isFinite(until) ? `phases are told up to ${format.span(until)}` : null,
+    const notes = [
+      lanes.left_out > 0 ? `the ${lanes.jobs.length} jobs with the most I/O; ${format.some(lanes.left_out, "job")} left out` : "one row per job, one time axis",
+      Number.isFinite(until) ? `phases are shown up to ${format.span(until)}` : null,
     ].filter(Boolean);
     return card(
-      "Side by side", { class: "area-side" }, [h("span", { class: "note" }, told.join("; "))],
+      "Side by side", { class: "area-side" }, [h("span", { class: "note" }, notes.join("; "))],
       h("div", { class: "side" }, gantts.map(({ element }) => element)), h("div", { class: "legend" }, this.readout),
     );
   }
@@ -115,12 +115,12 @@ export class Comparison {
     const gantt = new Gantt({
       label: simulated ? `Jobs under ${name}, simulated` : "Jobs as recorded",
       lane: (id) => lanes.get(id), look: (id) => ({ text: id }), open: () => {}, daily: false, heights: [16, 28],
-      tell: (text, aloud) => {
+      readout: (text, aloud) => {
         this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
-        tell(this.readout, text);
+        setText(this.readout, text);
       },
     });
-    // As high as its jobs need, and no higher than fits in sight.
+    // As high as its jobs need, but not higher than the window.
     gantt.rows.element.style.height = `min(50vh, ${2 + 28 * Math.max(lanes.size, 1)}px)`;
     gantt.show([...lanes.keys()], { from: 0, to, now: to });
     const head = h("h3", {}, name, simulated ? chip("simulated", "simulated") : chip("recorded", "plain"));

@@ -1,4 +1,4 @@
-// Elements, made of names and text alone: what a job calls itself is never read as HTML.
+// Creates elements from names and text only: a job's name is never parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,12 +24,12 @@ export function s(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Set an element's text, if it is another one: a page at rest does no layout. */
-export function tell(element, text) {
+/** Set an element's text if it differs, so that an unchanged page does no layout. */
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Return a card: a titled part of a view, with what belongs beside its title. */
+/** Return a card: a titled part of a view, with controls beside its title. */
 export function card(title, attributes, beside, ...content) {
   const id = `card-${title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
   return h(
@@ -40,7 +40,7 @@ export function card(title, attributes, beside, ...content) {
   );
 }
 
-/** Return a table; a row is a list of cells, each a text, a node or {text, class}. */
+/** Return a table; a row is a list of cells, each a string, a node or {text, class}. */
 export function table(caption, heads, rows, attributes = {}) {
   const cell = (value, tag = "td", more = {}) => {
     if (value !== null && typeof value === "object" && !(value instanceof Node)) {
@@ -57,14 +57,14 @@ export function table(caption, heads, rows, attributes = {}) {
   );
 }
 
-/** Return a small bar, a part (0 to 1) long; the number beside it says the same. */
+/** Return a small bar for a part (0 to 1); the number beside it gives the same value. */
 export function gauge(part, kind = "") {
   const inner = h("span", {});
   inner.style.width = `${100 * Math.max(0, Math.min(1, part))}%`;
   return h("span", { class: `gauge ${kind}`, "aria-hidden": "true" }, inner);
 }
 
-/** Return what says the same as a picture: a table that is made anew while it is open. */
+/** The content of a picture as a table, rebuilt while it is open. */
 export class AsTable {
   constructor(what, make) {
     this.make = make;

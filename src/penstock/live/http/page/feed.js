@@ -1,75 +1,75 @@
-// A worker that asks the controller once a second, so that neither waiting nor parsing a long
-// answer takes the page's time; it hands answers on in pieces that take a millisecond each.
+// A worker that requests the timeline once per second, so that neither waiting nor parsing a long
+// answer blocks the page; it passes answers on in pieces that take a millisecond each.
 
-const ASK_EVERY = 1000;
-const HIDDEN_EVERY = 10000;
-const ANSWER_WITHIN = 10000;
-const JOBS_A_PIECE = 100;
-const STRETCHES_A_PIECE = 1500;
+const INTERVAL = 1000;
+const HIDDEN_INTERVAL = 10000;
+const TIMEOUT = 10000;
+const JOBS_PER_PIECE = 100;
+const INTERVALS_PER_PIECE = 1500;
 
 let token = null;
-let asker = 0; // whose answers these are: the page drops those of who asked before
+let session = 0; // counts tokens: the page drops answers to an earlier token
 let cursor = null;
 let hidden = false;
-let asking = false;
+let busy = false;
 let timer = 0;
 let lastAnswer = null;
 
 onmessage = ({ data }) => {
   if ("token" in data) {
     token = data.token;
-    asker = data.asker;
+    session = data.session;
     cursor = null;
   }
   if ("hidden" in data) hidden = data.hidden;
   if (data.whole) cursor = null;
   clearTimeout(timer);
-  if (!asking) ask();
+  if (!busy) request();
 };
 
-function tell(piece) {
-  postMessage({ ...piece, asker });
+function send(piece) {
+  postMessage({ ...piece, session });
 }
 
 function pieces(kind, rows, length) {
   for (let k = 0; k < rows.length; k += length) {
-    tell({ kind, rows: rows.slice(k, k + length) });
+    send({ kind, rows: rows.slice(k, k + length) });
   }
 }
 
-function handOn(answer) {
+function passOn(answer) {
   const { jobs = [], stretches = [], samples = [], ...head } = answer;
-  const heard = Date.now() / 1000;
-  lastAnswer = heard;
+  const received = Date.now() / 1000;
+  lastAnswer = received;
   cursor = head.cursor;
-  tell({ kind: "begin", head, heard });
-  pieces("jobs", jobs, JOBS_A_PIECE);
-  pieces("stretches", stretches, STRETCHES_A_PIECE);
-  pieces("samples", samples, JOBS_A_PIECE);
-  tell({ kind: "end" });
+  send({ kind: "begin", head, received });
+  pieces("jobs", jobs, JOBS_PER_PIECE);
+  pieces("stretches", stretches, INTERVALS_PER_PIECE);
+  pieces("samples", samples, JOBS_PER_PIECE);
+  send({ kind: "end" });
 }
 
-async function ask() {
-  asking = true;
-  const asked = asker;
+async function request() {
+  busy = true;
+  const current = session;
   try {
     const since = cursor === null ? "" : `?since=${encodeURIComponent(cursor)}`;
     const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
     const response = await fetch(`/v1/timeline${since}`, {
-      headers, cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN),
+      headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT),
     });
     const answer = await response.json();
-    if (asked !== asker) cursor = null; // of whoever asked before
-    else if (response.ok) handOn(answer);
+    if (current !== session) cursor = null; // the answer to an earlier token
+    else if (response.ok) passOn(answer);
     else if (response.status === 401) {
-      cursor = null; // the page forgets what it knew
-      tell({ kind: "denied", had: token !== null });
-    } else tell({ kind: "lost", since: lastAnswer, why: answer.error ?? `status ${response.status}` });
+      cursor = null; // the page clears its model
+      send({ kind: "denied", had: token !== null });
+    } else send({ kind: "lost", since: lastAnswer, why: answer.error ?? `status ${response.status}` });
   } catch (error) {
-    const why = error.name === "TimeoutError" ? "it takes too long" : "it cannot be reached";
-    if (asked === asker) tell({ kind: "lost", since: lastAnswer, why });
+    const why = error.name === "TimeoutError" ? "the answer takes too long" : "it cannot be reached";
+    if (current === session) send({ kind: "lost", since: lastAnswer, why });
   }
-  asking = false;
-  if (asked !== asker) ask();
-  else timer = setTimeout(ask, hidden ? HIDDEN_EVERY : ASK_EVERY);
+  busy = false;
+  if (current !== session) request();
+  else timer = setTimeout(request, hidden ? HIDDEN_INTERVAL : INTERVAL);
 }

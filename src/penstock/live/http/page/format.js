@@ -1,4 +1,4 @@
-// How numbers, times and sizes are written: sizes in MiB and rates in MiB/s, as everywhere here.
+// Formats of numbers, times and sizes: sizes in MiB, rates in MiB/s.
 
 const MIB = 1 << 20;
 const number = (digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits });
@@ -10,7 +10,7 @@ const day = new Intl.DateTimeFormat("en-GB", {
 
 export const NONE = "\u2013";
 
-/** Return a number as people read it. */
+/** Return a number with separators. */
 export function count(value) {
   return value === null || value === undefined ? NONE : whole.format(value);
 }
@@ -22,7 +22,7 @@ function scaled(bytes) {
   return value < 100 ? tenths.format(value) : whole.format(value);
 }
 
-/** Return bytes a second as MiB/s. */
+/** Return bytes per second as MiB/s. */
 export function rate(bytes) {
   return bytes === null || bytes === undefined ? NONE : `${scaled(bytes)} MiB/s`;
 }
@@ -33,7 +33,7 @@ export function size(bytes) {
   return bytes >= 10240 * MIB ? `${scaled(bytes / 1024)} GiB` : `${scaled(bytes)} MiB`;
 }
 
-/** Return seconds with a unit that suits them. */
+/** Return seconds with a suitable unit. */
 export function span(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return NONE;
   if (seconds < 0) return `-${span(-seconds)}`;

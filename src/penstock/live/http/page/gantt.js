@@ -1,15 +1,15 @@
-// Lanes of phases: a bar's height is the granted share, waits are hatched, the thin line is computing.
+// Lanes: a bar is a transfer, its height the granted share; waits are hatched; the thin line is computing.
 
 import { Axis, grid } from "./axis.js";
 import { h } from "./dom.js";
-import { palette } from "./looks.js";
+import { palette } from "./palette.js";
 import { Rows } from "./rows.js";
 import * as format from "./format.js";
 
 const LANE = [20, 32];
 const WORDS = { io: "transfers", wait: "waits", "would-wait": "would wait" };
 
-/** Return the first stretch that may reach past a time. */
+/** Return the index of the first interval that may extend beyond a time. */
 function firstAfter(stretches, time) {
   let [low, high] = [0, stretches.length];
   while (low < high) {
@@ -17,7 +17,7 @@ function firstAfter(stretches, time) {
     if (stretches[middle][1] < time) low = middle + 1;
     else high = middle;
   }
-  let back = 0; // a wait and the transfer after it may touch; more than a few never overlap
+  let back = 0; // consecutive intervals may touch; more than a few never overlap
   while (low > 0 && back < 4) {
     low -= 1;
     back += 1;
@@ -38,7 +38,7 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
     pen.fillStyle = colours.compute;
     if (known < end) pen.fillRect(x(known), bottom - 1, Math.max(x(end) - x(known), 1), 1);
     if (known > lane.began && known > from) {
-      pen.fillStyle = colours.deadHatch; // nobody knows what it did then
+      pen.fillStyle = colours.deadHatch; // unknown
       pen.fillRect(x(lane.began), top, x(known) - x(lane.began), room);
     }
   }
@@ -51,7 +51,7 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
     if (stop < from) continue;
     const left = x(start);
     const right = Math.max(x(stop), left + 1);
-    // Of many within a pixel only those are drawn that would be seen.
+    // Of many within a pixel only the visible ones are drawn.
     const [reached, tallest] = drawn[kind];
     const part = kind === "io" ? Math.min(share ?? 1, 1) : 1;
     if (right <= reached + 0.5 && part <= tallest) continue;
@@ -78,20 +78,20 @@ export function paintLane(pen, lane, y, height, width, { from, to, now }) {
   }
 }
 
-/** Say a stretch in words. */
+/** Describe an interval in words. */
 export function inWords(id, stretch, now, clock = format.at) {
   const [kind, start, end, share] = stretch;
-  const granted = kind !== "io" ? "" : share > 0 ? ` at a share of ${format.share(share)}` : " out of turn";
+  const granted = kind !== "io" ? "" : share > 0 ? ` at a share of ${format.share(share)}` : " without a turn";
   const until = end === null ? `since ${clock(start)}` : `${clock(start)} to ${clock(end)}`;
   return `${id} ${WORDS[kind]}${granted}, ${until}, ${format.span((end ?? now) - start)}`;
 }
 
 export class Gantt {
-  /** lane(id): {began, ended, state, stretches, known: since when}; look(id): its label; tell(text): for who points. */
-  constructor({ label, lane, look, open, tell, daily = true, heights = LANE }) {
-    Object.assign(this, { lane, tell, daily });
+  /** lane(id): {began, ended, state, stretches, known: since when}; look(id): its label; readout(text): describes what is pointed at. */
+  constructor({ label, lane, look, open, readout, daily = true, heights = LANE }) {
+    Object.assign(this, { lane, readout, daily });
     this.range = { from: 0, to: 1, now: 1 };
-    this.at = null; // the stretch that arrow keys are on: [id, start]
+    this.at = null; // the interval that the arrow keys selected: [id, start]
     this.axis = new Axis(() => this.range, daily);
     this.clock = daily ? format.at : (time) => format.span(time);
     this.rows = new Rows({
@@ -140,19 +140,19 @@ export class Gantt {
     const { stretches } = this.lane(id);
     if (step === 0 || stretches.length === 0) {
       this.at = null;
-      this.tell(this.summary(id, stretches), true);
+      this.readout(this.summary(id, stretches), true);
       return;
     }
     const now = this.at?.[0] === id ? stretches.findIndex((stretch) => stretch[1] === this.at[1]) : stretches.length;
     const next = stretches[Math.max(0, Math.min(stretches.length - 1, now + step))];
     this.at = [id, next[1]];
-    this.tell(inWords(id, next, this.range.now, this.clock), true);
+    this.readout(inWords(id, next, this.range.now, this.clock), true);
     this.rows.surface.request();
   }
 
   summary(id, stretches) {
     const phases = stretches.filter(([kind]) => kind === "io").length;
-    return `${id}: ${format.some(phases, "stretch of transfer", "stretches of transfer")} in sight; Enter opens it, left and right go along it`;
+    return `${id}: ${format.some(phases, "transfer")} shown; press Enter to open the job, left and right to move along it`;
   }
 
   point(id, x, width) {
@@ -162,12 +162,12 @@ export class Gantt {
     const time = from + (x / width) * (to - from);
     const slack = (2 * (to - from)) / width;
     const found = x < 0 ? undefined : lane.stretches.findLast(([, start, end]) => start - slack <= time && time <= (end ?? now) + slack);
-    if (found) this.tell(inWords(id, found, now, this.clock), false);
+    if (found) this.readout(inWords(id, found, now, this.clock), false);
     else if (x >= 0) {
-      const gone = lane.ended && time > lane.ended;
+      const ended = lane.ended && time > lane.ended;
       const there = time >= lane.began && time <= now;
-      const does = !there ? "was not there" : time < (lane.known ?? lane.began) ? "did what is not known" : "computes";
-      this.tell(gone ? `${id}: ended` : `${id} ${does} at ${this.clock(time)}`, false);
+      const does = !there ? "did not run" : time < (lane.known ?? lane.began) ? "is unknown" : "computes";
+      this.readout(ended ? `${id}: ended` : `${id} ${does} at ${this.clock(time)}`, false);
     }
   }
 }

@@ -1,14 +1,14 @@
-// Bandwidth of every I/O node over time, on the time axis of the lanes above it.
+// Bandwidth of each I/O node over time, on the time axis of the lanes.
 
 import { grid } from "./axis.js";
-import { AsTable, h, table, tell } from "./dom.js";
-import { heat, palette } from "./looks.js";
+import { AsTable, h, table, setText } from "./dom.js";
+import { heat, palette } from "./palette.js";
 import { Surface } from "./surface.js";
 import * as format from "./format.js";
 
 const [TALLEST, LEAST, ROOM] = [26, 5, 190];
 const TABLE_SAMPLES = 20;
-const LASTS = 3; // seconds that a sample stands for at most
+const LASTS = 3; // the longest time, in seconds, that a sample stands for
 
 export class HeatMap {
   constructor({ model, range, readout }) {
@@ -40,7 +40,7 @@ export class HeatMap {
     return Math.max(LEAST, Math.min(TALLEST, Math.floor(ROOM / (this.nodes.length + 1))));
   }
 
-  /** Return a sample's rate in a row; the last row is what went past all I/O nodes. */
+  /** Return a sample's rate in a row; the last row is direct. */
   value(sample, row) {
     return row < this.nodes.length ? sample.io_nodes[this.nodes[row].number] ?? null : sample.direct;
   }
@@ -60,7 +60,7 @@ export class HeatMap {
       const label = this.labels.children[row];
       const node = this.nodes[row];
       const down = node && node.state !== "serving";
-      tell(label, row % every === 0 || row === rows - 1 ? this.name(row) + (down ? ` (${node.state})` : "") : "");
+      setText(label, row % every === 0 || row === rows - 1 ? this.name(row) + (down ? ` (${node.state})` : "") : "");
       label.style.height = `${high}px`;
       label.classList.toggle("down", Boolean(down));
     }
@@ -76,13 +76,13 @@ export class HeatMap {
       sum += value;
       if (value > busy) [busy, busiest] = [value, row];
     }
-    tell(this.most, this.top > 0 ? format.rate(this.top) : "no traffic yet");
-    const told = last
+    setText(this.most, this.top > 0 ? format.rate(this.top) : "no traffic yet");
+    const summary = last
       ? `Bandwidth over time: ${format.some(this.nodes.length, "I/O node")} move ${format.rate(sum)} now` +
         (busy > 0 ? `, most through ${this.name(busiest)} (${format.rate(busy)})` : "") +
-        `; ${format.rate(last.direct)} go past them. Arrow keys read single values.`
-      : "Bandwidth over time: nothing was measured yet.";
-    this.canvas.setAttribute("aria-label", told);
+        `; ${format.rate(last.direct)} direct. Arrow keys read single values.`
+      : "Bandwidth over time: no samples yet.";
+    this.canvas.setAttribute("aria-label", summary);
     this.surface.request();
     this.alternative.refresh();
   }
@@ -94,13 +94,13 @@ export class HeatMap {
     const scale = width / (to - from);
     const colours = palette();
     const tall = (this.nodes.length + 1) * high - 1;
-    pen.fillStyle = colours.deadHatch; // where nothing was measured
+    pen.fillStyle = colours.deadHatch; // no sample
     pen.fillRect(0, 0, width, tall);
     const columns = this.columns(samples, from, to, scale, width);
     this.measured(pen, columns, tall, to - samples.at(-1)?.time < LASTS ? width : 0);
     for (let row = 0; row <= this.nodes.length; row += 1) {
       for (const [left, right, first, last] of columns) {
-        let most = null; // of samples that share a pixel the largest
+        let most = null; // the largest of the samples of a pixel
         for (let k = first; k <= last; k += 1) {
           const value = this.value(samples[k], row);
           if (value !== null && value > (most ?? -1)) most = value;
@@ -126,7 +126,7 @@ export class HeatMap {
     }
   }
 
-  /** Fill where something was measured with the colour of nothing, a run of columns at once. */
+  /** Fill the times with samples with the colour of 0, several columns at once. */
   measured(pen, columns, tall, until) {
     pen.fillStyle = heat(0);
     for (let k = 0; k < columns.length; k += 1) {
@@ -181,7 +181,7 @@ export class HeatMap {
     const sample = this.model.samples.find((each) => each.time >= time);
     const row = Math.floor(event.offsetY / this.rowHeight);
     if (!sample || row > this.nodes.length) return;
-    if (sample.time - time > LASTS) this.readout(`${this.name(row)} at ${format.at(time)}: not known`, false);
+    if (sample.time - time > LASTS) this.readout(`${this.name(row)} at ${format.at(time)}: unknown`, false);
     else this.say(row, sample, false);
   }
 

@@ -1,13 +1,13 @@
-// One job: its phases, pattern, w_iter, what was expected of its phases and what came, its waits.
+// One job: its phases, access pattern, w_iter, predicted and observed phases, and its waits.
 
-import { ask } from "./ask.js";
+import { request } from "./request.js";
 import { against, overTime } from "./charts.js";
-import { card, h, table, tell } from "./dom.js";
+import { card, h, table, setText } from "./dom.js";
 import { Gantt } from "./gantt.js";
 import { noJobs } from "./overview.js";
 import * as format from "./format.js";
 
-const ASK_EVERY = 2;
+const INTERVAL = 2;
 const [LISTED, LINKED, LOOK_BACK] = [40, 60, 300];
 const MIB = 1 << 20;
 const num = (text) => ({ text, class: "num" });
@@ -17,18 +17,18 @@ export class JobPage {
   constructor({ model }) {
     this.model = model;
     this.id = null;
-    this.asked = 0;
+    this.requested = 0;
     this.heading = h("h2", { class: "job-name", tabindex: -1 });
     this.facts = h("dl", { class: "facts" });
-    this.readout = h("output", { class: "readout" }, "Point at the lane, or go along it with the arrow keys.");
+    this.readout = h("output", { class: "readout" }, "Point at the lane, or move along it with the arrow keys.");
     this.gantt = new Gantt({
       label: "Phases of this job",
       lane: () => this.lane(),
       look: () => ({ text: this.id ?? "" }),
       open: () => {},
-      tell: (text, aloud) => {
+      readout: (text, aloud) => {
         this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
-        tell(this.readout, text);
+        setText(this.readout, text);
       },
       heights: [44, 44],
     });
@@ -42,12 +42,12 @@ export class JobPage {
     this.body = h(
       "div", { class: "job-body" },
       card("Phases", { class: "area-lane" }, [], this.gantt.element, h("div", { class: "legend" }, this.readout)),
-      card("Seconds: expected, observed", {}, [], this.seconds),
-      card("Bytes: expected, observed", {}, [], this.bytes),
-      card("w_iter over time", {}, [h("span", { class: "note" }, "from one phase to the next, alone")], this.iterations),
+      card("Time of phases: predicted and observed", {}, [], this.seconds),
+      card("Bytes of phases: predicted and observed", {}, [], this.bytes),
+      card("w_iter over time", {}, [h("span", { class: "note" }, "time from one phase to the next, had the job been alone")], this.iterations),
       card("Waits for turns", {}, [], this.waited),
       card("Each phase", { class: "area-phases" }, [], this.phases),
-      card("Pattern and what is known", { class: "area-known" }, [], this.pattern),
+      card("Access pattern and application", { class: "area-known" }, [], this.pattern),
     );
     this.element = h("div", { class: "job" }, h("div", { class: "job-head" }, this.heading, this.facts), this.problem, this.body);
   }
@@ -57,21 +57,21 @@ export class JobPage {
     return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(this.id), known: this.model.knownSince };
   }
 
-  /** Show a job by its id; without one, those that can be chosen. */
+  /** Show a job by its id; without one, a list of jobs. */
   show(id) {
     if (id === (this.id ?? "") && id !== "") return;
     this.id = id || null;
-    this.told = null;
-    this.asked = 0;
+    this.answer = null;
+    this.requested = 0;
     this.body.hidden = true;
     this.problem.hidden = true;
     this.facts.replaceChildren();
-    tell(this.heading, this.id ?? "Which job?");
+    setText(this.heading, this.id ?? "Which job?");
     if (this.id) this.heading.focus({ preventScroll: true });
   }
 
   get job() {
-    return this.model.jobs.get(this.id) ?? this.told?.job;
+    return this.model.jobs.get(this.id) ?? this.answer?.job;
   }
 
   update() {
@@ -81,8 +81,8 @@ export class JobPage {
       return;
     }
     const { now } = this.model;
-    if (now - this.asked >= ASK_EVERY) this.ask(now);
-    if (this.told) this.draw(now);
+    if (now - this.requested >= INTERVAL) this.load(now);
+    if (this.answer) this.draw(now);
   }
 
   choose() {
@@ -93,18 +93,18 @@ export class JobPage {
     this.chosenFrom = key;
     this.problem.replaceChildren(jobs.length === 0 ? noJobs() : h(
       "div", {},
-      h("p", {}, "Enter on a lane of the overview opens its job. The newest:"),
+      h("p", {}, "Press Enter on a lane of the overview to open its job. The newest jobs:"),
       h("ul", { class: "job-list" }, jobs.map((id) => h("li", {}, h("a", { href: `#job/${encodeURIComponent(id)}` }, id)))),
     ));
   }
 
-  async ask(now) {
+  async load(now) {
     const { id } = this;
-    this.asked = now;
+    this.requested = now;
     try {
-      const told = await ask(`/v1/jobs/${encodeURIComponent(id)}/phases`);
+      const answer = await request(`/v1/jobs/${encodeURIComponent(id)}/phases`);
       if (id !== this.id) return;
-      this.told = told;
+      this.answer = answer;
       this.problem.hidden = true;
       this.body.hidden = false;
       this.charts();
@@ -113,10 +113,10 @@ export class JobPage {
       if (id !== this.id || error.status === 0) return;
       this.chosenFrom = null;
       this.problem.hidden = false;
-      this.body.hidden = this.told === null;
+      this.body.hidden = this.answer === null;
       this.problem.replaceChildren(
-        h("p", { class: "lead" }, error.status === 404 ? "This job is not known any more." : error.message),
-        h("p", {}, error.status === 404 ? "The controller keeps jobs that ended of late. The record has the others: penstock what-if, penstock explain." : error.hint),
+        h("p", { class: "lead" }, error.status === 404 ? "This job is no longer kept." : error.message),
+        h("p", {}, error.status === 404 ? "The controller keeps jobs that ended recently. Earlier ones are in the record: penstock what-if, penstock explain." : error.hint),
       );
     }
   }
@@ -126,15 +126,15 @@ export class JobPage {
     if (job === undefined) return;
     const does = this.model.runs(job) ? job.doing : job.state;
     const facts = [
-      ["does", does], ["since", job.since && this.model.runs(job) ? format.span(now - job.since) : format.NONE],
+      ["state", does], ["for", job.since && this.model.runs(job) ? format.span(now - job.since) : format.NONE],
       ["share", job.doing === "transferring" ? format.share(job.share) : format.NONE],
       ["behind", (job.behind ?? []).join(", ") || format.NONE],
-      ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} more` : format.NONE],
+      ["at most", known(job.at_most_seconds) ? `${format.span(job.at_most_seconds)} longer` : format.NONE],
       ["I/O nodes", job.io_nodes.join(", ") || "direct"], ...(job.mode ? [["mode", job.mode]] : []),
       ["nodes", format.count(job.nodes)], ["processes", format.count(job.processes)],
-      ["began", format.at(job.began)], ["for", format.span((job.ended ?? now) - job.began)],
+      ["began", format.at(job.began)], ["run time", format.span((job.ended ?? now) - job.began)],
       ["w_iter", format.span(job.w_iter)], ["rate", format.rate(job.rate)],
-      ["through I/O nodes", format.size(job.forwarded_bytes)], ["past them", format.size(job.direct_bytes)],
+      ["through I/O nodes", format.size(job.forwarded_bytes)], ["direct", format.size(job.direct_bytes)],
       ["waited", format.span(job.waited_seconds)], ["fail-opens", format.count(job.fail_opens)],
     ];
     if (job.user) facts.unshift(["user", job.user]);
@@ -144,7 +144,7 @@ export class JobPage {
     }
     facts.forEach(([, value], k) => {
       const cell = this.facts.children[k].lastChild;
-      tell(cell, value);
+      setText(cell, value);
       cell.title = value;
     });
     const to = job.ended && job.ended < now - 5 ? job.ended + 2 : now;
@@ -153,63 +153,63 @@ export class JobPage {
   }
 
   charts() {
-    const phases = this.told.phases;
+    const phases = this.answer.phases;
     const over = phases.filter((phase) => known(phase.seconds));
     const when = (phase) => format.at(phase.began);
     this.compare(this.seconds, over.filter((phase) => known(phase.predicted_seconds)).map((phase) => [
-      phase.predicted_seconds, phase.seconds, `${when(phase)}: expected ${format.span(phase.predicted_seconds)}, took ${format.span(phase.seconds)}`,
-    ]), { label: "Seconds of phases", text: format.span, expected: "expected, alone", observed: "observed", note: "What is expected is the time alone; what is observed is the time beside others." });
+      phase.predicted_seconds, phase.seconds, `${when(phase)}: predicted ${format.span(phase.predicted_seconds)}, took ${format.span(phase.seconds)}`,
+    ]), { label: "Seconds of phases", text: format.span, expected: "predicted, alone", observed: "observed", note: "The prediction is for the job alone; the observation includes the effect of other jobs." });
     this.compare(this.bytes, over.filter((phase) => known(phase.predicted_bytes) && known(phase.bytes)).map((phase) => [
-      phase.predicted_bytes / MIB, phase.bytes / MIB, `${when(phase)}: expected ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
-    ]), { label: "Bytes of phases", text: (value) => `${format.figure(value)} MiB`, expected: "expected", observed: "observed" });
-    const iterations = (this.told.w_iter ?? []).filter(([, value]) => known(value));
+      phase.predicted_bytes / MIB, phase.bytes / MIB, `${when(phase)}: predicted ${format.size(phase.predicted_bytes)}, moved ${format.size(phase.bytes)}`,
+    ]), { label: "Bytes of phases", text: (value) => `${format.figure(value)} MiB`, expected: "predicted", observed: "observed" });
+    const iterations = (this.answer.w_iter ?? []).filter(([, value]) => known(value));
     this.iterations.replaceChildren(iterations.length > 0
       ? overTime(iterations, { label: `w_iter over time, ${format.span(iterations.at(-1)[1])} now`, text: format.span, name: "", until: phases.at(-1)?.began ?? 0 })
-      : h("p", { class: "empty" }, "Known once two phases are over: it is the time from one to the next."));
+      : h("p", { class: "empty" }, "Not known before two phases: w_iter is the time from one to the next."));
     const waits = phases.filter((phase) => phase.waited_seconds > 0);
     const sum = waits.reduce((all, phase) => all + phase.waited_seconds, 0);
     this.waited.replaceChildren(waits.length > 0
       ? overTime(waits.map((phase) => [phase.began, phase.waited_seconds]), { label: `${waits.length} of ${phases.length} phases waited, ${format.span(sum)} together`, text: format.span, name: "", bars: true })
-      : h("p", { class: "empty" }, phases.length > 0 ? "No phase of it waited for a turn." : "No phase yet."));
+      : h("p", { class: "empty" }, phases.length > 0 ? "No phase waited for a turn." : "No phase yet."));
     this.list(phases);
-    this.tellKnown();
+    this.showApplication();
   }
 
   compare(place, points, options) {
     if (points.length === 0) {
-      place.replaceChildren(h("p", { class: "empty" }, "Nothing was expected yet: the controller learns from a job's first phases, from its family, or from penstock run --hint."));
+      place.replaceChildren(h("p", { class: "empty" }, "No prediction yet: the controller learns from the job's first phases, from its application, or from penstock run --hint."));
       return;
     }
     const off = points.map(([a, b]) => Math.abs(b - a) / Math.max(a, 1e-9)).sort((a, b) => a - b);
     const median = off[off.length >> 1];
-    const label = `${options.label}, expected against observed: ${format.some(points.length, "phase")}, half of them within ${format.share(median)}`;
-    place.replaceChildren(against(points, { ...options, label }), h("p", { class: "note" }, `${format.some(points.length, "phase")}; half of them within ${format.share(median)} of what was expected. ${options.note ?? ""}`));
+    const label = `${options.label}, predicted and observed: ${format.some(points.length, "phase")}, half of them within ${format.share(median)}`;
+    place.replaceChildren(against(points, { ...options, label }), h("p", { class: "note" }, `${format.some(points.length, "phase")}; half of them within ${format.share(median)} of the prediction. ${options.note ?? ""}`));
   }
 
   list(phases) {
     const waits = (phase) => !known(phase.admitted) && !known(phase.ended) && ["waiting", "would wait"].includes(this.job?.doing);
     const rows = phases.slice(-LISTED).reverse().map((phase) => [
       format.at(phase.began), num(format.span(waits(phase) ? Math.max(this.model.now - phase.began, 0) : phase.waited_seconds)),
-      num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : waits(phase) ? "waits" : "under way"),
+      num(format.span(phase.predicted_seconds)), num(known(phase.seconds) ? format.span(phase.seconds) : waits(phase) ? "waits" : "in progress"),
       num(format.size(phase.predicted_bytes)), num(format.size(phase.bytes)), num(waits(phase) ? format.NONE : format.share(phase.share)),
     ]);
-    const heads = ["began", num("waited"), num("time expected"), num("observed"), num("bytes expected"), num("observed"), num("mean share")];
-    const cut = phases.length > LISTED ? h("p", { class: "more" }, `and ${phases.length - LISTED} before`) : null;
+    const heads = ["began", num("waited"), num("predicted time"), num("observed time"), num("predicted bytes"), num("observed bytes"), num("mean granted share")];
+    const cut = phases.length > LISTED ? h("p", { class: "more" }, `and ${phases.length - LISTED} earlier ones`) : null;
     this.phases.replaceChildren(rows.length > 0 ? table(`The last ${LISTED} phases, newest first`, heads, rows) : h("p", { class: "empty" }, "No phase yet."), cut ?? "");
   }
 
-  tellKnown() {
-    const patterns = this.told.pattern ?? [];
-    const family = this.told.known;
+  showApplication() {
+    const patterns = this.answer.pattern ?? [];
+    const application = this.answer.known;
     const parts = patterns.slice(-6).reverse().map(([time, name]) => h("li", {}, h("span", { class: "note" }, format.at(time)), ` ${name}`));
-    const lines = family === null || family === undefined ? [] : Object.entries(family)
+    const lines = application === null || application === undefined ? [] : Object.entries(application)
       .filter(([, value]) => known(value) && typeof value !== "object")
-      .map(([name, value]) => [name.replaceAll("_", " "), num(WRITTEN[name]?.(value) ?? format.figure(value))]);
+      .map(([name, value]) => [name.replaceAll("_", " "), num(FORMATS[name]?.(value) ?? format.figure(value))]);
     this.pattern.replaceChildren(
-      parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Pattern: ${this.job.pattern}` : "No access pattern was detected: I/O nodes look for one with --tune."),
-      lines.length > 0 ? table("What the store knows of its family", ["its family, this run included", ""], lines) : h("p", { class: "empty" }, "The store knows no run of its family."),
+      parts.length > 0 ? h("ul", { class: "plain-list" }, parts) : h("p", { class: "empty" }, this.job?.pattern ? `Access pattern: ${this.job.pattern}` : "No access pattern was detected. I/O nodes detect them with penstock up --tune."),
+      lines.length > 0 ? table("What the store knows of its application", ["its application, including this run", ""], lines) : h("p", { class: "empty" }, "The store knows no run of its application."),
     );
   }
 }
 
-const WRITTEN = { w_iter: format.span, phase_bytes: format.size, bandwidth: format.rate, seconds: format.span };
+const FORMATS = { w_iter: format.span, phase_bytes: format.size, bandwidth: format.rate, seconds: format.span };

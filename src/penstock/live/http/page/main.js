@@ -1,12 +1,12 @@
-// The page as a whole: which view is shown, keys, the feed, and what stands above every view.
+// The page: its views, keys, the feed, and the header above every view.
 
-import { keepToken, theToken } from "./ask.js";
-import { h, tell } from "./dom.js";
-import { toggleTheme } from "./looks.js";
+import { storeToken, currentToken } from "./request.js";
+import { h, setText } from "./dom.js";
+import { toggleTheme } from "./palette.js";
 import { Model } from "./model.js";
 import * as format from "./format.js";
 
-// Each is loaded in tasks of its own: what is shown at once, the others when the page is at rest.
+// Each view is loaded in a task of its own: the first one at once, the others when the page is idle.
 const VIEWS = {
   overview: async () => (await import("./overview.js")).Overview,
   job: async () => (await import("./job.js")).JobPage,
@@ -14,18 +14,18 @@ const VIEWS = {
   "what-if": async () => (await import("./what-if.js")).WhatIf,
 };
 const TABS = [["overview", "Overview"], ["job", "Job"], ["tuner", "Tuner"], ["what-if", "What-if"]];
-const FIGURES = ["running", "transferring", "waiting", "through I/O nodes", "past them", "turns", "fail-opens"];
+const FIGURES = ["running", "transferring", "waiting", "through I/O nodes", "direct", "turns", "fail-opens"];
 const find = (id) => document.getElementById(id);
 
 class Page {
   constructor() {
     this.model = new Model();
     const context = { model: this.model, open: (id) => this.go(`job/${encodeURIComponent(id)}`) };
-    this.views = {}; // made when first looked at: not all in one task
+    this.views = {}; // created when first shown
     this.context = context;
     this.lost = null;
     this.denied = false;
-    this.asker = 0; // counts tokens: what was asked with an earlier one is not for who is here now
+    this.session = 0; // counts tokens: answers to an earlier token are dropped
     this.tabs = TABS.map(([name, label], k) => h(
       "button",
       { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "view", onclick: () => this.go(this.last(name)), onkeydown: (event) => this.tabKey(event, k) },
@@ -49,13 +49,13 @@ class Page {
     find("forget").addEventListener("click", () => this.signIn(null));
     this.route();
     this.feed = new Worker("/assets/feed.js", { type: "module" });
-    this.feed.onmessage = ({ data }) => this.hear(data);
-    this.feed.postMessage({ token: theToken(), asker: this.asker });
+    this.feed.onmessage = ({ data }) => this.receive(data);
+    this.feed.postMessage({ token: currentToken(), session: this.session });
     document.addEventListener("visibilitychange", () => this.feed.postMessage({ hidden: document.hidden }));
-    setInterval(() => this.tellAnswer(), 1000);
+    setInterval(() => this.showConnection(), 1000);
   }
 
-  /** Return where a tab leads: to the job that was last looked at. */
+  /** Return the target of a tab: that of Job is the job that was last shown. */
   last(name) {
     return name === "job" && this.views.job?.id ? `job/${encodeURIComponent(this.views.job.id)}` : name;
   }
@@ -72,7 +72,7 @@ class Page {
     try {
       argument = decodeURIComponent(argument);
     } catch {
-      argument = ""; // a link cut short
+      argument = ""; // an incomplete link
     }
     this.tabs.forEach((tab, k) => {
       const chosen = TABS[k][0] === shown;
@@ -87,10 +87,10 @@ class Page {
       try {
         View = await VIEWS[shown]();
       } catch {
-        if (routed === this.routed) this.unloaded();
+        if (routed === this.routed) this.showLoadError();
         return;
       }
-      if (routed !== this.routed) return; // somebody went elsewhere meanwhile
+      if (routed !== this.routed) return; // another view was chosen meanwhile
       this.views[shown] = new View(this.context);
     }
     if (this.shown !== shown) {
@@ -102,22 +102,22 @@ class Page {
     this.views[shown].update();
   }
 
-  /** Say that a view could not be loaded; it is tried again with the next answer. */
-  unloaded() {
+  /** Show that a view could not be loaded; the next answer tries again. */
+  showLoadError() {
     this.views[this.shown]?.hide?.();
     this.shown = null;
     find("view").replaceChildren(h("p", { class: "empty" }, "This view could not be loaded: the controller does not answer."));
   }
 
-  /** Forget what was told, and show views that know nothing. */
-  forget() {
+  /** Drop all data, and show empty views. */
+  clear() {
     this.model.clear();
     this.views[this.shown]?.hide?.();
     this.views = {};
     this.shown = null;
     find("view").replaceChildren();
     find("forget").hidden = true;
-    for (const cell of this.figures.values()) tell(cell, format.NONE);
+    for (const cell of this.figures.values()) setText(cell, format.NONE);
     this.figures.get("fail-opens").classList.remove("warn");
     this.chips.replaceChildren();
     this.chipKey = null;
@@ -157,7 +157,7 @@ class Page {
     event.preventDefault();
   }
 
-  /** Open every picture's table, or close them all. */
+  /** Open the table of every picture, or close all. */
   tables() {
     const all = [...find("view").querySelectorAll("details.as-table")];
     const open = !all.some((each) => each.open);
@@ -165,87 +165,87 @@ class Page {
       const each = all.shift();
       if (each === undefined) return;
       each.open = open;
-      requestAnimationFrame(next); // each is laid out in a frame of its own
+      requestAnimationFrame(next); // one layout per frame
     };
     next();
   }
 
   signIn(token) {
-    keepToken(token);
+    storeToken(token);
     find("token").value = "";
-    this.asker += 1;
+    this.session += 1;
     [this.denied, this.lost] = [false, null];
-    this.forget();
-    this.tellAnswer();
-    this.feed.postMessage({ token, asker: this.asker });
+    this.clear();
+    this.showConnection();
+    this.feed.postMessage({ token, session: this.session });
   }
 
-  hear(piece) {
-    if (piece.asker !== this.asker) return;
+  receive(piece) {
+    if (piece.session !== this.session) return;
     if (piece.kind === "denied") {
-      if (!this.denied) this.forget();
+      if (!this.denied) this.clear();
       [this.denied, this.lost] = [true, null];
-      this.tellAnswer();
-      if (piece.had) tell(find("token-why"), "That token is not known to this site. Tokens are in the file that penstock up was given as --token-file.");
+      this.showConnection();
+      if (piece.had) setText(find("token-why"), "This site does not know that token. Tokens are in the file of penstock up's option --token-file.");
       if (!find("token-dialog").open) find("token-dialog").showModal();
       return;
     }
     if (piece.kind === "lost") {
       this.lost = { since: piece.since, why: piece.why };
-      this.tellAnswer();
+      this.showConnection();
       return;
     }
     const first = this.model.head === null;
     if (!this.model.take(piece)) return;
     [this.denied, this.lost] = [false, null];
     if (find("token-dialog").open) find("token-dialog").close();
-    find("forget").hidden = theToken() === null;
-    this.tellAnswer();
-    this.above();
+    find("forget").hidden = currentToken() === null;
+    this.showConnection();
+    this.updateHeader();
     if (first) this.loadOthers();
     if (first || this.shown === null) this.route();
     else this.views[this.shown]?.update();
   }
 
-  /** Load the other views, one after the other when there is nothing else to do: the controller may go away. */
+  /** Load the other views when the page is idle: the controller may become unreachable. */
   loadOthers() {
     const others = Object.values(VIEWS);
     const next = () => others.shift()?.().then(() => requestIdleCallback(next), () => {});
     requestIdleCallback(next);
   }
 
-  tellAnswer() {
+  showConnection() {
     const box = find("answer");
     const state = this.lost ? "lost" : this.denied ? "denied" : this.model.head === null ? "asking" : "live";
     if (box.dataset.state !== state) box.dataset.state = state;
     document.body.classList.toggle("is-lost", state === "lost");
-    if (state === "live") tell(find("answer-text"), `live ${format.at(this.model.now)}`);
-    else if (state === "denied") tell(find("answer-text"), "not signed in");
-    else if (state === "asking") tell(find("answer-text"), "asking the controller");
+    if (state === "live") setText(find("answer-text"), `live ${format.at(this.model.now)}`);
+    else if (state === "denied") setText(find("answer-text"), "not signed in");
+    else if (state === "asking") setText(find("answer-text"), "connecting");
     else {
       const since = this.lost.since;
       const when = since === null ? "No answer yet" : `No answer since ${format.at(since)}, ${format.span(Math.floor(Date.now() / 1000 - since))}`;
-      tell(find("answer-text"), `${when}: ${this.lost.why}. Jobs go on; asking again.`);
+      setText(find("answer-text"), `${when}: ${this.lost.why}. Jobs continue; trying again.`);
     }
   }
 
-  above() {
+  updateHeader() {
     const { head } = this.model;
-    const counted = this.model.counted();
+    const counted = this.model.counts();
     const { forwarded, direct } = this.model.rates();
     const waiting = counted.would > 0 ? `${format.count(counted.waiting)} (${format.count(counted.would)} would)` : format.count(counted.waiting);
     const values = [format.count(counted.running), format.count(counted.transferring), waiting, format.rate(forwarded), format.rate(direct), format.count(head.turns), format.count(head.fail_opens)];
-    FIGURES.forEach((name, k) => tell(this.figures.get(name), values[k]));
+    FIGURES.forEach((name, k) => setText(this.figures.get(name), values[k]));
     this.figures.get("fail-opens").classList.toggle("warn", head.fail_opens > 0);
-    const modes = { observe: "observe: nobody is made to wait", advise: "advise: nobody is made to wait, jobs are told", enforce: "enforce: jobs wait for their turns", off: "off" };
+    const modes = { observe: "observe: no job waits", advise: "advise: no job waits, and jobs report what they would have waited", enforce: "enforce: jobs wait for their turns", off: "off" };
     const chips = [
       [head.site, "site", "this site"],
       [head.policy, "policy", "the sharing policy"],
       [head.kill_switch ? "kill switch on" : head.mode, head.kill_switch ? "alarm" : "mode", head.kill_switch ? "every gate is open" : modes[head.mode] ?? head.mode],
     ];
-    if (head.emulated) chips.push(["emulated storage", "emulated", "the time that data takes is that of an emulated file system"]);
-    if (this.model.anonymous) chips.push(["anonymous", "plain", "users and commands are told to who has a token"]);
-    if (head.policy_failures > 0) chips.push([`${head.policy_failures} policy failures`, "alarm", "the policy raised something, or answered nonsense; the log has it"]);
+    if (head.emulated) chips.push(["emulated storage", "emulated", "transfer times are those of an emulated file system"]);
+    if (this.model.anonymous) chips.push(["anonymous", "plain", "users and commands are shown with a token"]);
+    if (head.policy_failures > 0) chips.push([`${head.policy_failures} policy failures`, "alarm", "the policy raised an exception or returned an invalid result; see the controller's log"]);
     const key = JSON.stringify(chips);
     if (key === this.chipKey) return;
     this.chipKey = key;

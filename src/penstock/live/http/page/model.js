@@ -1,14 +1,12 @@
-// What the page knows of the site: what the controller told, less what is no longer kept.
+// The page's data: what the controller sent, without what is no longer kept.
 
 export const KINDS = { io: 0, wait: 1, "would-wait": 2 };
 
-const OPEN = new Set(["running"]);
-
-/** What one job did when: stretches [kind, start, end or null, share], by their start. */
+/** The intervals of one job, `stretches` in the API: [kind, start, end or null, share], by start. */
 class Lane {
   constructor() {
     this.stretches = [];
-    this.doubtful = [];
+    this.unconfirmed = [];
   }
 
   add(kind, start, end, share) {
@@ -24,7 +22,7 @@ class Lane {
     list.splice(k + 1, 0, [kind, start, end, share]);
   }
 
-  /** Forget what ended before a time, a good part at once. */
+  /** Remove intervals that ended before a time, many at once. */
   forget(before) {
     const list = this.stretches;
     const old = ([, , end]) => end !== null && end < before;
@@ -34,31 +32,31 @@ class Lane {
   }
 
   /**
-   * End what was open and is not told as open any more; `last` is when it was. Its end comes with the
-   * next answer, if it fell amid this one; if none comes there never was one to tell, and it is dropped.
+   * Close an interval that was open and is no longer sent as open; `last` is when it still was. Its end
+   * comes with the next answer if it ended during this one; else it is dropped.
    */
-  settle(told, last) {
-    const { doubtful } = this;
-    if (doubtful.length > 0) this.stretches = this.stretches.filter((each) => !doubtful.includes(each));
-    this.doubtful = [];
+  settle(open, last) {
+    const { unconfirmed } = this;
+    if (unconfirmed.length > 0) this.stretches = this.stretches.filter((each) => !unconfirmed.includes(each));
+    this.unconfirmed = [];
     this.stretches.forEach(([kind, start, end, share], k) => {
-      if (end !== null || (told !== undefined && told[0] === kind && told[1] === start)) return;
+      if (end !== null || (open !== undefined && open[0] === kind && open[1] === start)) return;
       this.stretches[k] = [kind, start, Math.max(start, last), share];
-      this.doubtful.push(this.stretches[k]);
+      this.unconfirmed.push(this.stretches[k]);
     });
   }
 }
 
-/** The whole of it; a whole answer is gathered beside it, and takes its place when it is there. */
+/** All data; a `whole` answer is collected in another model, which replaces this one when complete. */
 export class Model {
   constructor() {
     this.clear();
   }
 
-  /** Know nothing. */
+  /** Remove all data. */
   clear() {
     this.head = null;
-    this.next = null; // the model that takes the answer that is under way
+    this.next = null; // the model that takes the present answer
     this.jobs = new Map();
     this.lanes = new Map();
     this.samples = [];
@@ -72,22 +70,22 @@ export class Model {
     return this.head !== null && this.head.users === undefined;
   }
 
-  /** Take a piece of an answer; return whether an answer is complete with it. */
+  /** Take a piece of an answer; return whether the answer is complete. */
   take(piece) {
     if (piece.kind === "begin") {
       this.next = piece.head.whole ? new Model() : this;
       this.last = this.now;
       this.next.head = piece.head;
-      this.open = new Map(); // every answer has all stretches that go on
-      this.gone = new Set(piece.head.gone ?? []);
+      this.open = new Map(); // every answer has all open intervals
+      this.removed = new Set(piece.head.gone ?? []);
       return false;
     }
     const { next } = this;
-    if (next === null) return false; // its beginning was of somebody else
+    if (next === null) return false; // it began with an earlier token
     if (piece.kind === "jobs") {
       for (const job of piece.rows) {
         next.jobs.set(job.id, job);
-        this.gone.delete(job.id); // it came back
+        this.removed.delete(job.id); // it reconnected
       }
     } else if (piece.kind === "stretches") {
       for (const [job, kind, start, end, share] of piece.rows) {
@@ -102,7 +100,7 @@ export class Model {
     if (piece.kind !== "end") return false;
     if (next !== this) ({ head: this.head, jobs: this.jobs, lanes: this.lanes, samples: this.samples } = next);
     this.next = null;
-    for (const id of this.gone) {
+    for (const id of this.removed) {
       this.jobs.delete(id);
       this.lanes.delete(id);
     }
@@ -119,7 +117,7 @@ export class Model {
     for (const lane of this.lanes.values()) lane.forget(before);
   }
 
-  /** Return since when it is known what jobs did; before, no stretch does not mean that one computed. */
+  /** Return the start of the history; before it, a job without an interval need not have computed. */
   get knownSince() {
     return this.head?.known_since ?? -Infinity;
   }
@@ -129,18 +127,18 @@ export class Model {
   }
 
   runs(job) {
-    return OPEN.has(job.state);
+    return job.state === "running";
   }
 
-  /** Return the latest rate of all I/O nodes together, and of what went past them. */
+  /** Return the latest rates: through all I/O nodes together, and direct. */
   rates() {
     const last = this.samples.at(-1);
     if (last === undefined) return { forwarded: null, direct: null };
     return { forwarded: last.io_nodes.reduce((sum, value) => sum + (value ?? 0), 0), direct: last.direct };
   }
 
-  /** Count jobs by what they do. */
-  counted() {
+  /** Count jobs by state. */
+  counts() {
     const found = { running: 0, transferring: 0, waiting: 0, would: 0, ended: 0 };
     for (const job of this.jobs.values()) {
       if (!this.runs(job)) {
@@ -155,7 +153,7 @@ export class Model {
     return found;
   }
 
-  /** Return ids that a filter lets through, those that run first, in an order. */
+  /** Return the ids that match a filter, running jobs first, in an order. */
   ordered(order, filter, ended) {
     const wanted = filter.trim().toLowerCase();
     const fits = (job) =>

@@ -1,7 +1,7 @@
-// The first view: lanes, heat map, allocation, who waits for whom, and who moves most.
+// The overview: lanes, heat map, allocation, waiting jobs, and the top jobs and users.
 
 import { Allocation } from "./allocation.js";
-import { AsTable, card, h, table, tell } from "./dom.js";
+import { AsTable, card, h, table, setText } from "./dom.js";
 import { Gantt } from "./gantt.js";
 import { HeatMap } from "./heat-map.js";
 import { ORDERS } from "./model.js";
@@ -11,7 +11,7 @@ import * as format from "./format.js";
 
 const SPANS = [30, 60, 180, 300, 900];
 const TABLE_ROWS = 50;
-const GONE = { began: 0, ended: 0, state: "ended", stretches: [] };
+const REMOVED = { began: 0, ended: 0, state: "ended", stretches: [] };
 
 export function noJobs() {
   return h(
@@ -19,7 +19,7 @@ export function noJobs() {
     h("p", { class: "lead" }, "No job yet."),
     h("p", {}, "Start any command as a job; its reads and writes below a managed directory appear here as they happen:"),
     h("pre", {}, h("code", {}, "penstock run --state STATE -- ./simulation")),
-    h("p", { class: "note" }, "STATE is the state directory that penstock up was given. Batch jobs of Slurm come by themselves: docs/live/slurm.md."),
+    h("p", { class: "note" }, "STATE is the state directory of penstock up. Batch jobs of Slurm appear by themselves: see docs/live/slurm.md."),
   );
 }
 
@@ -27,46 +27,46 @@ export class Overview {
   constructor({ model, open }) {
     Object.assign(this, { model, open });
     this.span = 60;
-    this.paused = null; // the time at which the picture stands still
-    this.held = new Map(); // how labels looked then
+    this.paused = null; // the time at which the display is paused
+    this.held = new Map(); // the labels at that time
     this.ids = [];
-    this.order = h("select", { "aria-label": "Order of lanes", onchange: () => this.asked() },
+    this.order = h("select", { "aria-label": "Order of lanes", onchange: () => this.refresh() },
       Object.entries(ORDERS).map(([name, { label }]) => h("option", { value: name }, label)));
-    this.filter = h("input", { type: "search", placeholder: "filter  /", "aria-label": "Show jobs whose name or user contains this", oninput: () => this.asked() });
-    this.ended = h("input", { type: "checkbox", checked: true, onchange: () => this.asked() });
-    this.spans = h("select", { "aria-label": "Time in sight", onchange: () => this.zoomTo(Number(this.spans.value)) },
+    this.filter = h("input", { type: "search", placeholder: "filter  /", "aria-label": "Show jobs whose name or user contains this", oninput: () => this.refresh() });
+    this.ended = h("input", { type: "checkbox", checked: true, onchange: () => this.refresh() });
+    this.spans = h("select", { "aria-label": "Time shown", onchange: () => this.zoomTo(Number(this.spans.value)) },
       SPANS.map((each) => h("option", { value: each, selected: each === this.span }, each < 60 ? `${each} s` : `${each / 60} min`)));
     this.pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.togglePause() }, "Pause");
     this.readout = h("output", { class: "readout" });
-    const tellReadout = (text, aloud) => {
+    const setReadout = (text, aloud) => {
       this.readout.setAttribute("aria-live", aloud ? "polite" : "off");
-      tell(this.readout, text);
+      setText(this.readout, text);
     };
-    this.gantt = new Gantt({ label: "Jobs and their phases", lane: (id) => this.lane(id), look: (id) => this.held.get(id) ?? this.look(id), open, tell: tellReadout });
-    this.heat = new HeatMap({ model, range: () => this.gantt.range, readout: tellReadout });
-    this.allocation = new Allocation({ model, open, readout: tellReadout });
+    this.gantt = new Gantt({ label: "Jobs and their phases", lane: (id) => this.lane(id), look: (id) => this.held.get(id) ?? this.look(id), open, readout: setReadout });
+    this.heat = new HeatMap({ model, range: () => this.gantt.range, readout: setReadout });
+    this.allocation = new Allocation({ model, open, readout: setReadout });
     this.waits = new Waits({ model });
     this.top = new Top({ model });
     this.teach = h("div", { class: "gantt-teach", hidden: true }, noJobs());
     this.lanesTable = new AsTable("Lanes", () => this.table());
     this.shown = h("span", { class: "note num" });
     const swatch = (kind, text) => h("span", { class: "key" }, h("span", { class: `swatch ${kind}`, "aria-hidden": "true" }), text);
-    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "not known"), this.readout);
+    this.legend = h("div", { class: "legend" }, swatch("io", "transfers; height is the granted share"), swatch("wait", "waits"), swatch("would", "would wait"), swatch("compute", "computes"), swatch("unknown", "unknown"), this.readout);
     this.element = h(
       "div", { class: "overview" },
       card("Phases and shares", { class: "area-gantt" },
         [this.shown, this.filter, h("label", { class: "check" }, this.ended, "ended"), this.order, this.spans, this.pause],
         h("div", { class: "gantt-frame" }, this.gantt.element, this.teach), this.legend, this.lanesTable.element),
       card("Bandwidth of I/O nodes", { class: "area-heat" }, [this.heat.scale], this.heat.element),
-      card("Who waits for whom", { class: "area-waits" }, [], this.waits.element),
+      card("Waiting jobs", { class: "area-waits" }, [], this.waits.element),
       card("Top jobs and users", { class: "area-top" }, [], this.top.element),
-      card("Allocation", { class: "area-allocation" }, [h("span", { class: "note" }, "job by I/O node")], this.allocation.element),
+      card("Allocation", { class: "area-allocation" }, [h("span", { class: "note" }, "I/O nodes of each job")], this.allocation.element),
     );
   }
 
   lane(id) {
     const job = this.model.jobs.get(id);
-    if (job === undefined) return GONE;
+    if (job === undefined) return REMOVED;
     return { began: job.began, ended: job.ended, state: job.state, stretches: this.model.stretches(id), known: this.model.knownSince };
   }
 
@@ -83,10 +83,10 @@ export class Overview {
   zoomTo(span) {
     this.span = span;
     this.spans.value = String(span);
-    this.asked();
+    this.refresh();
   }
 
-  /** Show less time (-1) or more (1). */
+  /** Show less time (-1) or more time (1). */
   zoom(step) {
     const k = SPANS.indexOf(this.span) + step;
     if (k >= 0 && k < SPANS.length) this.zoomTo(SPANS[k]);
@@ -95,43 +95,43 @@ export class Overview {
   togglePause() {
     this.paused = this.paused === null ? this.model.now : null;
     this.pause.setAttribute("aria-pressed", String(this.paused !== null));
-    tell(this.pause, this.paused === null ? "Pause" : "Go on");
+    setText(this.pause, this.paused === null ? "Pause" : "Resume");
     this.held = new Map(this.paused === null ? [] : this.ids.map((id) => [id, this.look(id)]));
-    this.asked();
+    this.refresh();
   }
 
-  /** Show what there is now; while it is held still, only less what is kept no longer. */
+  /** Show the present state; while paused, only remove jobs that are no longer kept. */
   update() {
     if (this.model.head === null || !this.element.isConnected) return;
-    if (this.paused === null) this.asked();
+    if (this.paused === null) this.refresh();
     else if (!this.ids.every((id) => this.model.jobs.has(id))) {
       this.ids = this.ids.filter((id) => this.model.jobs.has(id));
       this.gantt.show(this.ids, this.gantt.range);
     }
   }
 
-  /** Show what the controls say. */
-  asked() {
+  /** Draw according to the controls. */
+  refresh() {
     const { model } = this;
     if (model.head === null || !this.element.isConnected) return;
     const to = this.paused ?? model.now;
     this.ids = model.ordered(this.order.value, this.filter.value, this.ended.checked);
     if (this.paused !== null) this.ids = this.ids.filter((id) => model.jobs.get(id).began <= to);
-    tell(this.shown, this.ids.length === model.jobs.size ? format.some(this.ids.length, "job") : `${format.count(this.ids.length)} of ${format.some(model.jobs.size, "job")}`);
+    setText(this.shown, this.ids.length === model.jobs.size ? format.some(this.ids.length, "job") : `${format.count(this.ids.length)} of ${format.some(model.jobs.size, "job")}`);
     this.teach.hidden = model.jobs.size > 0;
     this.title();
     this.gantt.show(this.ids, { from: to - this.span, to, now: to });
-    // A part a frame: no single task is long, however many jobs there are.
+    // One part per frame: no task is long, however many jobs there are.
     const now = this.paused !== null ? [] : [() => this.waits.update(), () => this.top.update(), () => this.allocation.update(this.ids)];
     this.rest = [() => this.heat.update(), ...now, () => this.lanesTable.refresh()];
     if (!this.resting) this.later();
   }
 
-  /** Say whose shares these are: where nobody is made to wait, they are what the policy would grant. */
+  /** In observe and advise no job waits, and the shares are those that the policy would grant. */
   title() {
     const { mode, policy } = this.model.head;
     const would = mode === "observe" || mode === "advise";
-    tell(this.element.querySelector(".area-gantt h2"), would ? `Phases and shares, as ${policy} would grant` : "Phases and shares");
+    setText(this.element.querySelector(".area-gantt h2"), would ? `Phases and shares, as ${policy} would grant` : "Phases and shares");
   }
 
   later() {
@@ -157,6 +157,6 @@ export class Overview {
         (job.behind ?? []).join(", ") || format.NONE, format.rate(job.rate),
       ];
     });
-    return table(`Jobs, the first ${TABLE_ROWS}`, ["job", "user", "does", "since", "share", "behind", "rate"], rows);
+    return table(`The first ${TABLE_ROWS} jobs`, ["job", "user", "state", "for", "share", "behind", "rate"], rows);
   }
 }

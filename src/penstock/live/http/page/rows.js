@@ -1,16 +1,16 @@
-// Rows of which only those in sight exist: labels are a few elements used again and again, the rest
-// is one canvas. Arrow keys go over the rows, Enter opens one, left and right go along it.
+// Rows of which only the visible ones exist: labels are a few reused elements, the rest is one
+// canvas. Arrow keys select a row, Enter opens it, left and right move along it.
 
-import { h, tell } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { Surface } from "./surface.js";
 
 let serial = 0;
 
 export class Rows {
   /**
-   * label: what the list is called; heights: least and most of a row; look(id): {text, note, class} of its label;
-   * paint(pen, rows, geometry): draw rows [{id, y}] in sight; open(id); along(id, step) and
-   * point(id, x): tell what is there.
+   * label: the name of the list; heights: smallest and largest of a row; look(id): {text, note, class}
+   * of its label; paint(pen, rows, width, active): draw the visible rows [{id, y}]; open(id);
+   * along(id, step) and point(id, x): describe what is there.
    */
   constructor({ label, heights, look, paint, open, along = null, point = null }) {
     Object.assign(this, { heights, height: heights[0], look, paintRows: paint, open, along, point });
@@ -43,7 +43,7 @@ export class Rows {
     new ResizeObserver(() => this.fit()).observe(this.element);
   }
 
-  /** Show these; the row that was chosen stays so. */
+  /** Show these rows; the selected row stays selected. */
   show(ids) {
     const length = this.ids.length;
     this.ids = ids;
@@ -54,10 +54,10 @@ export class Rows {
 
   fit() {
     const high = this.element.clientHeight;
-    // What lies beside these rows on the same time axis ends where their scroll bar begins.
+    // Other pictures on the same time axis end where the scroll bar of these rows begins.
     const bar = this.element.offsetWidth - this.element.clientWidth;
     document.documentElement.style.setProperty("--bar", `${bar}px`);
-    // A few rows share the room; many scroll.
+    // Few rows share the height; many rows scroll.
     const [least, most] = this.heights;
     this.height = Math.max(least, Math.min(most, Math.floor(high / Math.max(this.ids.length, 1))));
     this.element.style.setProperty("--row", `${this.height}px`);
@@ -85,7 +85,7 @@ export class Rows {
     const [top, high] = [at * this.height, this.element.clientHeight];
     if (top < this.element.scrollTop) this.element.scrollTop = top;
     else if (top + this.height > this.element.scrollTop + high) this.element.scrollTop = top + this.height - high;
-    this.surface.paint(); // at once: the active descendant must exist when it is named
+    this.surface.paint(); // now: the active descendant must exist when it is named
     this.along?.(this.active, 0);
   }
 
@@ -105,7 +105,7 @@ export class Rows {
     event.preventDefault();
   }
 
-  /** Return the label of a place in sight, made when first needed. */
+  /** Return the label element of a visible row, created when first needed. */
   slot(k) {
     while (this.pool.length <= k) {
       const [text, note] = [h("span", { class: "name" }), h("span", { class: "note" })];
@@ -127,8 +127,8 @@ export class Rows {
       rows.push({ id, y });
       const { element, text, note } = this.slot(index - first);
       const look = this.look(id);
-      tell(text, look.text);
-      tell(note, look.note ?? "");
+      setText(text, look.text);
+      setText(note, look.note ?? "");
       const name = `row-label ${look.class ?? ""}${id === this.active ? " active" : ""}`;
       if (element.className !== name) element.className = name;
       element.style.transform = `translateY(${y}px)`;

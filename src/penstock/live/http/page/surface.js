@@ -1,6 +1,6 @@
-// A canvas that keeps its element's size and the screen's sharpness, and draws once a frame at most.
+// A canvas with the size of its element and the resolution of the screen, drawn at most once per frame.
 
-import { onTheme, palette } from "./looks.js";
+import { onTheme, palette } from "./palette.js";
 
 export class Surface {
   /** `draw(pen, width, height)` is called in a frame after `request()`. */

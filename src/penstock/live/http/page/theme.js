@@ -1,10 +1,13 @@
-// Runs before the first paint, so that a chosen theme never flashes; the rest is in looks.js.
+// Sets the theme before the first paint, so that the wrong one never flashes; palette.js changes it.
 (() => {
   let chosen = null;
   try {
     chosen = localStorage.getItem("penstock-theme");
   } catch {
-    // storage is switched off: the system's theme it is
+    // storage is disabled: use the system's theme
   }
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  const { dataset } = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  if (chosen === "light" || chosen === "dark") Object.assign(dataset, { theme: chosen, chosen: "" });
+  else dataset.theme = system;
 })();

@@ -1,11 +1,11 @@
-// The jobs and users that move most now.
+// The jobs and users with the highest rates.
 
 import { h, table } from "./dom.js";
 import * as format from "./format.js";
 
 const MOST = 8;
 
-/** Return the n largest by a measure, without sorting a thousand. */
+/** Return the n largest by a measure, without sorting all. */
 export function largest(items, n, measure) {
   const found = [];
   for (const item of items) {
@@ -39,14 +39,14 @@ export class Top {
       h("a", { href: `#job/${encodeURIComponent(job.id)}`, class: "job-link", title: job.id }, job.id),
       num(format.rate(job.rate)), num(format.size(total(job))), num(format.span(job.waited_seconds)),
     ];
-    const heads = (first) => [first, num("now"), num("moved"), num("waited")];
+    const heads = (first) => [first, num("rate"), num("moved"), num("waited")];
     this.jobs.replaceChildren(
       jobs.length > 0
-        ? table(now.length > 0 ? "Jobs that move most now" : "Jobs that moved most", heads("job"), jobs.map(row))
-        : h("p", { class: "empty" }, "No job has moved a byte yet."),
+        ? table(now.length > 0 ? "Jobs with the highest rates" : "Jobs that moved most", heads("job"), jobs.map(row))
+        : h("p", { class: "empty" }, "No job has moved any data yet."),
     );
     if (model.anonymous) {
-      this.users.replaceChildren(h("p", { class: "empty" }, "Whose jobs these are is told to who has a token (--token-file)."));
+      this.users.replaceChildren(h("p", { class: "empty" }, "Users are shown with a token (penstock up --token-file)."));
       return;
     }
     const users = largest(model.head?.users ?? [], MOST, (user) => 1 + user.rate);
@@ -54,6 +54,6 @@ export class Top {
       { text: user.user, title: format.some(user.jobs, "job") },
       num(format.rate(user.rate)), num(format.size(user.forwarded_bytes + user.direct_bytes)), num(format.span(user.waited_seconds)),
     ];
-    this.users.replaceChildren(users.length > 0 ? table("Users that move most now", heads("user"), users.map(line)) : "");
+    this.users.replaceChildren(users.length > 0 ? table("Users with the highest rates", heads("user"), users.map(line)) : "");
   }
 }

@@ -1,11 +1,11 @@
-// Who waits for whom: those who hold others up, and each with who is behind it.
+// Waiting jobs, grouped by the job that they wait for.
 
 import { h } from "./dom.js";
 import * as format from "./format.js";
 
-const [HOLDERS, A_HOLDER] = [8, 6];
+const [QUEUES, PER_QUEUE] = [8, 6];
 
-/** Return [who is in front or null, [jobs that wait]], the longest queue first. */
+/** Return [the job ahead or null, [waiting jobs]], the longest queue first. */
 export function queues(model) {
   const found = new Map();
   for (const job of model.jobs.values()) {
@@ -31,14 +31,14 @@ function waiter(job, now) {
     "li", { class: "waiter" },
     h("span", { class: `swatch ${would ? "would" : "wait"}`, "aria-hidden": "true" }),
     link(job.id),
-    h("span", { class: "note" }, `${would ? "would wait" : "waits"} since ${format.span(now - job.since)}${more}${others > 0 ? `, ${others} more before it` : ""}`),
+    h("span", { class: "note" }, `${would ? "would have waited" : "has waited"} ${format.span(now - job.since)}${more}${others > 0 ? `, ${others} more ahead of it` : ""}`),
   );
 }
 
 export class Waits {
   constructor({ model }) {
     this.model = model;
-    this.element = h("div", { class: "waits scrolls", tabindex: 0, role: "region", "aria-label": "Who waits for whom" });
+    this.element = h("div", { class: "waits scrolls", tabindex: 0, role: "region", "aria-label": "Waiting jobs" });
   }
 
   update() {
@@ -48,23 +48,23 @@ export class Waits {
     if (found.length === 0) {
       const why = model.head?.kill_switch
         ? "The kill switch is on: every gate is open."
-        : mode === "enforce" ? "Nobody waits." : `Nobody would wait. The mode is ${mode}: nobody is made to.`;
+        : mode === "enforce" ? "No job waits." : `No job would wait. The mode is ${mode}: no job is made to wait.`;
       this.element.replaceChildren(h("p", { class: "empty" }, why));
       return;
     }
-    const parts = found.slice(0, HOLDERS).map(([front, jobs]) => {
+    const parts = found.slice(0, QUEUES).map(([front, jobs]) => {
       const holder = front === null ? undefined : model.jobs.get(front);
-      const does = holder?.doing === "transferring" ? `transfers at ${format.share(holder.share)} since ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
-      const title = front === null ? h("span", {}, "for a turn") : link(front);
+      const does = holder?.doing === "transferring" ? `has transferred at ${format.share(holder.share)} for ${format.span(model.now - holder.since)}` : holder?.doing ?? "";
+      const title = front === null ? h("span", {}, "other jobs") : link(front);
       return h(
         "div", { class: "queue" },
         h("h3", {}, "behind ", title, h("span", { class: "note" }, does), h("span", { class: "count" }, String(jobs.length))),
-        h("ul", {}, jobs.slice(0, A_HOLDER).map((job) => waiter(job, model.now)),
-          jobs.length > A_HOLDER ? h("li", { class: "more" }, `and ${jobs.length - A_HOLDER} more`) : null),
+        h("ul", {}, jobs.slice(0, PER_QUEUE).map((job) => waiter(job, model.now)),
+          jobs.length > PER_QUEUE ? h("li", { class: "more" }, `and ${jobs.length - PER_QUEUE} more`) : null),
       );
     });
-    const rest = found.slice(HOLDERS).reduce((sum, [, jobs]) => sum + jobs.length, 0);
-    if (rest > 0) parts.push(h("p", { class: "more" }, `and ${format.some(rest, "job")} behind ${format.count(found.length - HOLDERS)} others`));
+    const rest = found.slice(QUEUES).reduce((sum, [, jobs]) => sum + jobs.length, 0);
+    if (rest > 0) parts.push(h("p", { class: "more" }, `and ${format.some(rest, "job")} behind ${format.count(found.length - QUEUES)} others`));
     const top = this.element.scrollTop;
     this.element.replaceChildren(...parts);
     this.element.scrollTop = top;

@@ -1,22 +1,22 @@
-// What would other rules have done? A record of this site, two policies, simulated side by side.
+// What-if: a record of this site, simulated under two policies, side by side.
 
-import { ask } from "./ask.js";
-import { card, h, tell } from "./dom.js";
+import { request } from "./request.js";
+import { card, h, setText } from "./dom.js";
 import { Comparison } from "./comparison.js";
 import * as format from "./format.js";
 
-const LOOK_EVERY = 400;
+const INTERVAL = 400;
 const DAY = 86400;
 
-/** Return what can be chosen: each run as a whole, and its days where there are several. */
+/** Return the choices: each run as a whole, and its days if there are several. */
 export function choices(records) {
   return records.flatMap((record) => {
-    const long = record.ended === null ? "still written" : format.span(record.ended - record.began);
-    const told = (bytes) => `${record.policy ?? "no policy"}, ${format.size(bytes)}`;
-    const whole = { run: record.run, day: null, record, label: `${format.date(record.began)}, ${long}, ${told(record.bytes)}` };
+    const long = record.ended === null ? "still being written" : format.span(record.ended - record.began);
+    const describe = (bytes) => `${record.policy ?? "no policy"}, ${format.size(bytes)}`;
+    const whole = { run: record.run, day: null, record, label: `${format.date(record.began)}, ${long}, ${describe(record.bytes)}` };
     const days = record.days ?? [];
     if (days.length < 2) return [{ ...whole, covers: days[0]?.day ?? null }];
-    return [whole, ...days.map(({ day, bytes }) => ({ run: record.run, day, record, covers: day, label: `  ${day}, ${told(bytes)}` }))];
+    return [whole, ...days.map(({ day, bytes }) => ({ run: record.run, day, record, covers: day, label: `  ${day}, ${describe(bytes)}` }))];
   });
 }
 
@@ -31,10 +31,10 @@ export class WhatIf {
     this.model = model;
     this.id = null;
     this.timer = 0;
-    this.record = h("select", { id: "record", onchange: () => this.offer() });
+    this.record = h("select", { id: "record", onchange: () => this.preselect() });
     this.first = h("select", { id: "first" });
     this.second = h("select", { id: "second" });
-    this.window = h("input", { id: "window", type: "text", placeholder: "all of it", size: 14, title: "A part of the record: 9 h:17 h, since its beginning" });
+    this.window = h("input", { id: "window", type: "text", placeholder: "whole record", size: 14, title: "A window of the record, from its beginning: 9 h:17 h" });
     this.run = h("button", { type: "submit", class: "primary" }, "Simulate both");
     this.cancel = h("button", { type: "button", disabled: true, onclick: () => this.stop() }, "Cancel");
     this.state = h("p", { class: "what-state", role: "status" });
@@ -42,22 +42,22 @@ export class WhatIf {
     this.form = h(
       "form", { class: "what-form", onsubmit: (event) => this.start(event) },
       field("record", "Record", this.record), field("first", "Policy", this.first),
-      field("second", "against", this.second), field("window", "Part of it", this.window), this.run, this.cancel,
+      field("second", "Other policy", this.second), field("window", "Window", this.window), this.run, this.cancel,
     );
     this.result = h("div", { class: "what-result" });
     this.element = h(
       "div", { class: "what" },
-      card("What would other rules have done?", {}, [], h("p", { class: "note" }, "The record of what jobs of this site did is simulated under both policies, with the lowest priority, while the site goes on as it does. Nothing is changed."), this.form, this.state),
+      card("What would other policies have done?", {}, [], h("p", { class: "note" }, "The record of this site's jobs is simulated under both policies, at the lowest priority. Nothing on the site changes."), this.form, this.state),
       this.result,
     );
   }
 
   async show(id) {
-    if (this.model.head === null) return; // it is shown again with the first answer
-    await this.load(); // there may be newer ones
+    if (this.model.head === null) return; // shown again with the first answer
+    await this.load(); // there may be new records
     if (id && id !== this.id) {
       this.id = id;
-      this.look();
+      this.poll();
     }
   }
 
@@ -68,7 +68,7 @@ export class WhatIf {
 
   update() {
     if (this.records === undefined && !this.loading) this.load();
-    if (this.running && this.timer === 0) this.look();
+    if (this.running && this.timer === 0) this.poll();
   }
 
   async load() {
@@ -77,7 +77,7 @@ export class WhatIf {
     const before = this.choices?.[Number(this.record.value)];
     const policies = [this.first.value, this.second.value];
     try {
-      const [records, known] = await Promise.all([ask("/v1/records"), ask("/v1/policies")]);
+      const [records, known] = await Promise.all([request("/v1/records"), request("/v1/policies")]);
       this.records = records;
       this.policies = known.filter(({ kind }) => kind === undefined || kind === "sharing");
       this.choices = choices(records);
@@ -86,19 +86,19 @@ export class WhatIf {
       for (const select of [this.first, this.second]) {
         select.replaceChildren(...this.policies.map(({ name, summary }) => h("option", { value: name, title: summary }, name)));
       }
-      if (before === undefined) this.offer();
+      if (before === undefined) this.preselect();
       else [this.first.value, this.second.value] = policies;
       this.run.disabled = records.length === 0;
-      if (this.state.textContent.startsWith("There is no record")) tell(this.state, "");
-      if (records.length === 0) tell(this.state, "There is no record yet: the first job of this site begins one.");
+      if (this.state.textContent.startsWith("There is no record")) setText(this.state, "");
+      if (records.length === 0) setText(this.state, "There is no record yet: the first job of this site starts one.");
     } catch (error) {
-      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+      setText(this.state, `${error.message}. ${error.hint ?? ""}`);
     }
     this.loading = false;
   }
 
-  /** Set the policy that ran against another one. */
-  offer() {
+  /** Choose the policy that ran, and another one. */
+  preselect() {
     const ran = this.choices[Number(this.record.value)]?.record.policy;
     const names = this.policies.map(({ name }) => name);
     const first = names.includes(ran) ? ran : names[0];
@@ -110,33 +110,33 @@ export class WhatIf {
     event.preventDefault();
     if (this.running) return;
     if (this.first.value === this.second.value) {
-      tell(this.state, "Choose two different policies.");
+      setText(this.state, "Choose two different policies.");
       this.second.focus();
       return;
     }
     this.busy(true);
-    tell(this.state, "Starting the simulation.");
+    setText(this.state, "Starting the simulation.");
     this.result.replaceChildren();
     try {
       const { run, day } = this.choices[Number(this.record.value)];
       const body = { run, day, policies: [this.first.value, this.second.value], window: this.window.value.trim() || null };
-      const { id } = await ask("/v1/what-if", { method: "POST", body });
+      const { id } = await request("/v1/what-if", { method: "POST", body });
       this.id = id;
       history.replaceState(null, "", `#what-if/${encodeURIComponent(id)}`);
-      this.look();
+      this.poll();
     } catch (error) {
       this.busy(false);
-      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+      setText(this.state, `${error.message}. ${error.hint ?? ""}`);
     }
   }
 
   async stop() {
     this.cancel.disabled = true;
     try {
-      await ask(`/v1/what-if/${encodeURIComponent(this.id)}`, { method: "DELETE" });
-      this.look();
+      await request(`/v1/what-if/${encodeURIComponent(this.id)}`, { method: "DELETE" });
+      this.poll();
     } catch (error) {
-      tell(this.state, `${error.message}. ${error.hint ?? ""}`);
+      setText(this.state, `${error.message}. ${error.hint ?? ""}`);
     }
   }
 
@@ -147,35 +147,35 @@ export class WhatIf {
     this.form.setAttribute("aria-busy", String(running));
   }
 
-  async look() {
+  async poll() {
     clearTimeout(this.timer);
     this.timer = 0;
     const { id } = this;
-    let told;
+    let answer;
     try {
-      told = await ask(`/v1/what-if/${encodeURIComponent(id)}`);
+      answer = await request(`/v1/what-if/${encodeURIComponent(id)}`);
     } catch (error) {
       if (id !== this.id) return;
       if (error.status === 0 && this.running) this.later();
       else {
         this.busy(false);
-        tell(this.state, error.status === 404 ? "That simulation is not kept any more. Run it again." : `${error.message}. ${error.hint}`);
+        setText(this.state, error.status === 404 ? "That simulation is no longer kept. Run it again." : `${error.message}. ${error.hint}`);
       }
       return;
     }
     if (id !== this.id) return;
-    this.busy(told.state === "running");
-    if (told.state === "running") {
-      tell(this.state, `Simulating ${told.policies.join(" and ")}, ${format.span(told.seconds)} so far.`);
+    this.busy(answer.state === "running");
+    if (answer.state === "running") {
+      setText(this.state, `Simulating ${answer.policies.join(" and ")}, ${format.span(answer.seconds)} so far.`);
       this.later();
-    } else if (told.state === "done") {
-      tell(this.state, `Simulated in ${format.span(told.seconds)}.`);
-      this.result.replaceChildren(new Comparison(told).element);
-    } else if (told.state === "cancelled") tell(this.state, "Cancelled. Nothing was changed.");
-    else tell(this.state, `It failed: ${told.error ?? "no reason was given"}`);
+    } else if (answer.state === "done") {
+      setText(this.state, `Simulated in ${format.span(answer.seconds)}.`);
+      this.result.replaceChildren(new Comparison(answer).element);
+    } else if (answer.state === "cancelled") setText(this.state, "Cancelled. Nothing was changed.");
+    else setText(this.state, `It failed: ${answer.error ?? "no reason given"}`);
   }
 
   later() {
-    if (this.element.isConnected) this.timer = setTimeout(() => this.look(), LOOK_EVERY);
+    if (this.element.isConnected) this.timer = setTimeout(() => this.poll(), INTERVAL);
   }
 }

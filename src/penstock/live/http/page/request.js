@@ -1,19 +1,19 @@
-// Questions beside the feed, with the token that was given, if any.
+// Requests beside the feed, with the token, if there is one.
 
 let token = null;
 try {
   token = sessionStorage.getItem("penstock-token");
 } catch {
-  // then it holds until the page is left
+  // storage is disabled: the token lasts until the page is closed
 }
 
 /** Return the token, or null. */
-export function theToken() {
+export function currentToken() {
   return token;
 }
 
-/** Keep a token in this tab; null forgets it. */
-export function keepToken(text) {
+/** Store a token in this tab; null removes it. */
+export function storeToken(text) {
   token = text;
   try {
     if (text === null) sessionStorage.removeItem("penstock-token");
@@ -23,8 +23,8 @@ export function keepToken(text) {
   }
 }
 
-/** What the controller refused, with its status and what to do. */
-export class RefusedError extends Error {
+/** An error answer of the controller: its status, message and hint; status 0: no answer. */
+export class HttpError extends Error {
   constructor(status, { error, hint } = {}) {
     super(error ?? `status ${status}`);
     this.status = status;
@@ -32,8 +32,8 @@ export class RefusedError extends Error {
   }
 }
 
-/** Ask, and return the answer; RefusedError if there is none. */
-export async function ask(path, { method = "GET", body } = {}) {
+/** Send a request and return the answer; throws HttpError. */
+export async function request(path, { method = "GET", body } = {}) {
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response;
@@ -43,9 +43,9 @@ export async function ask(path, { method = "GET", body } = {}) {
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch {
-    throw new RefusedError(0, { error: "the controller does not answer", hint: "it is asked again when it does" });
+    throw new HttpError(0, { error: "the controller does not answer", hint: "the page tries again" });
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new RefusedError(response.status, answer);
+  if (!response.ok) throw new HttpError(response.status, answer);
   return answer;
 }

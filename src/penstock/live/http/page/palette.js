@@ -1,5 +1,5 @@
-// Colours and patterns of canvases, read from the style sheet, and the choice of light or dark.
-// What colour says, a pattern or a height says again.
+// Colours and patterns for canvases, read from the style sheet, and the choice of light or dark.
+// A pattern or a height repeats what a colour means.
 
 const NAMES = [
   "ink", "muted", "faint", "line", "surface", "raised", "io", "io-track", "wait", "wait-back", "would",
@@ -14,30 +14,35 @@ const system = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set();
 let cached = null;
 
-/** Return "light" or "dark": what is shown now. */
+/** Return the present theme: "light" or "dark". */
 export function theme() {
-  return document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light");
+  return document.documentElement.dataset.theme ?? "light";
 }
 
 function changed() {
   cached = null;
   for (const listener of listeners) listener();
 }
-system.addEventListener("change", changed);
+system.addEventListener("change", () => {
+  const { dataset } = document.documentElement;
+  if ("chosen" in dataset) return;
+  dataset.theme = system.matches ? "dark" : "light";
+  changed();
+});
 
-/** Call back when colours change. */
+/** Call a function when the theme changes. */
 export function onTheme(listener) {
   listeners.add(listener);
 }
 
-/** Show the other theme, and keep to it. */
+/** Change to the other theme, and remember it. */
 export function toggleTheme() {
   const next = theme() === "dark" ? "light" : "dark";
-  document.documentElement.dataset.theme = next;
+  Object.assign(document.documentElement.dataset, { theme: next, chosen: "" });
   try {
     localStorage.setItem("penstock-theme", next);
   } catch {
-    // it then holds for as long as the page is open
+    // storage is disabled: it lasts until the page is closed
   }
   changed();
 }
@@ -77,7 +82,7 @@ function hatch(colour, back, { gap = 6, width = 2, falls = false } = {}) {
   return pen.createPattern(tile, "repeat");
 }
 
-/** Return the colours, patterns and heat ramp of the theme that is shown. */
+/** Return the colours, patterns and heat ramp of the present theme. */
 export function palette() {
   if (cached !== null) return cached;
   const styles = getComputedStyle(document.documentElement);
