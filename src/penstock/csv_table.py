@@ -1,4 +1,4 @@
-"""Tables in CSV files: refused with the line that is wrong, written whole or not at all."""
+"""Tables in CSV files: errors name the line, and files are written completely or not at all."""
 
 import csv
 import io
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Generic[T]):
-    """A kind of table, a line of it a `T`."""
+    """A kind of table whose rows are `T`."""
 
     holds: str
-    """What its lines are, for people: "observations"."""
+    """What the rows are, for messages: "observations"."""
     columns: Sequence[str]
     entry: Callable[[Mapping[str, Any]], T]
-    """What a row is; any of ERRORS where it is none."""
+    """Converts a row; raises one of ERRORS for a row that is invalid."""
     row: Callable[[T], Mapping[str, Any]]
     remedy: str
-    """What to do about a file that is none, as a sentence's end."""
+    """What to do about an invalid file, as the end of an error message."""
     most: int = 64 * 2**20
-    """Bytes of a file: more is none."""
+    """Maximum file size in bytes."""
 
     def text(self, entries: Iterable[T]) -> str:
         """Return entries as CSV."""
@@ -39,7 +39,7 @@ class Table(Generic[T]):
         return out.getvalue()
 
     def write(self, path: Path, entries: Iterable[T]) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file, completely or not at all."""
         with replacing(path) as partial:
             partial.write_text(self.text(entries), encoding="utf-8")
 
@@ -47,34 +47,34 @@ class Table(Generic[T]):
         """Return the entries of a file."""
         try:
             if path.stat().st_size > self.most:
-                raise InputError(f"{path} is larger than any file of {self.holds}; give another")
+                raise InputError(f"{path} is too large for a file of {self.holds}; give another")
             return self.parse(path.read_text(encoding="utf-8-sig"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read: {reason(error)}") from error
 
     def parse(self, content: str, name: str) -> tuple[T, ...]:
-        """Return the entries in the text of a file of that name."""
+        """Return the entries in the text of a file; `name` is for messages."""
         table = csv.DictReader(io.StringIO(content))
         try:
             missing = [column for column in self.columns if column not in (table.fieldnames or ())]
-            found = () if missing else tuple(self.entry(_whole(row)) for row in table)
+            entries = () if missing else tuple(self.entry(_whole(row)) for row in table)
         except ERRORS as error:
             where = f"{name}, line {table.line_num}"
             raise InputError(f"{where}: {reason(error)}; {self.remedy}") from error
         if missing:
             other = next((sign for sign in ";\t|" if sign in "".join(table.fieldnames or ())), "")
-            apart = f" (are they apart by {other!r}? it has to be a comma)" if other else ""
-            raise InputError(f"{name} has no column {missing[0]!r}{apart}; {self.remedy}")
-        if not found:
+            hint = f" (the file seems to use {other!r} as separator; use commas)" if other else ""
+            raise InputError(f"{name} has no column {missing[0]!r}{hint}; {self.remedy}")
+        if not entries:
             raise InputError(f"{name} has no {self.holds}; {self.remedy}")
-        return found
+        return entries
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row; ValueError for one that has more fields than the first line, or fewer."""
-    # csv's DictReader puts fields under None, and None where there is no field.
+    """Return a row; raise InputError if it has another number of fields than the header."""
+    # csv.DictReader puts surplus fields under the key None, and None for missing fields.
     if None in row or None in row.values():
-        raise InputError("it has not as many fields as the first line")
+        raise InputError("this row has a different number of fields than the header")
     return row
 
 

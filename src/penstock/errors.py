@@ -1,4 +1,4 @@
-"""The errors a user can cause, each with what is wrong, where, and what to do about it."""
+"""Errors in a user's input: each says what is wrong, where, and what to do about it."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ class InputError(ValueError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Return the error for a name that does not exist, with the nearest one that does."""
+    """Return the error for a name that does not exist, with the most similar one that does."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"

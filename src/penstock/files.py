@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and refused before the work that would fill them."""
+"""Output files: checked before the work starts, and written completely or not at all."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from penstock.errors import InputError
 def check_writable(path: Path, not_one_of: Iterable[Path | str | None] = ()) -> None:
     """Raise InputError unless `replacing(path)` can be expected to work.
 
-    `not_one_of` are what a command reads, as far as it was given any: none may be written over.
+    `not_one_of` are the files that a command reads, which must not be overwritten.
     """
     try:
         directory = path.resolve().parent
@@ -35,7 +35,7 @@ def check_writable(path: Path, not_one_of: Iterable[Path | str | None] = ()) -> 
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Say whether two names are of one file; what is not there is none."""
+    """Whether two names are the same file; False if one does not exist."""
     try:
         return path.samefile(other)
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory for results, and see that it can be written to before any work is done."""
+    """Create a directory for results, and check that it is writable before any work is done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"
@@ -57,14 +57,14 @@ def make_directory(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to, which takes the place of `path` once the block ends without error.
+    """Yield a path to write to, which replaces `path` when the block ends without an error.
 
-    A link keeps pointing where it does: what it points at is replaced.
+    If `path` is a symbolic link, its target is replaced.
     """
     check_writable(path)
     target = path.resolve()
-    # The suffix stays last, because writers such as matplotlib choose the format by it. By chance,
-    # because hosts that share a file system have processes of one number.
+    # The suffix stays last, because writers such as matplotlib choose the format by it. The name is
+    # random, because process numbers repeat on hosts that share a file system.
     partial = target.with_name(f".{secrets.token_hex(8)}.partial.{target.name[-200:]}")
     try:
         yield partial
@@ -72,7 +72,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         partial.replace(target)
     except OSError as error:
-        # A write that fails (no space left) does not say where.
+        # The error of a failed write (no space left) lacks the name of the file.
         error.filename = str(path)
         raise
     finally:
@@ -80,7 +80,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def claim(file: IO[bytes], path: Path) -> None:
-    """Let nobody else add to a file while it is open; InputError: somebody does."""
+    """Lock a file against other runs while it is open; InputError if another run has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -88,7 +88,7 @@ def claim(file: IO[bytes], path: Path) -> None:
             f"{path} is being written by another run; wait for it, or write elsewhere (--out)"
         ) from None
     except OSError:
-        # Some file systems have no locks; a second run is then the user's to avoid.
+        # Some file systems have no locks; avoiding a second run is then up to the user.
         return
 
 

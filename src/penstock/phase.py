@@ -1,8 +1,8 @@
-"""`with penstock.phase(): ...` around a program's I/O phase, for those who know where theirs are.
+"""`with penstock.phase(): ...` marks a program's I/O phase.
 
-Phases are found without it. Said so, they begin before the first byte and end at once, not after an
-idle gap; policies that order phases by their length take `bytes` for it. Outside of `penstock run`
-it does nothing.
+Phases are also detected without it. A marked phase begins before its first byte and ends at once,
+not after an idle gap, and policies that order phases by length use `bytes`. Outside of
+`penstock run` it does nothing.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ MOST_BYTES = 2**63 - 1
 
 @contextmanager
 def phase(*, bytes: int | None = None) -> Iterator[None]:
-    """Wait for the job's turn, if turns are enforced, and give it back at the end of the block.
+    """Wait for the job's turn, if turns are enforced, and release it at the end of the block.
 
-    `bytes` is what the job will move in it on this host: one of its processes says it for all.
+    `bytes` is what the whole job will move on this host in this phase: one process announces it.
     """
     if bytes is not None:
         bytes = _checked(bytes)
@@ -31,20 +31,18 @@ def phase(*, bytes: int | None = None) -> Iterator[None]:
     if announce is not None and bytes is not None:
         announce(ctypes.c_uint64(bytes))
     try:
-        begin()  # an interrupt that ends its wait is raised here, and the phase has begun
+        begin()  # an interrupt that ends the wait is raised here, when the phase has begun
         yield
     finally:
         end()
 
 
 def _checked(count: int) -> int:
-    """Return a length as a whole number, wherever it is said; outside of a job, too."""
+    """Return a number of bytes as an int; checked outside of a job, too."""
     try:
         whole = operator.index(count)
     except TypeError:
-        raise TypeError(
-            f"a phase of {count!r} bytes; give a whole number, or leave it out"
-        ) from None
+        raise TypeError(f"bytes is {count!r}; give a whole number, or leave it out") from None
     if not 0 <= whole <= MOST_BYTES:
-        raise ValueError(f"a phase of {whole} bytes; give 0 or more, or leave it out")
+        raise ValueError(f"bytes is {whole}; give 0 or more, or leave it out")
     return whole

@@ -1,11 +1,11 @@
-"""The one table of policies: kind and name to "module:Class", imported when first asked for.
+"""The one table of policies: kind and name to "module:Class", imported when first used.
 
-A package of a third party adds its own through the entry points `penstock.<kind>`, for example
+Third-party packages add policies through the entry points `penstock.<kind>`, for example
 
     [project.entry-points."penstock.sharing"]
     my-policy = "my_package.my_policy:MyPolicy"
 
-and a file may be named directly: `./my_policy.py:MyPolicy`.
+and a policy can be named by its file: `./my_policy.py:MyPolicy`.
 """
 
 import importlib
@@ -93,7 +93,7 @@ PROTOCOLS: Mapping[str, type[Any]] = {
 
 
 def table(kind: str) -> dict[str, str]:
-    """Return the policies of a kind, ours and those of installed packages."""
+    """Return the policies of a kind, including those of installed packages."""
     if kind not in POLICIES:
         raise unknown("kind of policy", kind, POLICIES)
     return dict(_third_party(kind)) | dict(POLICIES[kind])
@@ -101,7 +101,7 @@ def table(kind: str) -> dict[str, str]:
 
 @cache
 def _third_party(kind: str) -> tuple[tuple[str, str], ...]:
-    """Return what installed packages add, looked up once: that takes milliseconds."""
+    """Return the policies of installed packages; cached, as the lookup takes milliseconds."""
     return tuple((e.name, e.value) for e in entry_points(group=f"penstock.{kind}"))
 
 
@@ -119,20 +119,20 @@ def load(kind: str, name: str) -> type[Any]:
 
 def policy(kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
     """Return a policy of a kind made with `options`, its constructor's keywords."""
-    made = _construct(load(kind, name), name, dict(options or {}))
+    instance = _construct(load(kind, name), name, dict(options or {}))
     protocol = PROTOCOLS[kind]
-    if not isinstance(made, protocol):
+    if not isinstance(instance, protocol):
         raise InputError(
-            f"policy {name!r} lacks something that {kind} policies have; "
-            f"see {protocol.__name__} in penstock.policies.base"
+            f"policy {name!r} is not a {kind} policy: it lacks a member of {protocol.__name__} in "
+            "penstock.policies.base"
         )
-    return made
+    return instance
 
 
 def sharing(name: str, options: Mapping[str, Any] | None = None) -> Sharing:
     """Return a sharing policy made with `options`."""
-    made: Sharing = policy("sharing", name, options)
-    return made
+    instance: Sharing = policy("sharing", name, options)
+    return instance
 
 
 def options(cls: type[Any]) -> dict[str, Any]:
@@ -143,30 +143,30 @@ def options(cls: type[Any]) -> dict[str, Any]:
     return {p.name.replace("_", "-"): p.default for p in parameters}
 
 
-def _construct(cls: type[Any], name: str, given: dict[str, Any]) -> Any:
-    known = options(cls)
-    for option in given:
-        if option.replace("_", "-") not in known:
+def _construct(cls: type[Any], name: str, arguments: dict[str, Any]) -> Any:
+    valid = options(cls)
+    for option in arguments:
+        if option.replace("_", "-") not in valid:
             raise (
-                unknown(f"option of {name}", option, known)
-                if known
+                unknown(f"option of {name}", option, valid)
+                if valid
                 else InputError(f"policy {name!r} has no options, but {option!r} was given")
             )
     try:
-        return cls(**{o.replace("-", "_"): _typed(cls, name, o, v) for o, v in given.items()})
+        return cls(**{o.replace("-", "_"): _typed(cls, name, o, v) for o, v in arguments.items()})
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        raise InputError(f"policy {name!r} cannot be made: {error}") from error
+        raise InputError(f"policy {name!r} cannot be constructed: {error}") from error
 
 
 def _typed(cls: type[Any], name: str, option: str, value: Any) -> Any:
-    """Return the option's value as its annotation wants it, where that is a type of plain data."""
-    wanted = inspect.signature(cls).parameters[option.replace("-", "_")].annotation
-    if wanted is inspect.Parameter.empty or isinstance(wanted, str):
+    """Return an option's value converted to its annotated type, if that is plain data."""
+    kind = inspect.signature(cls).parameters[option.replace("-", "_")].annotation
+    if kind is inspect.Parameter.empty or isinstance(kind, str):
         return value
     try:
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise InputError(
             f"option {option!r} of {name} is {value!r}: {str(error).replace('`', '').lower()}"
@@ -184,7 +184,7 @@ def _from_file(name: str) -> type[Any]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Where dataclasses, and whoever asks for the module's docstring, look for it.
+    # Dataclasses, and readers of the module's docstring, look for it here.
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)

@@ -1,7 +1,7 @@
-"""Quantities in words: "12 GiB", "2 GB/s", "500 us" to bytes, bytes a second and seconds, and back.
+"""Quantities with units: "12 GiB", "2 GB/s", "500 us" as bytes, bytes per second, seconds.
 
-kB, MB, ... are powers of 1000, KiB, MiB, ... of 1024. A number without a unit is in bytes, bytes a
-second or seconds. A number in words is exact: the float nearest to what is written.
+kB, MB, ... are powers of 1000, KiB, MiB, ... of 1024. A number without a unit is in bytes, bytes
+per second or seconds. Parsing is exact: it gives the float nearest to the decimal number.
 """
 
 import math
@@ -30,9 +30,9 @@ SECONDS: Mapping[str, Fraction | int] = {
 _NUMBER_AND_UNIT = re.compile(
     r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(\S*)\s*", re.A
 )
-# Longer ones say nothing that a float could hold, and cost time that grows with their square.
+# Longer texts have digits that a float cannot hold, and take quadratic time to convert.
 _LONGEST = 100
-# Of the largest unit: from here on nobody reads the digits.
+# From this number of the largest unit on, digits are not shown one by one.
 _COUNTED = 1e9
 
 
@@ -42,65 +42,65 @@ def volume(value: float | str) -> float:
 
 
 def bandwidth(value: float | str) -> float:
-    """Return a bandwidth in bytes a second: "2 GiB/s", or a number of bytes a second."""
+    """Return a bandwidth in bytes per second: "2 GiB/s", or a number of bytes per second."""
     rates = {f"{unit}/s": factor for unit, factor in BYTES.items()}
-    wanted = "bytes a second, or a number with B/s, MB/s, GiB/s, ... ('2 GiB/s')"
-    return _parse(value, "bandwidth", rates, wanted)
+    expected = "bytes per second, or a number with B/s, MB/s, GiB/s, ... ('2 GiB/s')"
+    return _parse(value, "bandwidth", rates, expected)
 
 
 def seconds(value: float | str) -> float:
     """Return a duration in seconds: "30 min", "500 us", or a number of seconds."""
-    wanted = "seconds, or a number with ns, us, ms, s, min, h or d ('30 min')"
-    return _parse(value, "duration", SECONDS, wanted)
+    expected = "seconds, or a number with ns, us, ms, s, min, h or d ('30 min')"
+    return _parse(value, "duration", SECONDS, expected)
 
 
 def is_volume(value: str) -> bool:
-    """Return whether the words end in a unit of volume."""
+    """Whether a text ends in a unit of volume."""
     match = _NUMBER_AND_UNIT.fullmatch(value[:_LONGEST])
     return match is not None and match[2] in BYTES
 
 
 def show_volume(value: float) -> str:
-    """Return bytes for people: "12 GiB"."""
+    """Return bytes as text: "12 GiB"."""
     return _show(value, [(unit, BYTES[unit]) for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB")])
 
 
 def show_bandwidth(value: float) -> str:
-    """Return bytes a second for people, always in MiB/s."""
+    """Return bytes per second as text, always in MiB/s."""
     number = value / 2**20
     return f"{number:,.4g} MiB/s" if not 1e4 <= number < _COUNTED else f"{number:,.0f} MiB/s"
 
 
 def show_seconds(value: float) -> str:
-    """Return a duration for people: "12.5 min"."""
+    """Return a duration as text: "12.5 min"."""
     if value == 0:
         return "0 s"
     return _show(value, [(u, float(SECONDS[u])) for u in ("ns", "us", "ms", "s", "min", "h", "d")])
 
 
 def _parse(
-    value: float | str, kind: str, units: Mapping[str, Fraction | int], wanted: str
+    value: float | str, kind: str, units: Mapping[str, Fraction | int], expected: str
 ) -> float:
     if isinstance(value, str):
         match = _NUMBER_AND_UNIT.fullmatch(value) if len(value) <= _LONGEST else None
         if match is None:
-            raise InputError(f"{value[:_LONGEST]!r} is not a {kind}; give {wanted}")
+            raise InputError(f"{value[:_LONGEST]!r} is not a {kind}; give {expected}")
         number, unit = Fraction(match[1]), match[2]
         if unit and unit not in units:
-            raise InputError(f"{value!r} is not a {kind}: {_unknown(unit, units)}; give {wanted}")
+            raise InputError(f"{value!r} is not a {kind}: {_unknown(unit, units)}; give {expected}")
         try:
             value = float(number * units[unit] if unit else number)
         except OverflowError:
             value = math.inf
     if not math.isfinite(value):
-        raise InputError(f"a {kind} is {value:g}; give {wanted}, finite")
+        raise InputError(f"a {kind} is {value:g}; give {expected}, finite")
     if value < 0:
         raise InputError(f"a {kind} is {value:g}; give zero or more")
     return float(value)
 
 
 def _unknown(unit: str, units: Mapping[str, Fraction | int]) -> str:
-    # Units are too short to guess by likeness ("hours" is near "us"); case and "/s" are what slips.
+    # Units are too short for a similarity search ("hours" is near "us"): only case and "/s".
     near = [u for u in units if u.lower().removesuffix("/s") == unit.lower().removesuffix("/s")]
     return f"unit {unit!r} is unknown" + (f", did you mean {near[0]!r}" if near else "")
 

@@ -90,11 +90,14 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*SIMULATE, "--policy", "./no.py:Mine"), r"--policy: policy file './no.py' does not exist"),
     ((*SIMULATE, "--policy", "broken.py:Mine"), r"policy file 'broken.py' cannot be loaded"),
     ((*SIMULATE, "--policy", "mine.py:Mine"), r"policy file 'mine.py' has no class 'Mine'"),
-    ((*SIMULATE, "--policy", "mine.py:NotOne"), r"lacks something that sharing policies have"),
+    (
+        (*SIMULATE, "--policy", "mine.py:NotOne"),
+        r"is not a sharing policy: it lacks",
+    ),
     ((*SIMULATE, "--policy", "mine.py:Zero"), r"good.json: .*weight"),
     (
         (*SIMULATE, "--policy", "mine.py:Picky", "--set", "sharing.options.level=10"),
-        r"--set: policy 'mine.py:Picky' cannot be made: level is above 9",
+        r"--set: policy 'mine.py:Picky' cannot be constructed: level is above 9",
     ),
     ((*SIMULATE, "--policy", "clairvoyant-sets"), r"good.json: job 'a' has no positive hint 'prof"),
     ((*SIMULATE, "--set", "sharing.options.unknwon=1"), r"--set: unknown option.*did you mean"),
@@ -125,9 +128,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*SIMULATE, "--plot-window", "0:5"), r"--plot-window.*--plot"),
     (("generate", "io-sets", "--out", "missing/w.json"), r"there is no directory missing"),
     (("generate", "io-sets", "--out", "w.csv"), r"'w.csv' ends in none of .json, .npz"),
-    (("generate", "io-sets"), r"where to\? give --out FILE"),
+    (("generate", "io-sets"), r"give --out FILE"),
     # what to generate
-    (("generate",), r"which preset\? give one of io-sets"),
+    (("generate",), r"give a preset: io-sets"),
     (("generate", "io-set", "--out", "w.json"), r"unknown preset 'io-set'; did you mean 'io-sets'"),
     (("generate", "io-sets", "--out", "w.json", "--jobs", "0"), r"--jobs is 0; give at least 1"),
     (("generate", "io-sets", "--out", "w.json", "--jobs", "-3"), r"--jobs is -3"),

@@ -35,7 +35,7 @@ def test_every_preset_can_be_drawn_and_run(penstock: Any, directory: Path, prese
 def test_an_option_of_another_preset_is_refused(penstock: Any) -> None:
     result = penstock("generate", "packs", "--omega", "1", "--out", "w.json")
     assert result.status == 2
-    assert "--omega is no option of packs, which has --jobs, --alpha" in result.err
+    assert "--omega is not an option of packs, which has --jobs, --alpha" in result.err
 
 
 def test_more_io_than_the_jobs_can_do_is_refused(penstock: Any) -> None:

@@ -67,7 +67,7 @@ def test_a_change_is_told_as_the_controller_has_it_afterwards(
 
 def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
     """A user whose mode is listed as enforce must not be taken to wait."""
-    assert "bob: enforce, while the site is off: nobody waits" in penstock("mode", "off").out
+    assert "bob: enforce, but the site is off: no job waits" in penstock("mode", "off").out
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
     [
         (("enforced",), "did you mean 'enforce'"),
         (("--user", "bob"), "--user bob needs a MODE"),
-        (("default",), "give --user"),
+        (("default",), "needs --user"),
     ],
 )
 def test_wrong_input_changes_nothing(

@@ -158,7 +158,7 @@ def test_machines_are_listed_and_explained(penstock: Any) -> None:
     assert penstock("machines", "titan", "--json").json["striping"]["targets"] == 1008
     out = penstock("machines", "cetus").out
     assert "bridge node" in out
-    assert "nobody chooses" in out
+    assert "(fixed)" in out
 
 
 def test_allocate_takes_jobs_that_were_never_run(penstock: Any, directory: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cli.standing_jobs import MIB, job, node, status
 
-from penstock.cli.verbs.top import Look, seen
+from penstock.cli.verbs.top import Sample, view
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 
@@ -15,7 +15,7 @@ WAITS: dict[str, Any] = {"doing": "waiting", "since_seconds": 2.0, "at_most_seco
 
 
 def after(first: messages.Status, second: messages.Status, elapsed: float = 2.0) -> dict[str, Any]:
-    return seen(Look(found=first, time=10.0), Look(found=second, time=10.0 + elapsed))
+    return view(Sample(status=first, time=10.0), Sample(status=second, time=10.0 + elapsed))
 
 
 def test_rates_are_what_was_moved_between_the_looks() -> None:

@@ -73,7 +73,7 @@ def test_what_begins_like_a_request_is_text() -> None:
     ("words", "status", "says"),
     [
         (["simulat"], 2, "did you mean 'simulate'?"),
-        (["simulate", "--out", "x"], 2, "leave the verb out"),
+        (["simulate", "--out", "x"], 2, "leave out VERB"),
         (["patterns", "measure"], 0, "PENSTOCK-PATTERNS-MEASURE"),
         ([], 0, "PENSTOCK"),
     ],

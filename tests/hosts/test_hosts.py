@@ -143,7 +143,7 @@ def test_without_the_controllers_host_jobs_go_on_and_come_back_to_it(site: Site)
     plain = site.start("h2", "1", str(BLOCKS))
     plain.until("done")
     assert plain.process.wait(timeout=HANG) == 0
-    assert "running the command plainly" in plain.process.stderr.read()  # type: ignore[union-attr]
+    assert "running the command unmanaged" in plain.process.stderr.read()  # type: ignore[union-attr]
     site.controller.bring_back()
     site.until(lambda found: site.doing(found).get("h0") is not None)
     site.await_nodes("serving", "serving")

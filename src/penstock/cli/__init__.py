@@ -1,4 +1,4 @@
-"""The command line: `penstock VERB`, one file a verb, each imported when it is asked for."""
+"""The command line: `penstock VERB`, one file per verb, each imported when it is used."""
 
 import importlib
 import os
@@ -12,65 +12,89 @@ from penstock import __version__
 from penstock.errors import InputError, unknown
 
 VERBS: Mapping[str, tuple[str, str]] = {
-    "simulate": ("penstock.cli.verbs.simulate:simulate", "Run a workload under one policy."),
-    "compare": ("penstock.cli.verbs.compare:compare", "Run workloads under several policies."),
+    "simulate": ("penstock.cli.verbs.simulate:simulate", "Simulate a workload under one policy."),
+    "compare": (
+        "penstock.cli.verbs.compare:compare",
+        "Simulate workloads under several policies, side by side.",
+    ),
     "what-if": (
         "penstock.cli.verbs.what_if:what_if",
-        "What other policies would have made of a record.",
+        "Simulate a recorded day under other policies.",
     ),
-    "allocate": ("penstock.cli.verbs.allocate:allocate", "How many I/O nodes each job should get."),
-    "place": ("penstock.cli.verbs.place:place", "Which I/O nodes each job should get."),
+    "allocate": (
+        "penstock.cli.verbs.allocate:allocate",
+        "Decide how many I/O nodes each job should get.",
+    ),
+    "place": ("penstock.cli.verbs.place:place", "Decide which I/O nodes each job should get."),
     "pack": (
         "penstock.cli.verbs.pack:pack",
-        "Which jobs should run together, behind which I/O node.",
+        "Decide which jobs should run together, behind which I/O node.",
     ),
-    "profile": ("penstock.cli.verbs.profile:profile", "What a run did to its files, from its log."),
-    "predict": ("penstock.cli.verbs.predict:predict", "How long a write will take, and why."),
-    "advise": ("penstock.cli.verbs.advise:advise", "How a write should be made, and how often."),
-    "write-model": ("penstock.cli.verbs.write_model:write_model", "Models of measured writes."),
-    "machines": ("penstock.cli.verbs.machines:machines", "List the machines, or explain one."),
-    "generate": ("penstock.cli.verbs.generate:generate", "Draw a synthetic workload."),
-    "reproduce": ("penstock.cli.verbs.reproduce:reproduce", "Repeat a paper's evaluation."),
-    "up": (
-        "penstock.cli.verbs.up:up",
-        "Bring I/O nodes and their controller up, in the background.",
+    "profile": (
+        "penstock.cli.verbs.profile:profile",
+        "Describe the I/O of a run from its Darshan log.",
     ),
+    "predict": (
+        "penstock.cli.verbs.predict:predict",
+        "Predict how long a write will take, and why.",
+    ),
+    "advise": (
+        "penstock.cli.verbs.advise:advise",
+        "Advise how to write, and how often to checkpoint.",
+    ),
+    "write-model": (
+        "penstock.cli.verbs.write_model:write_model",
+        "Train and evaluate models of measured writes.",
+    ),
+    "machines": (
+        "penstock.cli.verbs.machines:machines",
+        "List the machines whose writes can be predicted.",
+    ),
+    "generate": ("penstock.cli.verbs.generate:generate", "Generate a synthetic workload."),
+    "reproduce": ("penstock.cli.verbs.reproduce:reproduce", "Reproduce a paper's evaluation."),
+    "up": ("penstock.cli.verbs.up:up", "Start I/O nodes and their controller in the background."),
     "run": ("penstock.cli.verbs.run:run", "Run an unmodified command as a job."),
-    "status": ("penstock.cli.verbs.status:status", "Jobs, I/O nodes, and what they moved."),
-    "top": ("penstock.cli.verbs.top:top", "Who transfers now, who waits, and for whom."),
-    "explain": ("penstock.cli.verbs.explain:explain", "What a job does now, what it did, and why."),
-    "mode": ("penstock.cli.verbs.mode:mode", "Show or change whether jobs wait for turns."),
+    "status": (
+        "penstock.cli.verbs.status:status",
+        "Show jobs, I/O nodes, and the bytes they moved.",
+    ),
+    "top": (
+        "penstock.cli.verbs.top:top",
+        "Show which jobs transfer now, which wait, and for which.",
+    ),
+    "explain": (
+        "penstock.cli.verbs.explain:explain",
+        "Explain what a job does now, what it did, and why.",
+    ),
+    "mode": ("penstock.cli.verbs.mode:mode", "Show or change whether jobs wait for their turns."),
     "remap": ("penstock.cli.verbs.remap:remap", "Give a running job other I/O nodes."),
-    "down": ("penstock.cli.verbs.down:down", "Take down what 'up' brought up."),
+    "down": ("penstock.cli.verbs.down:down", "Stop what 'up' started."),
     "standby": ("penstock.cli.verbs.standby:standby", "Start another controller when one dies."),
-    "explore": ("penstock.cli.verbs.explore:explore", "Measure access patterns over I/O nodes."),
+    "explore": (
+        "penstock.cli.verbs.explore:explore",
+        "Measure access patterns over numbers of I/O nodes.",
+    ),
     "patterns": (
         "penstock.cli.verbs.patterns:patterns",
-        "Learn and judge how access patterns are told.",
+        "Train and evaluate access-pattern detectors.",
     ),
-    "samples": (
-        "penstock.cli.verbs.samples:samples",
-        "Writes and what they took: simulate, import.",
-    ),
-    "tuner": ("penstock.cli.verbs.tuner:tuner", "What was learnt about I/O nodes' parameters."),
+    "samples": ("penstock.cli.verbs.samples:samples", "Simulate or import samples of write times."),
+    "tuner": ("penstock.cli.verbs.tuner:tuner", "Show and evaluate the tuning of I/O nodes."),
     "policies": ("penstock.cli.verbs.policies:policies", "List the policies, or explain one."),
-    "ionode": ("penstock.cli.verbs.ionode:ionode", "Serve clients as one I/O node."),
-    "agent": (
-        "penstock.cli.verbs.agent:agent",
-        "Keep the pages of a node's jobs, for a batch system.",
-    ),
+    "ionode": ("penstock.cli.verbs.ionode:ionode", "Run one I/O node in the foreground."),
+    "agent": ("penstock.cli.verbs.agent:agent", "Run the agent of a node, for a batch system."),
     "slurm": ("penstock.cli.verbs.slurm:slurm", "Slurm's hooks, licences and partitions."),
     "key": ("penstock.cli.verbs.key:key", "Make a site key, for deployments of several hosts."),
-    "config": ("penstock.cli.verbs.config:config", "Show the configuration in force."),
-    "man": ("penstock.cli.verbs.man:man", "The manual pages of penstock and its verbs."),
+    "config": ("penstock.cli.verbs.config:config", "Show the effective configuration."),
+    "man": ("penstock.cli.verbs.man:man", "Print or install manual pages."),
 }
-"""Where each verb is, and its line in the list of them: listing them imports none."""
+"""The module and the one-line summary of each verb: listing the verbs imports none of them."""
 
 WRONG_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 
 class _Verbs(click.Group):
-    """A group whose commands are imported only when named, so that `--help` stays quick."""
+    """A group that imports a command only when it is used, so that `--help` stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(VERBS)
@@ -95,15 +119,15 @@ class _Verbs(click.Group):
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="penstock")
 def penstock() -> None:
-    """Decide who may do I/O now, at what share: simulate, compare and explain policies.
+    """Manage shared I/O: decide which job may transfer now, with which share of the bandwidth.
 
     \b
     Start here:
-      penstock generate io-sets --out jobs.json       a workload of the IO-SETS paper
-      penstock simulate jobs.json --policy set-10     what one policy makes of it
-      penstock compare jobs.json                      all policies side by side
-      penstock reproduce io-sets --out study          the paper's figures and claims
-      penstock up --root /scratch --io-nodes 2        I/O nodes for unmodified jobs
+      penstock generate io-sets --out jobs.json       generate a workload of the IO-SETS paper
+      penstock simulate jobs.json --policy set-10     simulate it under one policy
+      penstock compare jobs.json                      compare all policies
+      penstock reproduce io-sets --out study          reproduce the paper's figures and claims
+      penstock up --root /scratch --io-nodes 2        start I/O nodes for unmodified jobs
     """
 
 
@@ -113,7 +137,7 @@ def main(args: list[str] | None = None) -> int:
     try:
         result = penstock.main(args or ["--help"], prog_name="penstock", standalone_mode=False)
     except BrokenPipeError:
-        # The reader (head, less) has gone: nobody is left to be told.
+        # The reader (head, less) has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (
@@ -125,14 +149,14 @@ def main(args: list[str] | None = None) -> int:
         MemoryError,
     ) as error:
         message, status = _diagnosis(error)
-        # One line, whatever line breaks a file's name or a message holds.
+        # One line, even if a file's name or a message has line breaks.
         click.echo(f"penstock: error: {' '.join(message.split())}", err=True)
         return status
     return result if isinstance(result, int) else 0
 
 
 def _diagnosis(error: BaseException) -> tuple[str, int]:
-    """Return what to say of an error, and the exit status."""
+    """Return the message for an error, and the exit status."""
     match error:
         case InputError():
             return str(error), WRONG_INPUT
@@ -144,6 +168,6 @@ def _diagnosis(error: BaseException) -> tuple[str, int]:
         case OSError():
             return f"{error.filename or ''}: {error.strerror or error}".lstrip(": "), FAILED
         case MemoryError():
-            return "memory ran out; take a smaller workload or a larger machine", FAILED
+            return "out of memory; use a smaller workload or a larger machine", FAILED
         case _:
             return "interrupted", INTERRUPTED

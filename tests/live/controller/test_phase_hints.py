@@ -139,7 +139,7 @@ def test_a_length_that_is_none_is_refused_where_it_is_said() -> None:
 @pytest.mark.parametrize("length", ["x", 1.5, b"1"])
 def test_a_length_that_is_no_whole_number_is_refused_in_words(length: object) -> None:
     """Outside of a job too, where nothing else would look at it."""
-    said = rf"a phase of {length!r} bytes; give a whole number"
+    said = rf"bytes is {length!r}; give a whole number"
     with pytest.raises(TypeError, match=said), phase(bytes=length):  # type: ignore[arg-type]
         pass
 

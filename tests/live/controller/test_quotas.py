@@ -70,7 +70,7 @@ def test_a_job_too_many_runs_unmanaged_and_is_counted(site: Deployed) -> None:
     second = site.run("second", "sh", "-c", "echo done")
     out, err = second.communicate(timeout=WAIT)
     assert (second.returncode, out) == (0, "done\n")
-    assert "as many as one user may have (live.user-jobs); running the command plainly" in err
+    assert "as many as one user may have (live.user-jobs); running the command unmanaged" in err
     assert [job.name for job in site.status().jobs] == ["first"]
     assert site.status().refused == 1
     first.finish()

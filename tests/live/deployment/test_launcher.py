@@ -193,7 +193,7 @@ def test_a_job_that_cannot_be_one_runs_plainly(state: StateDirectory, root: Path
     root.rmdir()
     result = penstock("run", "--state", state.folder, "--", "sh", "-c", "echo done; exit 3")
     assert (result.stdout, result.returncode) == ("done\n", 3)
-    assert "running the command plainly" in result.stderr
+    assert "running the command unmanaged" in result.stderr
     root.mkdir()
 
 

@@ -1,4 +1,4 @@
-"""Results on the terminal: for people as tables, for machines as JSON, from one result."""
+"""Printing results: as tables for people, as JSON for programs."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -12,13 +12,13 @@ from penstock.progress import console
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Rich takes longer to import than a verb without a table to run: it comes where something is drawn.
+# Rich takes longer to import than many verbs take to run, so it is imported where a table is drawn.
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 def emit_json(result: Any) -> None:
-    """Print a result as JSON; a number that is none (NaN, infinite) becomes null."""
+    """Print a result as JSON; NaN and infinite numbers become null."""
     click.echo(json_text(result), nl=False)
 
 
@@ -49,18 +49,18 @@ def table(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    drawn = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for i, column in enumerate(columns):
         left = i == 0 or column in text
-        drawn.add_column(column, justify="left" if left else "right", overflow="fold")
+        table.add_column(column, justify="left" if left else "right", overflow="fold")
     for row in rows:
-        # Names of jobs are text, whatever brackets they have.
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
+        # As Text, so that brackets in names are not markup.
+        table.add_row(*(Text(cell) for cell in row))
+    return table
 
 
 def finite(value: Any) -> Any:
-    """Return a result with None for numbers that are none."""
+    """Return a result with None instead of NaN and infinite numbers."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -28,7 +28,7 @@ WHY = {
 }
 
 
-@click.command(short_help="How a write should be made, and how often.")
+@click.command()
 @typed(WriteOptions)
 @click.option(
     "--measured", metavar="TIME", help="What the write takes as it is now ('48 s'), if you know."

@@ -9,19 +9,31 @@ import click
 from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
-from penstock.cli.verbs.slurm import folder_of, run
+from penstock.cli.verbs.slurm import agent_directory, run
 from penstock.live.agent import node_agent
 from penstock.live.agent.node_agent import REAP_INTERVAL, NodeAgent
 from penstock.live.agent.reaper import Reaper, in_queue
 from penstock.live.protocol.state_directory import StateDirectory
 
 
-@click.command(short_help="Keep the pages of a node's jobs, for a batch system.")
+@click.command()
 @live_options.state
 @live_options.controller
 @run
-@click.option("--grace", default="60 s", help="Without a process so long: Slurm is asked.")
-@click.option("--reap-every", default=f"{REAP_INTERVAL:g} s", help="How often to look for them.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="60 s",
+    show_default=True,
+    help="Ask Slurm about a job once it has had no process for this long.",
+)
+@click.option(
+    "--reap-every",
+    metavar="TIME",
+    default=f"{REAP_INTERVAL:g} s",
+    show_default=True,
+    help="How often to look for jobs without a process.",
+)
 @json_option
 def agent(
     *,
@@ -33,7 +45,7 @@ def agent(
     reap_every: str,
     as_json: bool,
 ) -> None:
-    """Keep the shared pages of all jobs of this node until told to end.
+    """Keep the shared pages of this node's jobs, until it is stopped.
 
     \b
     Examples:
@@ -41,21 +53,21 @@ def agent(
       penstock agent --state ./state --run ./agent --grace '5 min'
       penstock agent --controller io1:7788 --key-file /etc/penstock/key
 
-    Slurm's prolog hands it a job, its epilog takes it back ('penstock slurm'). As root it keeps
-    every user's jobs, else its own user's. One line says that it serves; SIGTERM and SIGINT end it,
-    and jobs that still run go on unmanaged. One that was killed takes its jobs in again when it is
-    started the next time. docs/live/slurm.md is the guide.
+    Slurm's prolog registers a job with the agent, and its epilog releases it ('penstock slurm'). As
+    root the agent serves all users' jobs, otherwise its own user's. It prints one line when it
+    serves. SIGTERM and SIGINT end it, and running jobs continue unmanaged. After a crash, a new
+    agent takes over the jobs of the old one. docs/live/slurm.md is the guide.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    where = folder_of(run_folder)
+    directory = agent_directory(run_folder)
     reaper = Reaper(in_queue, grace=units.seconds(grace))
-    there = live_options.remote(controller, key_file) or StateDirectory(folder).controller
-    told = NodeAgent(where, there, find_ended=reaper, reap_interval=units.seconds(reap_every))
+    address = live_options.remote(controller, key_file) or StateDirectory(folder).controller
+    node = NodeAgent(directory, address, find_ended=reaper, reap_interval=units.seconds(reap_every))
 
     def announce() -> None:
         if as_json:
-            emit_json({"control": str(where.control), "pid": os.getpid()})
+            emit_json({"control": str(directory.control), "pid": os.getpid()})
         else:
-            click.echo(f"the agent of this node serves {where.control}")
+            click.echo(f"the agent of this node serves {directory.control}")
 
-    node_agent.serve(told, announce)
+    node_agent.serve(node, announce)

@@ -1,4 +1,4 @@
-"""penstock down: the end of a deployment."""
+"""penstock down: stop a deployment."""
 
 from pathlib import Path
 
@@ -10,24 +10,24 @@ from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
 
-@click.command(short_help="Take down what 'up' brought up.")
+@click.command()
 @live_options.state
 @json_option
 def down(*, folder: Path | None, as_json: bool) -> None:
-    """Let the I/O nodes finish what they began, then end them and the controller.
+    """Let the I/O nodes complete their requests, then stop them and the controller.
 
     \b
     Examples:
       penstock down
       penstock down --state ./state
 
-    Jobs that still run go on, directly. Where nothing is up there is nothing to do, which is no
-    error. What a controller that was killed left behind is ended as well. An I/O node that does not
-    finish, because it is stopped or hangs, is told of, and killed after some 14 s.
+    Running jobs continue with direct I/O. If nothing is up, the command does nothing and succeeds.
+    I/O nodes that a killed controller left behind are stopped as well. An I/O node that does not
+    complete its requests, because it is stopped or hangs, is reported, and killed after about 14 s.
     """
     state = StateDirectory(folder)
     with live_options.launch_errors():
-        ended = launcher.down(state, lambda said: click.echo(f"penstock: {said}", err=True))
+        ended = launcher.down(state, lambda line: click.echo(f"penstock: {line}", err=True))
     if as_json:
         emit_json({"state": str(state.folder), "ended": ended})
     else:

@@ -13,32 +13,34 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
 
 
-@click.command(short_help="What a job does now, what it did, and why.")
+@click.command()
 @click.argument("job")
 @live_options.state
 @json_option
 def explain(*, job: str, folder: Path | None, as_json: bool) -> None:
-    """Say what JOB does now and why, what it did, and what it goes through.
+    """Explain in plain sentences what JOB does now and why, what it did, and its path to storage.
 
     \b
     Examples:
       penstock explain solver.3
       penstock explain solver --json
 
-    JOB is an id of 'penstock status', or a name. Jobs that ended are explained while they are
-    listed there.
+    JOB is an id or a name from 'penstock status'. Jobs that ended can be explained as long as they
+    are listed there.
     """
     with live_options.launch_errors():
-        found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
-    said = explained.explain(found, job)
+        status = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
+    explanation = explained.explain(status, job)
     if as_json:
-        emit_json(asdict(said) | {"record": explained.find(found.jobs, said.job)})
+        record = explained.find(status.jobs, explanation.job)
+        emit_json(asdict(explanation) | {"record": record})
         return
-    record = explained.find(found.jobs, said.job)
-    click.echo(f"{said.job} ({record.user}): {' '.join(' '.join(record.command).split())}")
-    for head, sentences in (("Now", said.now), ("So far", said.did), ("Through", said.through)):
+    record = explained.find(status.jobs, explanation.job)
+    click.echo(f"{explanation.job} ({record.user}): {' '.join(' '.join(record.command).split())}")
+    parts = {"Now": explanation.now, "So far": explanation.did, "Path": explanation.through}
+    for head, sentences in parts.items():
         click.echo(f"\n{head}")
         for sentence in sentences:
             click.echo(f"  {sentence}")
-    if said.advice is not None:
-        click.echo(f"\nAdvice\n  {said.advice}")
+    if explanation.advice is not None:
+        click.echo(f"\nAdvice\n  {explanation.advice}")

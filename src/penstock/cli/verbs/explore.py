@@ -31,7 +31,7 @@ MAX_REPEATS = 30
 quarter."""
 
 
-@click.command(short_help="Measure access patterns over I/O nodes.")
+@click.command()
 @click.argument("file", metavar="PATTERNS.json", type=click.Path(path_type=Path))
 @click.option(
     "--io-nodes",

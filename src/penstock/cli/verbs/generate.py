@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from penstock import units
+from penstock.cli.common.options import PATH
 from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.common.workload_files import show_progress
-from penstock.errors import InputError, unknown
+from penstock.errors import InputError, error_prefix, unknown
 from penstock.files import check_writable
 from penstock.sim import formats
 from penstock.sim.formats import free_memory
@@ -18,23 +19,39 @@ from penstock.sim.generators.io_sets import HORIZON
 from penstock.sim.workload import Workload
 
 SAMPLE_JOBS = 60
-BYTES_AN_ITERATION = 48
+BYTES_PER_ITERATION = 48
 LONG = 2_000_000
-"""Iterations that take more than a moment to write."""
+"""The number of iterations from which writing shows its progress."""
 
 
-@click.command(short_help="Draw a synthetic workload.")
+@click.command()
 @click.argument("preset", required=False)
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help=".json or .npz.")
-@click.option("--jobs", type=int, help="How many jobs.")
-@click.option("--omega", type=float, help="Of io-sets and plafrim: the sum of I/O ratios.")
-@click.option("--noise", type=float, help="Of io-sets and plafrim: phases vary by +- this.")
-@click.option("--horizon", metavar="TIME", help="Of io-sets and plafrim: how long jobs last.")
+@click.option("--out", metavar="FILE", type=PATH, help="The file to write, .json or .npz.")
+@click.option("--jobs", metavar="N", type=int, help="The number of jobs.")
 @click.option(
-    "--theta", type=float, help="Of io-resources and targets: the I/O-load with one resource each."
+    "--omega", metavar="SUM", type=float, help="io-sets, plafrim: the sum of the jobs' I/O ratios."
 )
-@click.option("--alpha", type=float, help="Of packs: the I/O occupation of an I/O node.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the draws.")
+@click.option(
+    "--noise", metavar="PART", type=float, help="io-sets, plafrim: the variation of phases, as 0.1."
+)
+@click.option("--horizon", metavar="TIME", help="io-sets, plafrim: how long jobs last.")
+@click.option(
+    "--theta",
+    metavar="LOAD",
+    type=float,
+    help="io-resources, targets: the I/O load if every job had one resource.",
+)
+@click.option(
+    "--alpha", metavar="LOAD", type=float, help="packs: the I/O occupation of an I/O node."
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="The seed of the random numbers.",
+)
 @click.option("--list", "list_presets", is_flag=True, help="List the presets and their options.")
 @json_option
 def generate(
@@ -44,9 +61,9 @@ def generate(
     seed: int,
     list_presets: bool,
     as_json: bool,
-    **given: Any,
+    **flags: Any,
 ) -> None:
-    """Draw a synthetic workload and write it to a file.
+    """Generate a synthetic workload, and write it to a file.
 
     \b
     Examples:
@@ -57,22 +74,22 @@ def generate(
       penstock generate io-resources --theta 0.8 --out resources.json
       penstock generate packs --alpha 3 --out packs.json
 
-    The same options and seed always give the same workload. The file is .json, to be read and
-    changed by people and scripts, or .npz, smaller and much faster to read.
+    The same options and seed always give the same workload. A .json file can be read and changed by
+    people and scripts; a .npz file is smaller, and much faster to read.
     """
     if list_presets:
         _list(as_json)
         return
     if preset is None:
-        raise InputError(f"which preset? give one of {', '.join(PRESETS)}, or --list")
+        raise InputError(f"give a preset: {', '.join(PRESETS)}; --list describes them")
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if out is None:
-        raise InputError(f"where to? give --out FILE with one of {', '.join(formats.WRITTEN)}")
+        raise InputError(f"give --out FILE, with a suffix of {', '.join(formats.WRITTEN)}")
     formats.check_suffix(out, formats.WRITTEN)
     check_writable(out)
-    drawn = _options(preset, given)
-    workload = _make(PRESETS[preset], drawn, seed)
+    options = _options(preset, flags)
+    workload = _make(PRESETS[preset], options, seed)
     with show_progress(f"writing {out.name}", large=workload.iterations > LONG) as watch:
         formats.write(workload, out, watch=watch)
     size = out.stat().st_size
@@ -84,7 +101,7 @@ def generate(
         "iterations": workload.iterations,
         "omega": workload.omega,
         "seed": seed,
-        **{name: value for name, value in drawn.items() if name not in ("jobs", "omega")},
+        **{name: value for name, value in options.items() if name not in ("jobs", "omega")},
     }
     if as_json:
         emit_json(result)
@@ -96,41 +113,39 @@ def generate(
         )
 
 
-def _options(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a preset, those that were given in place of its defaults."""
-    known = PRESETS[preset].options
-    asked = {name: value for name, value in given.items() if value is not None}
-    for name in asked:
-        if name not in known:
-            flags = ", ".join(f"--{option}" for option in known)
-            raise InputError(f"--{name} is no option of {preset}, which has {flags}")
-    if "horizon" in asked:
-        try:
-            asked["horizon"] = units.seconds(asked["horizon"])
-        except InputError as error:
-            raise InputError(f"--horizon: {error}") from error
-        if not asked["horizon"] > 0:
+def _options(preset: str, flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options of a preset: the flags, and defaults for the rest."""
+    defaults = PRESETS[preset].options
+    options = {name: value for name, value in flags.items() if value is not None}
+    for name in options:
+        if name not in defaults:
+            valid = ", ".join(f"--{option}" for option in defaults)
+            raise InputError(f"--{name} is not an option of {preset}, which has {valid}")
+    if "horizon" in options:
+        with error_prefix("--horizon"):
+            options["horizon"] = units.seconds(options["horizon"])
+        if not options["horizon"] > 0:
             raise InputError("--horizon is 0; give a positive time")
-    if asked.get("jobs", 1) < 1:
-        raise InputError(f"--jobs is {asked['jobs']}; give at least 1")
-    return known | asked
+    if options.get("jobs", 1) < 1:
+        raise InputError(f"--jobs is {options['jobs']}; give at least 1")
+    return defaults | options
 
 
-def _make(preset: Preset, drawn: dict[str, Any], seed: int) -> Workload:
-    if "horizon" not in drawn:
-        return preset.make(**drawn, seed=seed)
-    # A small draw tells how large this one will be, before the machine finds out.
-    small = {"jobs": SAMPLE_JOBS, "horizon": min(drawn["horizon"], HORIZON)}
-    sample = preset.make(**(drawn | small | {"omega": 1.0, "noise": 0.0}), seed=seed)
-    scale = max(1.0, drawn["jobs"] / SAMPLE_JOBS) * max(1.0, drawn["horizon"] / HORIZON)
-    need, free = sample.iterations * scale * BYTES_AN_ITERATION, free_memory.available()
+def _make(preset: Preset, options: dict[str, Any], seed: int) -> Workload:
+    if "horizon" not in options:
+        return preset.make(**options, seed=seed)
+    # A small sample tells how much memory this one will need.
+    small = {"jobs": SAMPLE_JOBS, "horizon": min(options["horizon"], HORIZON)}
+    sample = preset.make(**(options | small | {"omega": 1.0, "noise": 0.0}), seed=seed)
+    scale = max(1.0, options["jobs"] / SAMPLE_JOBS) * max(1.0, options["horizon"] / HORIZON)
+    need, free = sample.iterations * scale * BYTES_PER_ITERATION, free_memory.available()
     if free is not None and need > free:
         raise InputError(
-            f"{drawn['jobs']:,} jobs over {units.show_seconds(drawn['horizon'])} need "
+            f"{options['jobs']:,} jobs over {units.show_seconds(options['horizon'])} need "
             f"{units.show_volume(need)} of memory, but {units.show_volume(free)} are available; "
             "lower --jobs or --horizon"
         )
-    return preset.make(**drawn, seed=seed)
+    return preset.make(**options, seed=seed)
 
 
 def _list(as_json: bool) -> None:
@@ -146,7 +161,7 @@ def _list(as_json: bool) -> None:
         (name, preset.description, " ".join(_option(o, d) for o, d in preset.options.items()))
         for name, preset in PRESETS.items()
     ]
-    columns = ("preset", "what it draws", "options and their defaults")
+    columns = ("preset", "content", "options and their defaults")
     emit_table(columns, rows, text=columns)
 
 

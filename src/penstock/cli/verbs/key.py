@@ -1,4 +1,4 @@
-"""penstock key: a new site key."""
+"""penstock key: make a site key."""
 
 from pathlib import Path
 
@@ -8,21 +8,21 @@ from penstock.cli.common.output import emit_json, json_option
 from penstock.live.protocol.site_key import SiteKey
 
 
-@click.command(short_help="Make a site key, for deployments of several hosts.")
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def key(*, file: Path, as_json: bool) -> None:
-    """Write a new site key to FILE, which its owner alone can read.
+    """Write a new site key to FILE, readable only by its owner.
 
     \b
     Examples:
       penstock key site.key
 
-    Controller, I/O nodes and jobs on other hosts prove to each other that they have the same key
-    ('--key-file'); it never travels. Copy it to the hosts of the site by a way that is safe.
+    The controller, I/O nodes and jobs of a site prove to each other that they have the same key
+    ('--key-file'), without sending it. Copy it to the hosts of the site over a secure channel.
     """
     SiteKey.create(file)
     if as_json:
         emit_json({"key_file": str(file.resolve())})
     else:
-        click.echo(f"{file} is a new site key; hosts that have it are of one site")
+        click.echo(f"{file} is a new site key; copy it to all hosts of the site")

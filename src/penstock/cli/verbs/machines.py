@@ -1,37 +1,35 @@
-"""penstock machines: the write paths that predictions know."""
+"""penstock machines: the machines whose writes can be predicted."""
 
 import click
+import msgspec
 
 from penstock import units
 from penstock.cli.common.output import emit_json, emit_table, json_option
+from penstock.learn.write_models import machine
+from penstock.learn.write_models.parameters import bandwidth
 
 
-@click.command(short_help="List the machines, or explain one.")
+@click.command()
 @click.argument("name", required=False)
 @json_option
 def machines(*, name: str | None, as_json: bool) -> None:
-    """List the machines that predictions know, or explain one: its stages, and where it is from.
+    """List the machines whose writes can be predicted, or explain one: its stages and source.
 
     \b
     Examples:
       penstock machines
       penstock machines titan
-      penstock machines ./ours.toml --json       a description of your own, checked
+      penstock machines ./ours.toml --json       check a description of your own
 
-    docs/formats/machines.md tells how to describe another.
+    docs/formats/machines.md says how to describe a machine.
     """
-    import msgspec  # noqa: PLC0415 - --help stays quick
-
-    from penstock.learn.write_models import machine  # noqa: PLC0415
-    from penstock.learn.write_models.parameters import bandwidth  # noqa: PLC0415
-
     if name is None:
-        known = [machine.load(one) for one in machine.names()]
+        listed = [machine.load(one) for one in machine.names()]
         if as_json:
             emit_json(
                 [
                     {"name": m.name, "title": m.title, "bandwidths": any(map(bandwidth, m.stage))}
-                    for m in known
+                    for m in listed
                 ]
             )
         else:
@@ -43,31 +41,31 @@ def machines(*, name: str | None, as_json: bool) -> None:
                     "known" if any(map(bandwidth, m.stage)) else "unknown: needs --model",
                     m.title,
                 )
-                for m in known
+                for m in listed
             ]
             columns = ("machine", "nodes", "targets", "bandwidths", "title")
             emit_table(columns, rows, text={"bandwidths", "title"})
         return
-    chosen = machine.load(name)
+    described = machine.load(name)
     if as_json:
-        emit_json(msgspec.to_builtins(chosen))
+        emit_json(msgspec.to_builtins(described))
         return
-    striping = chosen.striping
-    click.echo(f"{chosen.title or chosen.name}\n{chosen.source}\n")
+    striping = described.striping
+    click.echo(f"{described.title or described.name}\n{described.source}\n")
     stages = [
-        (stage.name, stage.kind, f"{stage.nodes_each or '-'}", _pace(stage.bandwidth, stage.rate))
-        for stage in chosen.stage
+        (stage.name, stage.kind, f"{stage.nodes_each or '-'}", _rate(stage.bandwidth, stage.rate))
+        for stage in described.stage
     ]
-    emit_table(("stage", "kind", "nodes each", "pace of one"), stages, text={"kind"})
-    whose = "users choose" if striping.selectable else "nobody chooses"
+    emit_table(("stage", "kind", "nodes each", "rate of each"), stages, text={"kind"})
+    control = "users can choose" if striping.selectable else "fixed"
     click.echo(
-        f"\n{chosen.nodes:,} nodes of {chosen.cores} cores; {striping.targets:,} targets on "
-        f"{striping.servers:,} servers; {units.show_volume(chosen.block)} a stripe, "
-        f"{striping.count or 'all'} targets a file; {whose}"
+        f"\n{described.nodes:,} nodes of {described.cores} cores; {striping.targets:,} targets on "
+        f"{striping.servers:,} servers; stripes of {units.show_volume(described.block)} over "
+        f"{striping.count or 'all'} targets per file ({control})"
     )
 
 
-def _pace(bandwidth: str | float | None, rate: float | None) -> str:
+def _rate(bandwidth: str | float | None, rate: float | None) -> str:
     if bandwidth is not None:
         return units.show_bandwidth(units.bandwidth(bandwidth))
     return "unknown" if rate is None else f"{rate:,g} operations/s"

@@ -1,4 +1,4 @@
-"""penstock mode: whether jobs wait for their turns, shown or changed while they run."""
+"""penstock mode: show or change whether jobs wait for their turns."""
 
 from pathlib import Path
 
@@ -12,17 +12,21 @@ from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.state_directory import StateDirectory
 
-MEANS = {
-    "observe": "nobody waits; 'penstock top' shows who would",
-    "advise": "nobody waits; 'penstock explain' says what would change",
+MEANINGS = {
+    "observe": "no job waits; 'penstock top' shows which would",
+    "advise": "no job waits; 'penstock explain' says what would change",
     "enforce": "jobs wait for their turns",
-    "off": "every gate is open, whatever users' modes say",
+    "off": "every gate is open, for all users",
 }
 
 
-@click.command(short_help="Show or change whether jobs wait for turns.")
+@click.command()
 @click.argument("to", metavar="[MODE]", required=False)
-@click.option("--user", metavar="USER", help="Only this user's jobs; 'off' is for the whole site.")
+@click.option(
+    "--user",
+    metavar="USER",
+    help="Change only this user's jobs; 'off' is always for the whole site.",
+)
 @live_options.state
 @json_option
 def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool) -> None:
@@ -30,40 +34,40 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
 
     \b
     Examples:
-      penstock mode                        the site's mode, and users' whose is another
-      penstock mode enforce --user alice   one user's jobs wait for their turns
-      penstock mode default --user alice   they go by the site's mode again
-      penstock mode off                    the kill switch: every gate opens at once
+      penstock mode                        show the site's mode and the users that have their own
+      penstock mode enforce --user alice   make one user's jobs wait for their turns
+      penstock mode default --user alice   remove that user's own mode
+      penstock mode off                    kill switch: open every gate at once
 
-    USER is a name or a number that the controller's host knows, or who runs a job.
+    USER is a name or number that the controller's host knows, or that runs a job.
 
-    Running jobs hear of it at once. It holds until the controller ends; live.mode and live.users
-    say how the next one begins. docs/live/turns.md is the guide.
+    The change reaches running jobs at once, and holds until the controller ends; live.mode and
+    live.users of the configuration set the modes of the next one. docs/live/turns.md is the guide.
     """
     if to is None and user is not None:
-        raise InputError(f"--user {user} needs a MODE: {', '.join(MEANS)}")
-    if to is not None and to not in (*MEANS, DEFAULT):
-        raise unknown("mode", to, [*MEANS, DEFAULT])
+        raise InputError(f"--user {user} needs a MODE: {', '.join(MEANINGS)}")
+    if to is not None and to not in (*MEANINGS, DEFAULT):
+        raise unknown("mode", to, [*MEANINGS, DEFAULT])
     if to == DEFAULT and user is None:
-        raise InputError(f"{DEFAULT} takes a user's own mode away; give --user")
+        raise InputError(f"'{DEFAULT}' needs --user: it removes that user's own mode")
     state = StateDirectory(folder)
     with live_options.launch_errors():
         if to is not None:
             _change(state, messages.SetMode(mode=to, user=user))
-        found = launcher.ask(state, messages.GetStatus(), messages.Status)
+        status = launcher.ask(state, messages.GetStatus(), messages.Status)
     if as_json:
-        emit_json({"mode": found.mode, "users": found.modes, "policy": found.policy})
+        emit_json({"mode": status.mode, "users": status.modes, "policy": status.policy})
         return
-    click.echo(f"{found.mode}: {MEANS.get(found.mode, 'not known to this version')}")
-    for name, own in sorted(found.modes.items()):
-        above = ", while the site is off: nobody waits" if found.mode == "off" else ""
-        click.echo(f"{name}: {own}{above}")
+    click.echo(f"{status.mode}: {MEANINGS.get(status.mode, 'unknown to this version')}")
+    for name, own in sorted(status.modes.items()):
+        note = ", but the site is off: no job waits" if status.mode == "off" else ""
+        click.echo(f"{name}: {own}{note}")
 
 
-def _change(state: StateDirectory, govern: messages.SetMode) -> None:
+def _change(state: StateDirectory, message: messages.SetMode) -> None:
     try:
-        launcher.ask(state, govern, messages.Done)
+        launcher.ask(state, message, messages.Done)
     except launcher.LaunchError as error:
         raise launcher.LaunchError(
-            f"{error}. Without its word gates open by themselves within the lease (live.lease)"
+            f"{error}. Without a controller, gates open by themselves within the lease (live.lease)"
         ) from error

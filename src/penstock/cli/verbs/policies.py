@@ -1,4 +1,4 @@
-"""penstock policies: what there is to choose from."""
+"""penstock policies: list the policies, or explain one."""
 
 import inspect
 import sys
@@ -10,12 +10,12 @@ from penstock import registry
 from penstock.cli.common.output import emit_json, emit_table, json_option
 
 
-@click.command(short_help="List the policies, or explain one.")
+@click.command()
 @click.argument("name", required=False)
 @click.option(
     "--kind",
     metavar="KIND",
-    help="Of this kind alone: sharing, allocation, placement, packing, tuning.",
+    help="Only this kind: sharing, allocation, placement, packing or tuning.",
 )
 @json_option
 def policies(*, name: str | None, kind: str | None, as_json: bool) -> None:
@@ -28,21 +28,21 @@ def policies(*, name: str | None, kind: str | None, as_json: bool) -> None:
       penstock policies random --kind placement
       penstock policies ./mine.py:Mine --json
 
-    'needs' is what a policy must be told: w_iter (the length of an iteration), profile (the class
-    a generator drew a job from), remaining and progress (what a job has still to transfer, and has
-    done), io and work (the length of its phases and of its whole run), curve, volume and compute
-    (its bandwidth by number of resources, what it moves and how long it computes).
+    'needs' is what a policy must know of a job: w_iter (the length of an iteration), profile (the
+    class that a generator took the job from), remaining and progress (the bytes still to transfer,
+    and transferred), io and work (the length of its phases and of its whole run), curve, volume and
+    compute (its bandwidth by number of resources, its bytes, and its computing time).
 
     Set options with --set sharing.options.NAME=VALUE, or in [sharing.options] of the configuration.
     """
-    chosen = list(registry.POLICIES) if kind is None else [kind]
+    listed = list(registry.POLICIES) if kind is None else [kind]
     if name is not None:
-        # A name of several kinds means the first of them unless told otherwise.
-        named = [k for k in chosen if name in registry.table(k)]
-        entry = _entry(named[0] if named else kind or "sharing", name)
+        # A name that several kinds have means the first of them, unless --kind is given.
+        matches = [k for k in listed if name in registry.table(k)]
+        entry = _entry(matches[0] if matches else kind or "sharing", name)
         emit_json(entry) if as_json else _explain(entry)
         return
-    kinds = {k: [_entry(k, policy) for policy in sorted(registry.table(k))] for k in chosen}
+    kinds = {k: [_entry(k, policy) for policy in sorted(registry.table(k))] for k in listed}
     if as_json:
         emit_json([entry for entries in kinds.values() for entry in entries])
         return
@@ -55,7 +55,7 @@ def policies(*, name: str | None, kind: str | None, as_json: bool) -> None:
 def _entry(kind: str, name: str) -> dict[str, Any]:
     cls = registry.load(kind, name)
     text = _description(cls)
-    # The first paragraph, without the name that it begins with.
+    # The first paragraph, without the name at its beginning.
     summary = " ".join(text.split("\n\n")[0].split()).removeprefix(f"{name}: ")
     defaults = registry.options(cls)
     return {

@@ -9,7 +9,7 @@ from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.cli.common.write_options import WriteOptions
 
 
-@click.command(short_help="How long a write will take, and why.")
+@click.command()
 @typed(WriteOptions)
 @json_option
 def predict(*, options: WriteOptions, as_json: bool) -> None:

@@ -13,14 +13,15 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.units import show_volume
 
 
-@click.command(short_help="Give a running job other I/O nodes.")
+@click.command()
 @click.argument("job")
-@click.option("--io-nodes", metavar="K,...", help="These, by number: 0,2.")
-@click.option("--direct", is_flag=True, help="None: straight to the file system.")
+@click.option("--io-nodes", metavar="K,...", help="The new I/O nodes, by number: 0,2.")
+@click.option("--direct", is_flag=True, help="Use no I/O node: direct I/O.")
 @click.option(
     "--stripe",
     metavar="SIZE",
-    help="Spread each file over them in pieces of this size; else a process has one.",
+    help="Spread each file over the I/O nodes in pieces of this size; by default each process uses "
+    "one I/O node.",
 )
 @live_options.state
 @json_option
@@ -41,7 +42,7 @@ def remap(
       penstock remap solver --io-nodes 0,1,2,3 --stripe 1MiB
       penstock remap solver.3 --direct
 
-    JOB is an id of 'penstock status', or the name of the only running job that is called so.
+    JOB is an id from 'penstock status', or a name that only one running job has.
     """
     if direct == (io_nodes is not None):
         raise InputError("give either --io-nodes K,... or --direct")
@@ -54,5 +55,5 @@ def remap(
     else:
         several = f"I/O node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
         spread = f", in pieces of {show_volume(message.stripe)}" if message.stripe else ""
-        where = several + spread if nodes else "the file system directly"
-        click.echo(f"{job} goes to {where} from now on")
+        where = several + spread if nodes else "direct I/O"
+        click.echo(f"{job} now uses {where}")

@@ -25,25 +25,27 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}")
 
 
 @click.command(
-    short_help="Run an unmodified command as a job.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--name", metavar="NAME", help="What the job is called; else as its command.")
+@click.option("--name", metavar="NAME", help="The job's name; by default that of its command.")
 @click.option(
     "--io-nodes",
     metavar="N",
     type=click.IntRange(0),
-    help="So many I/O nodes, the least loaded; 0: direct. Else all.",
+    help="The number of I/O nodes, the least loaded ones; 0 for direct I/O. By default all.",
 )
 @click.option(
     "--hint",
-    metavar="WHAT=VALUE,...",
-    help="What its phases are like: volume=1GiB,period=60s,phases=20, or some of these.",
+    metavar="NAME=VALUE,...",
+    help="Describe the job's phases: any of volume=1GiB,period=60s,phases=20.",
 )
-@click.option("--require", is_flag=True, help="Fail where no controller is up.")
+@click.option("--require", is_flag=True, help="Fail if no controller is up.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="When it ends, say what it moved, on standard error."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the job's bytes and exit status as JSON, on standard error, when it ends.",
 )
 @live_options.state
 @live_options.controller
@@ -65,17 +67,17 @@ def run(
     Examples:
       penstock run -- ./simulation input.nml
       penstock run --name checkpoint --io-nodes 2 -- mpiexec -n 4 ./solver
-      penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct, but counted
+      penstock run --io-nodes 0 -- tar cf /scratch/a.tar src      direct I/O, but counted
       penstock run --hint volume=1GiB,period=60s,phases=20 -- ./solver
       penstock run --controller login1:7000 --key-file ~/.penstock.key -- ./solver
 
-    The exit status is the command's, 128 and the signal's number if a signal ended it. Signals go
-    to the command. Where nothing is up the command is run all the same, plainly, and one line on
-    standard error says so; --require makes that an error. With --controller (or
+    The exit status is that of the command, or 128 plus the number of the signal that ended it.
+    Signals are passed on to the command. If no controller is up, the command runs unmanaged, and
+    one line on standard error says so; --require makes that an error. With --controller (or
     $PENSTOCK_CONTROLLER and $PENSTOCK_KEY_FILE) the controller is on another host.
     """
     state = StateDirectory(folder)
-    where = live_options.remote(controller, key_file)
+    remote = live_options.remote(controller, key_file)
     name = _name(command[0]) if name is None else name
     if not _NAME.fullmatch(name):
         raise InputError(f"job name {name!r}: give up to 40 letters, digits and _ . + -")
@@ -83,20 +85,20 @@ def run(
     try:
         runner.check(command)
         job = partial(
-            runner.run, state, command, name=name, io_nodes=io_nodes, controller=where, hints=hints
+            runner.run, state, command, name=name, io_nodes=io_nodes, controller=remote, hints=hints
         )
-        outcome = _run(job, command, state if where is None else None, require=require)
+        outcome = _run(job, command, state if remote is None else None, require=require)
     except runner.CannotRunError as error:
         click.echo(f"penstock: {error}", err=True)
         return error.status
     if as_json:
-        click.echo(msgspec.json.encode(_told(outcome)), err=True)
+        click.echo(msgspec.json.encode(_summary(outcome)), err=True)
     elif outcome.advice:
         click.echo(f"penstock: {outcome.job}: {outcome.advice}", err=True)
     return outcome.status
 
 
-def _told(outcome: runner.Outcome) -> dict[str, object]:
+def _summary(outcome: runner.Outcome) -> dict[str, object]:
     return {
         "job": outcome.job,
         "status": outcome.status,
@@ -114,46 +116,46 @@ def _run(
     *,
     require: bool,
 ) -> runner.Outcome:
-    """Run a job, or its command plainly; `local` is the state of a controller of this host."""
+    """Run a job, or its command unmanaged; `local` is the state of a controller on this host."""
     try:
         if local is not None:
             _check_up(local)
         return job()
     except runner.NoJobError as error:
         if require:
-            raise InputError(f"{error}; 'penstock up' brings a deployment up") from error
-        click.echo(f"penstock: {error}; running the command plainly", err=True)
+            raise InputError(f"{error}; 'penstock up' starts one") from error
+        click.echo(f"penstock: {error}; running the command unmanaged", err=True)
     return runner.execute_unmanaged(command)
 
 
 def _hints(text: str | None) -> messages.Hints:
-    """Read WHAT=VALUE,...; InputError: it is none."""
-    found: dict[str, float] = {}
+    """Read NAME=VALUE,...; raise InputError for anything else."""
+    hints: dict[str, float] = {}
     for part in filter(None, (text or "").split(",")):
-        what, _, value = part.partition("=")
-        if what not in _HINTS:
-            raise unknown("hint", what, _HINTS)
-        if what in found:
-            raise InputError(f"--hint says {what} twice; say it once")
+        name, _, value = part.partition("=")
+        if name not in _HINTS:
+            raise unknown("hint", name, _HINTS)
+        if name in hints:
+            raise InputError(f"--hint gives {name} twice; give it once")
         try:
-            found[what] = _HINTS[what](value)
-            msgspec.convert(found, messages.Hints)
+            hints[name] = _HINTS[name](value)
+            msgspec.convert(hints, messages.Hints)
         except (InputError, ValueError) as error:
             raise InputError(
-                f"--hint {part!r}: {error}; give volume=1GiB,period=60s,phases=20, or some of these"
+                f"--hint {part!r}: {error}; give any of volume=1GiB,period=60s,phases=20"
             ) from error
-    return messages.Hints(**found)
+    return messages.Hints(**hints)
 
 
 def _check_up(state: StateDirectory) -> None:
     try:
         up = state.is_up()
-    except InputError as error:  # such as another user's directory: no reason not to run
+    except InputError as error:  # such as another user's directory
         raise runner.NoJobError(str(error)) from error
     if not up:
         raise runner.NoJobError(f"no controller in {state.folder}")
 
 
 def _name(program: str) -> str:
-    kept = re.sub(r"[^A-Za-z0-9_.+-]", "-", Path(program).name)[:40]
-    return kept if _NAME.fullmatch(kept) else "job"
+    name = re.sub(r"[^A-Za-z0-9_.+-]", "-", Path(program).name)[:40]
+    return name if _NAME.fullmatch(name) else "job"

@@ -1,4 +1,4 @@
-"""penstock slurm: what Slurm's hooks call, and what keeps Slurm in step with the controller."""
+"""penstock slurm: the hooks that Slurm calls, and updates of its licences and partitions."""
 
 import os
 import time
@@ -24,7 +24,8 @@ run = click.option(
     metavar="DIR",
     envvar="PENSTOCK_RUN",
     type=click.Path(path_type=Path),
-    help="The agent's sockets; else $PENSTOCK_RUN, /run/penstock-agent, or /tmp for a user's.",
+    help="The directory of the agent's sockets; default: $PENSTOCK_RUN, or /run/penstock-agent for "
+    "root, or /tmp/pa-UID.",
 )
 
 patience = click.option(
@@ -33,14 +34,14 @@ patience = click.option(
     envvar="PENSTOCK_PATIENCE",
     type=click.FloatRange(0.01, 60),
     default=HOOK_PATIENCE,
-    help="How long to wait for the agent; else $PENSTOCK_PATIENCE, or a second.",
+    help="How long to wait for the agent; default: $PENSTOCK_PATIENCE, or 1.",
 )
 
 
-def folder_of(path: Path | None) -> AgentDirectory:
-    """Return the agent's folder: as told, or the usual one."""
-    usual = Path("/run/penstock-agent" if os.geteuid() == 0 else f"/tmp/pa-{os.geteuid()}")
-    return AgentDirectory(path or usual)
+def agent_directory(path: Path | None) -> AgentDirectory:
+    """Return the agent's directory: as given, or the default."""
+    default = Path("/run/penstock-agent" if os.geteuid() == 0 else f"/tmp/pa-{os.geteuid()}")
+    return AgentDirectory(path or default)
 
 
 @click.group(no_args_is_help=False)
@@ -48,87 +49,94 @@ def slurm() -> None:
     """Slurm's hooks, licences and partitions; docs/live/slurm.md is the guide."""
 
 
-@slurm.command(short_help="A job begins on this node.")
+@slurm.command(short_help="Register a job that begins on this node.")
 @run
 @patience
 @json_option
 def prolog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
-    """Hand the job that Slurm's environment names to the node's agent (Prolog)."""
-    environment = _tell(run_folder, slurm_side.adoption(os.environ), patience)
+    """Register the job of Slurm's environment with this node's agent (for Prolog)."""
+    environment = _send(run_folder, slurm_side.adoption(os.environ), patience)
     if as_json:
         emit_json({"environment": environment})
 
 
-@slurm.command(short_help="A job has ended on this node.")
+@slurm.command(short_help="Release a job that has ended on this node.")
 @run
 @patience
 @json_option
 def epilog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
-    """Take the job that Slurm's environment names back from the node's agent (Epilog)."""
-    _tell(run_folder, slurm_side.release(os.environ), patience)
+    """Release the job of Slurm's environment from this node's agent (for Epilog)."""
+    _send(run_folder, slurm_side.release(os.environ), patience)
     if as_json:
         emit_json({"released": os.environ["SLURM_JOB_ID"]})
 
 
-def _tell(
+def _send(
     run_folder: Path | None, message: AdoptJob | ReleaseJob, patience: float
 ) -> dict[str, str]:
-    folder = folder_of(run_folder)
+    folder = agent_directory(run_folder)
     try:
         return slurm_side.tell(folder, message, patience)
     except OSError as error:
         raise click.ClickException(f"{folder.control}: {reason(error)}") from error
 
 
-@slurm.command(short_help="Jobs that the node's agent keeps.")
+@slurm.command(short_help="List the jobs of this node's agent.")
 @run
 @json_option
 def jobs(*, run_folder: Path | None, as_json: bool) -> None:
-    """List the jobs that the node's agent keeps."""
-    folder = folder_of(run_folder)
+    """List the jobs that this node's agent serves."""
+    folder = agent_directory(run_folder)
     try:
-        kept = slurm_side.kept(folder)
+        names = slurm_side.kept(folder)
     except OSError as error:
         raise click.ClickException(f"{folder.control}: {reason(error)}") from error
-    emit_json({"jobs": kept}) if as_json else click.echo("\n".join(kept) or "no jobs")
+    emit_json({"jobs": names}) if as_json else click.echo("\n".join(names) or "no jobs")
 
 
-@slurm.command(short_help="Keep licences of a file system back.")
+@slurm.command(short_help="Reserve licences of a file system.")
 @click.argument("licence", metavar="NAME:TOTAL")
-@click.option("--keep-back", metavar="N", type=click.IntRange(0), help="How many from now on.")
+@click.option(
+    "--keep-back",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Reserve N licences, so that jobs cannot use them.",
+)
 @json_option
 def licences(*, licence: str, keep_back: int | None, as_json: bool) -> None:
-    """Show how many licences of a file system are kept back, or keep N of them back.
+    """Show how many licences of a file system are reserved, or reserve N of them.
 
     \b
     Examples:
       penstock slurm licences scratch:8
       penstock slurm licences scratch:8 --keep-back 3
 
-    slurm.conf has 'Licenses=scratch:8', and jobs that do much I/O ask for one with
-    'sbatch -L scratch:1': Slurm starts eight at a time, less those that are kept back.
+    With 'Licenses=scratch:8' in slurm.conf, jobs that do much I/O request one licence with
+    'sbatch -L scratch:1'. Slurm then runs at most eight of them, minus the reserved licences.
     """
-    told = Licence.parse(licence)
+    parsed = Licence.parse(licence)
     if keep_back is not None:
-        slurm_side.keep_back(told, keep_back)
-    kept = slurm_side.kept_back(told) or 0
+        slurm_side.keep_back(parsed, keep_back)
+    reserved = slurm_side.kept_back(parsed) or 0
     if as_json:
-        emit_json({"licence": told.name, "total": told.total, "kept_back": kept})
+        emit_json({"licence": parsed.name, "total": parsed.total, "kept_back": reserved})
     else:
-        click.echo(f"{kept} of {told.total} {told.name} licences are kept back")
+        click.echo(f"{reserved} of {parsed.total} {parsed.name} licences are reserved")
 
 
-@slurm.command(short_help="Keep Slurm in step with the controller.")
+@slurm.command(short_help="Update Slurm from the controller's status.")
 @live_options.state
-@click.option("--licence", "licence", metavar="NAME:TOTAL", help="Keep its count in step.")
+@click.option("--licence", "licence", metavar="NAME:TOTAL", help="The licence to reserve.")
 @click.option(
     "--conflicts",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write each partition's I/O there, for job_submit.lua.",
+    help="Write each partition's I/O load to this file, for job_submit.lua.",
 )
-@click.option("--every", default="5 s", help="How often.")
-@click.option("--once", is_flag=True, help="Look once (twice for --conflicts), and end.")
+@click.option(
+    "--every", metavar="TIME", default="5 s", show_default=True, help="The time between updates."
+)
+@click.option("--once", is_flag=True, help="Update once, and end.")
 @json_option
 def watch(
     *,
@@ -139,22 +147,22 @@ def watch(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Keep licences and the partitions' I/O in step with the controller, until interrupted.
+    """Update reserved licences and the partitions' I/O load repeatedly, until interrupted.
 
     \b
     Examples:
       penstock slurm watch --licence scratch:8 --conflicts /run/penstock-slurm/conflicts
 
-    As many licences are kept back as jobs wait for their turn. It runs where slurmctld does, as
-    root or SlurmUser. What fails is told, and tried again.
+    As many licences are reserved as jobs wait for their turn. Run it on the host of slurmctld, as
+    root or SlurmUser. Errors are printed, and the next update tries again.
     """
     if licence is None and conflicts is None:
-        raise InputError("nothing to keep in step; give --licence, --conflicts or both")
-    told = None if licence is None else Licence.parse(licence)
-    step = _Step(StateDirectory(folder), told, conflicts, units.seconds(every))
+        raise InputError("nothing to update; give --licence, --conflicts or both")
+    parsed = None if licence is None else Licence.parse(licence)
+    update = _Update(StateDirectory(folder), parsed, conflicts, units.seconds(every))
     while True:
         try:
-            done = step.take()
+            done = update.run()
             if as_json:
                 emit_json(done)
         except (InputError, OSError) as error:
@@ -165,8 +173,8 @@ def watch(
             return
 
 
-class _Step:
-    """One look at the controller and Slurm, and what follows from it."""
+class _Update:
+    """Reads the controller's status, and updates Slurm from it."""
 
     def __init__(
         self, state: StateDirectory, licence: Licence | None, conflicts: Path | None, every: float
@@ -175,7 +183,7 @@ class _Step:
         self._every = every
         self._before: tuple[float, messages.Status] | None = None
 
-    def take(self) -> dict[str, object]:
+    def run(self) -> dict[str, object]:
         if self._before is None and self._conflicts is not None:
             self._before = (time.monotonic(), self._ask())
         time.sleep(self._every)
@@ -194,6 +202,6 @@ class _Step:
         return done
 
     def _ask(self) -> messages.Status:
-        # Root asks whosever controller it is, which 'penstock status' would not.
+        # Unlike 'penstock status', root may ask a controller of any user.
         with ControlConnection(self._state.controller) as controller:
             return controller.ask(messages.GetStatus(), messages.Status)

@@ -1,4 +1,4 @@
-"""penstock standby: another controller when one dies."""
+"""penstock standby: start another controller when one dies."""
 
 from pathlib import Path
 
@@ -10,31 +10,31 @@ from penstock.live.deployment import launcher
 from penstock.live.protocol.state_directory import StateDirectory
 
 
-@click.command(short_help="Start another controller when one dies.")
+@click.command()
 @live_options.state
 @json_option
 def standby(*, folder: Path | None, as_json: bool) -> None:
-    """Stand by a deployment: when its controller dies, start another at once.
+    """Watch a deployment, and start another controller at once when its controller dies.
 
     \b
     Examples:
       penstock standby &
       penstock standby --state ./state
 
-    The new one goes on from what the old one kept: jobs come back to it by themselves, what tuners
-    and families have learnt is there. It ends when the deployment is taken down ('penstock down'),
-    and gives up, with status 1, when controllers die five times within a minute. Jobs that run
-    meanwhile go on directly. Where systemd keeps the controller (deploy/systemd) it is not needed.
+    The new controller uses the state of the old one: jobs reconnect by themselves, and what was
+    learned is kept. Meanwhile running jobs do direct I/O. The command ends when the deployment is
+    stopped ('penstock down'), and gives up with status 1 if controllers die five times within a
+    minute. It is not needed where systemd restarts the controller (deploy/systemd).
     """
     state = StateDirectory(folder)
-    told: list[str] = []
+    lines: list[str] = []
 
-    def tell(said: str) -> None:
-        told.append(said)
+    def report(line: str) -> None:
+        lines.append(line)
         if not as_json:
-            click.echo(said)
+            click.echo(line)
 
     with live_options.launch_errors():
-        launcher.stand_by(state, tell)
+        launcher.stand_by(state, report)
     if as_json:
-        emit_json({"state": str(state.folder), "takeovers": len(told) - 1})
+        emit_json({"state": str(state.folder), "takeovers": len(lines) - 1})

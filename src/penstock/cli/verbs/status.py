@@ -1,4 +1,4 @@
-"""penstock status: jobs, I/O nodes, and what they moved."""
+"""penstock status: jobs, I/O nodes, and the bytes they moved."""
 
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ from penstock.progress import console
 from penstock.units import show_seconds, show_volume
 
 SHORTEST_COMMAND, LONGEST_COMMAND = 12, 60
-"""Characters of a command that are shown, as the terminal has room; --json has all."""
+"""The characters of a command that are shown, as the terminal has room; --json has all."""
 
 
-@click.command(short_help="Jobs, I/O nodes, and what they moved.")
+@click.command()
 @live_options.state
 @json_option
 def status(*, folder: Path | None, as_json: bool) -> None:
@@ -29,51 +29,51 @@ def status(*, folder: Path | None, as_json: bool) -> None:
       penstock status
       penstock status --state ./state --json
 
-    MiB/s is what a job moved over the time that it has run, computing included. Forwarded bytes
-    went through an I/O node, direct ones past them. A fail-open is a call that an I/O node should
-    have done, or a gate should have held, and that was let through. Jobs that ended are listed
-    while they are remembered (the last hundred); totals are of all. 'penstock top' shows who waits
-    for whom, 'penstock explain JOB' why.
+    MiB/s is a job's mean rate since it began, including the time it computed. Forwarded bytes went
+    through an I/O node; direct bytes did not. A fail-open is a call that should have gone to an I/O
+    node, or waited at a gate, and was let through. The last hundred jobs that ended are listed, and
+    totals count all jobs. 'penstock top' shows which jobs wait for which, 'penstock explain JOB'
+    says why.
     """
     with live_options.launch_errors():
-        found = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
-    plain = msgspec.to_builtins(found)
-    plain.pop("type")
-    emit_json(plain) if as_json else _show(plain)
+        answer = launcher.ask(StateDirectory(folder), messages.GetStatus(), messages.Status)
+    status = msgspec.to_builtins(answer)
+    status.pop("type")
+    emit_json(status) if as_json else _show(status)
 
 
-def _show(found: dict[str, Any]) -> None:
-    beneath = f", on an emulated file system ({found['emulated']})" if found["emulated"] else ""
-    turns = f"; {found['policy']}, {found['mode']}" if found["policy"] else ""
-    click.echo(f"{', '.join(found['roots'])}{beneath}{turns}\n")
-    if found["jobs"]:
-        _show_jobs(found["jobs"])
+def _show(status: dict[str, Any]) -> None:
+    emulation = f", on an emulated file system ({status['emulated']})" if status["emulated"] else ""
+    turns = f"; {status['policy']}, {status['mode']}" if status["policy"] else ""
+    click.echo(f"{', '.join(status['roots'])}{emulation}{turns}\n")
+    if status["jobs"]:
+        _show_jobs(status["jobs"])
         click.echo("")
-    if found["io_nodes"]:
-        _show_io_nodes(found["io_nodes"])
+    if status["io_nodes"]:
+        _show_io_nodes(status["io_nodes"])
         click.echo("")
-    for node in found["io_nodes"]:
+    for node in status["io_nodes"]:
         if "silent_seconds" in node:
             since = show_seconds(node["silent_seconds"])
             click.echo(f"I/O node {node['number']} has not answered for {since}: {node['why']}")
     click.echo(
-        f"{show_volume(found['forwarded_bytes'])} forwarded, "
-        f"{show_volume(found['direct_bytes'])} direct, "
-        f"{found['fail_open_total']:,} fail-opens, in all"
+        f"{show_volume(status['forwarded_bytes'])} forwarded, "
+        f"{show_volume(status['direct_bytes'])} direct, "
+        f"{status['fail_open_total']:,} fail-opens in total"
     )
-    if found["policy_failures"]:
+    if status["policy_failures"]:
         click.echo(
-            f"{found['policy']} failed {found['policy_failures']:,} times: the controller's log "
-            "says how, and who waited then went on without a turn"
+            f"{status['policy']} failed {status['policy_failures']:,} times (see the controller's "
+            "log); jobs that waited then continued without a turn"
         )
-    if found["fail_open_total"]:
+    if status["fail_open_total"]:
         click.echo(
-            "(a fail-open is a call that went past its I/O node or its gate: docs/live/index.md)"
+            "(a fail-open is a call that bypassed its I/O node or its gate: docs/live/index.md)"
         )
 
 
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:
-    """List jobs; columns that would say the same of all are left out."""
+    """List jobs; columns that would be the same for all of them are left out."""
     users = len({job["user"] for job in jobs}) > 1
     waits = any(job["waits"] for job in jobs)
     fail_opens = any(job["fail_opens"] for job in jobs)
@@ -125,18 +125,18 @@ def _show_io_nodes(io_nodes: list[dict[str, Any]]) -> None:
 
 
 def _state(job: dict[str, Any]) -> str:
-    """Return how a job is; of one that runs, what it does where that is known."""
+    """Return the state of a job; of a running job, its activity if known."""
     if job["state"] != "running":
         return f"ended: {job['status']}" if job["state"] == "ended" else str(job["state"])
     doing = job.get("doing")
     if doing is None:
         return "running"
-    # Who is observed has its place among those who wait, and transfers.
+    # A job that is only observed keeps its place in the queue, and transfers meanwhile.
     return "transferring" if doing == "waiting" and job["mode"] != "enforce" else str(doing)
 
 
 def _numbers(numbers: list[int]) -> str:
-    """Return I/O nodes in short: "0-3 6"."""
+    """Return I/O nodes in a short form: "0-3 6"."""
     if not numbers:
         return "direct"
     if numbers != sorted(numbers):
@@ -151,13 +151,13 @@ def _numbers(numbers: list[int]) -> str:
 
 
 def _cut_commands(rows: list[dict[str, str]]) -> None:
-    """Cut the last column to what the others leave: folded, it would make the table unreadable."""
-    taken = sum(
+    """Cut the last column to the space the others leave: folded, the table is unreadable."""
+    used = sum(
         2 + max(len(column), *(len(row[column]) for row in rows))
         for column in rows[0]
         if column != "command"
     )
-    room = min(max(console().width - taken, SHORTEST_COMMAND), LONGEST_COMMAND)
+    room = min(max(console().width - used, SHORTEST_COMMAND), LONGEST_COMMAND)
     for row in rows:
         if len(row["command"]) > room:
             row["command"] = row["command"][: room - 3] + "..."

@@ -1,4 +1,4 @@
-"""penstock top: who transfers now, who waits, for whom, and since when."""
+"""penstock top: which jobs transfer now, which wait, and for which jobs."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from penstock import units
 from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option, table
 from penstock.cli.verbs.tuner.show import show_value
-from penstock.errors import InputError
+from penstock.errors import InputError, error_prefix
 from penstock.live.controller.explain import behind
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
@@ -28,91 +28,93 @@ if TYPE_CHECKING:
 
 SHORTEST = 0.1
 ORDER = ("transferring", "waiting", "would wait", "computing", "no turns")
-"""What jobs do, as they are listed; who is observed would wait, and transfers meanwhile."""
+"""Activities in the order of the list; a job that "would wait" is only observed, and transfers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """A status, and when it was."""
+class Sample:
+    """A status, and the time of it."""
 
-    found: messages.Status
+    status: messages.Status
     time: float
 
     def moved(self) -> dict[object, int]:
-        """Return the bytes so far, of jobs by id and of I/O nodes by the id of their run."""
-        jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.found.jobs}
-        nodes = {node["id"]: _bytes(node, "read", "write") for node in self.found.io_nodes}
+        """Return the bytes moved so far, by id of the job or of the I/O node's process."""
+        jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.status.jobs}
+        nodes = {node["id"]: _bytes(node, "read", "write") for node in self.status.io_nodes}
         return jobs | nodes
 
 
-@click.command(short_help="Who transfers now, who waits, and for whom.")
-@click.option("--once", is_flag=True, help="One look, after one interval, and end.")
+@click.command()
+@click.option("--once", is_flag=True, help="Print one sample, after one interval, and end.")
 @click.option(
-    "--interval", metavar="TIME", default="2 s", show_default=True, help="Between two looks."
+    "--interval",
+    metavar="TIME",
+    default="2 s",
+    show_default=True,
+    help="The time between two samples.",
 )
 @live_options.state
 @json_option
 def top(*, once: bool, interval: str, folder: Path | None, as_json: bool) -> None:
-    """Show who transfers, with which share, and who waits, for whom and how long at most.
+    """Show which jobs transfer, with which share, which wait, for which jobs and how long.
 
     \b
     Examples:
       penstock top
       penstock top --once --interval '1 s'
-      penstock top --json                    a line of JSON an interval
+      penstock top --json                    one line of JSON per interval
 
-    On a terminal it is refreshed in place until Ctrl-C; in a log there is one table an interval.
-    MiB/s is what was moved since the look before; jobs tell their bytes once a second. A job that
-    would wait is only observed (penstock mode), and transfers meanwhile.
+    On a terminal it is refreshed in place until Ctrl-C; in a log it prints one table per interval.
+    MiB/s is the rate since the previous sample; jobs report their bytes once per second. A job that
+    "would wait" is only observed (see 'penstock mode'), and transfers meanwhile.
     """
-    try:
+    with error_prefix("--interval"):
         seconds = units.seconds(interval)
-    except InputError as error:
-        raise InputError(f"--interval: {error}") from error
     if seconds < SHORTEST:
         raise InputError(f"--interval is {interval}; give at least {show_seconds(SHORTEST)}")
-    looks = _looks(StateDirectory(folder), seconds, once=once)
+    views = _views(StateDirectory(folder), seconds, once=once)
     with live_options.launch_errors():
         try:
-            _emit(looks, once=once) if as_json else _show(looks, once=once)
+            _emit(views, once=once) if as_json else _show(views, once=once)
         except KeyboardInterrupt:
             if once:
                 raise
 
 
-def _looks(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[dict[str, Any]]:
-    """Yield what two looks tell together, an interval apart."""
-    before = _look(state)
+def _views(state: StateDirectory, seconds: float, *, once: bool) -> Iterator[dict[str, Any]]:
+    """Yield the difference of two samples, one interval apart, repeatedly."""
+    before = _sample(state)
     for _ in range(1) if once else count():
         time.sleep(seconds)
-        after = _look(state)
-        yield seen(before, after)
+        after = _sample(state)
+        yield view(before, after)
         before = after
 
 
-def _look(state: StateDirectory) -> Look:
-    found = launcher.ask(state, messages.GetStatus(), messages.Status)
-    return Look(found=found, time=time.monotonic())
+def _sample(state: StateDirectory) -> Sample:
+    status = launcher.ask(state, messages.GetStatus(), messages.Status)
+    return Sample(status=status, time=time.monotonic())
 
 
-def seen(before: Look, after: Look) -> dict[str, Any]:
-    """Return how things are now, with what was moved since the look before."""
-    found, had = after.found, before.moved()
-    served: list[dict[str, Any]] = found.io_nodes
+def view(before: Sample, after: Sample) -> dict[str, Any]:
+    """Return the present state, with rates since the sample before."""
+    status, earlier = after.status, before.moved()
+    served: list[dict[str, Any]] = status.io_nodes
     elapsed = max(after.time - before.time, 1e-9)
 
     def rate(key: object, moved: int, age: float) -> float | None:
-        if key not in had and age > elapsed:
+        if key not in earlier and age > elapsed:
             return None
-        return max(moved - had.get(key, 0), 0) / elapsed
+        return max(moved - earlier.get(key, 0), 0) / elapsed
 
     jobs = [
         {
-            **_standing(job),
+            **_job(job),
             "bytes": job.moved_bytes,
             "rate": rate(job.id, job.moved_bytes, job.seconds),
         }
-        for job in found.jobs
+        for job in status.jobs
         if job.state == "running"
     ]
     io_nodes = [
@@ -129,19 +131,19 @@ def seen(before: Look, after: Look) -> dict[str, Any]:
         for node in served
     ]
     return {
-        "policy": found.policy,
-        "mode": found.mode,
-        "modes": found.modes,
-        "turns": found.turns,
-        "tuning": found.tuning,
-        "policy_failures": found.policy_failures,
-        "jobs": sorted(jobs, key=_place),
+        "policy": status.policy,
+        "mode": status.mode,
+        "modes": status.modes,
+        "turns": status.turns,
+        "tuning": status.tuning,
+        "policy_failures": status.policy_failures,
+        "jobs": sorted(jobs, key=_order),
         "io_nodes": io_nodes,
         "elapsed": elapsed,
     }
 
 
-def _standing(job: JobRecord) -> dict[str, Any]:
+def _job(job: JobRecord) -> dict[str, Any]:
     doing = job.doing or "no turns"
     if doing == "waiting" and job.mode != "enforce":
         doing = "would wait"
@@ -158,8 +160,8 @@ def _standing(job: JobRecord) -> dict[str, Any]:
     }
 
 
-def _place(job: Mapping[str, Any]) -> tuple[int, float, float]:
-    """Order jobs: who transfers by share, who waits by how long."""
+def _order(job: Mapping[str, Any]) -> tuple[int, float, float]:
+    """Order jobs by activity, then by share, then by how long they wait."""
     return ORDER.index(job["doing"]), -job["share"], -(job["since_seconds"] or 0.0)
 
 
@@ -167,47 +169,47 @@ def _bytes(record: Mapping[str, Any], *kinds: str) -> int:
     return sum(int(record.get(f"{kind}_bytes", 0)) for kind in kinds)
 
 
-def _emit(looks: Iterator[dict[str, Any]], *, once: bool) -> None:
-    for told in looks:
-        emit_json(told) if once else click.echo(msgspec.json.encode(told))
+def _emit(views: Iterator[dict[str, Any]], *, once: bool) -> None:
+    for view in views:
+        emit_json(view) if once else click.echo(msgspec.json.encode(view))
 
 
-def _show(looks: Iterator[dict[str, Any]], *, once: bool) -> None:
+def _show(views: Iterator[dict[str, Any]], *, once: bool) -> None:
     out = console()
     if once or not out.is_terminal:
-        for told in looks:
-            out.print(_drawn(told))
+        for view in views:
+            out.print(_screen(view))
             if not once:
                 click.echo("")
         return
     from rich.live import Live  # noqa: PLC0415 - see penstock.cli.common.output
 
     with Live(console=out, auto_refresh=False, vertical_overflow="ellipsis") as live:
-        live.update("looking ...", refresh=True)
-        for told in looks:
-            live.update(_drawn(told), refresh=True)
+        live.update("waiting for the first sample ...", refresh=True)
+        for view in views:
+            live.update(_screen(view), refresh=True)
 
 
-def _drawn(told: Mapping[str, Any]) -> "Group":
+def _screen(view: Mapping[str, Any]) -> "Group":
     from rich.console import Group  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    parts: list[Any] = [Text(_head(told)), Text("")]
-    if told["jobs"]:
-        rows = [_row(job) for job in told["jobs"]]
-        if len({job["user"] for job in told["jobs"]}) == 1:
+    parts: list[Any] = [Text(_head(view)), Text("")]
+    if view["jobs"]:
+        rows = [_row(job) for job in view["jobs"]]
+        if len({job["user"] for job in view["jobs"]}) == 1:
             rows = [{k: v for k, v in row.items() if k != "user"} for row in rows]
-        text = {"user", "does", "for whom"}
+        text = {"user", "activity", "waits for"}
         parts.append(table(tuple(rows[0]), [tuple(row.values()) for row in rows], text=text))
     else:
-        parts.append(Text("no job runs"))
-    if told["io_nodes"]:
-        nodes = [_node(node, told["tuning"]) for node in told["io_nodes"]]
-        text = {"state", "does", "pattern", "scheduler"}
-        told_nodes = [tuple(node.values()) for node in nodes]
-        parts += [Text(""), table(tuple(nodes[0]), told_nodes, text=text)]
-    if told["tuning"]:
-        parts += [Text(""), Text(_tuning(told["tuning"]))]
+        parts.append(Text("no jobs are running"))
+    if view["io_nodes"]:
+        nodes = [_node(node, view["tuning"]) for node in view["io_nodes"]]
+        text = {"state", "operation", "pattern", "scheduler"}
+        cells = [tuple(node.values()) for node in nodes]
+        parts += [Text(""), table(tuple(nodes[0]), cells, text=text)]
+    if view["tuning"]:
+        parts += [Text(""), Text(_tuning(view["tuning"]))]
     return Group(*parts)
 
 
@@ -220,7 +222,7 @@ def _node(node: Mapping[str, Any], tuning: Mapping[str, Any] | None) -> dict[str
         "MiB/s": _rate(node["rate"]),
     }
     if tuning is not None:
-        row |= {"does": node["operation"] or "-", "pattern": node["pattern"] or "-"}
+        row |= {"operation": node["operation"] or "-", "pattern": node["pattern"] or "-"}
         for name in tuning["parameters"]:
             row[name] = show_value(name, node["tuned"].get(name))
     return row
@@ -228,23 +230,23 @@ def _node(node: Mapping[str, Any], tuning: Mapping[str, Any] | None) -> dict[str
 
 def _tuning(tuning: Mapping[str, Any]) -> str:
     trying = ", ".join(tuning["exploring"])
-    does = f"tries values of {trying}" if trying else "has the best it knows in force"
+    activity = f"is trying values of {trying}" if trying else "uses the best known values"
     if not tuning["applied"]:
-        does = "chooses, and sets nothing (penstock mode enforce)"
+        activity = "chooses values, but sets none (that needs 'penstock mode enforce')"
     return (
-        f"{tuning['policy']} {does}; {tuning['rounds']:,} choices, {tuning['explored']:,} to learn,"
-        f" {tuning['contexts']:,} contexts known"
+        f"{tuning['policy']} {activity}; {tuning['rounds']:,} choices, {tuning['explored']:,} of "
+        f"them to learn; {tuning['contexts']:,} access patterns known"
     )
 
 
-def _head(told: Mapping[str, Any]) -> str:
-    others = ", ".join(f"{user}: {mode}" for user, mode in sorted(told["modes"].items()))
-    doing = [job["doing"] for job in told["jobs"]]
+def _head(view: Mapping[str, Any]) -> str:
+    others = ", ".join(f"{user}: {mode}" for user, mode in sorted(view["modes"].items()))
+    doing = [job["doing"] for job in view["jobs"]]
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
-    mode = told["mode"] + (f" ({others})" if others else "")
-    head = f"{clock}  {told['policy']}, {mode}; {told['turns']:,} turns given"
-    if failures := told["policy_failures"]:
+    mode = view["mode"] + (f" ({others})" if others else "")
+    head = f"{clock}  {view['policy']}, {mode}; {view['turns']:,} turns granted"
+    if failures := view["policy_failures"]:
         head += f"; the policy FAILED {failures:,} times: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")
 
@@ -255,12 +257,12 @@ def _row(job: Mapping[str, Any]) -> dict[str, str]:
     return {
         "job": job["id"],
         "user": job["user"],
-        "does": job["doing"],
+        "activity": job["doing"],
         "since": "-" if since is None else show_seconds(since),
         "share": f"{job['share']:.0%}" if job["doing"] == "transferring" else "-",
         "MiB/s": _rate(job["rate"]),
         "moved": show_volume(job["bytes"]),
-        "for whom": behind(job["behind"]) if waits else "",
+        "waits for": behind(job["behind"]) if waits else "",
         "at most": "" if most is None else f"{show_seconds(most)} more",
     }
 

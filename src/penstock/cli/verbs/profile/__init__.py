@@ -27,7 +27,7 @@ SHOWN = 8
 FAILED = 1
 
 
-@click.command(short_help="What a run did to its files, from its Darshan log.")
+@click.command()
 @click.argument("logs", metavar="[LOG.darshan|DIR]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--out", metavar="FILE.json", type=click.Path(path_type=Path), help="All, as JSON.")
 @click.option(
