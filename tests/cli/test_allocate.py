@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.data import g5k_applications
-from penstock.sim.formats.curves import plain
+from penstock.sim.formats.decode import curve_points
 
 SIX = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
 WORKLOAD = [{"id": name, "phases": [[1, 1]]} for name in SIX]
@@ -22,7 +22,7 @@ def jobs(directory: Path) -> list[dict[str, Any]]:
             "id": name,
             "nodes": applications[name].nodes,
             "processes": applications[name].processes,
-            "curve": plain(applications[name].curve),
+            "curve": curve_points(applications[name].curve),
             "volume": applications[name].volume,
             "compute": "2 min",
         }
@@ -96,7 +96,7 @@ def test_direct_jobs_have_no_place(penstock: Any, jobs: Any) -> None:
         ({"curve": {"1": 0}}, "job 'BT-C', curve: a curve has the bandwidth 0 at 1"),
         ({"curve": {"1": -3}}, "bandwidth -3 at 1"),
         ({"curve": {}}, "needs at least one count"),
-        ({"curve": {"-1": 3}}, "'-1' is no number of resources"),
+        ({"curve": {"-1": 3}}, "'-1' is not a number of resources"),
         ({"curve": {"16": 3}}, "curve at [16], none of which can be had with 12"),
         ({"curve": [1, 2]}, "jobs[0], curve: expected an object"),
         ({"nodes": 0}, "jobs[0], nodes"),

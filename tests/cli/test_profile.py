@@ -77,7 +77,7 @@ def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
     (directory / "bad.darshan").write_bytes(os.urandom(4096))
     result = penstock("profile", "bad.darshan", "--json")
     assert (result.status, result.out) == (2, "")
-    assert result.err.startswith("penstock: error: bad.darshan: it is no Darshan log")
+    assert result.err.startswith("penstock: error: bad.darshan: it is not a Darshan log")
     assert len(result.err.splitlines()) == 1
 
 
@@ -181,7 +181,7 @@ def test_a_file_of_others_is_not_taken_for_kept_profiles(
     (directory / "found.json.jsonl").write_text(content)
     result = penstock("profile", DXT, "--out", "found.json")
     assert result.status == 2
-    assert "holds no profiles of an interrupted run" in result.err
+    assert "is not a file of profiles of an interrupted run" in result.err
     assert (directory / "found.json.jsonl").read_text() == content
 
 

@@ -1,5 +1,6 @@
 """What holds for every run, whatever the workload."""
 
+from inspect import signature
 from itertools import pairwise
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_time_scales_linearly(name: str, case: Case, power: int) -> None:
     workload = case.workload
     scaled = Workload(
         **{
-            **vars(workload),
+            **{field: getattr(workload, field) for field in signature(Workload).parameters},
             "compute": workload.compute * factor,
             "io": workload.io * factor,
             "release": workload.release * factor,

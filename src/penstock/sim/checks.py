@@ -1,4 +1,4 @@
-"""What a workload must be before the engine reads its arrays: the first thing wrong is told."""
+"""Validation of a workload before the engine reads its arrays; reports the first fault."""
 
 from graphlib import CycleError, TopologicalSorter
 
@@ -10,14 +10,20 @@ from penstock.model import Site
 from penstock.sim.workload import Floats, Workload
 
 LONGEST = 1e12
-"""Seconds of work and release in all: beyond, a double no longer tells milliseconds apart."""
+"""Limit of total work and release in seconds: above it a double cannot resolve milliseconds."""
 SHORTEST = 1e-9
-"""Mean seconds of an iteration, and the smallest cap: below, rates overflow."""
+"""Minimum mean length of an iteration, and minimum cap: below it rates overflow."""
 
 
 def check(workload: Workload, site: Site | None = None) -> None:
-    """Raise InputError unless the site can run all jobs of the workload."""
+    """Raise InputError unless the site can run all jobs of the workload.
+
+    A valid workload becomes read-only, and is not checked again for a site of that size.
+    """
     site = site or Site()
+    size = (site.resources, site.nodes)
+    if size in workload.checked_for:
+        return
     if len(workload) == 0:
         raise InputError("the workload has no jobs; give at least one")
     _shapes(workload)
@@ -27,12 +33,16 @@ def check(workload: Workload, site: Site | None = None) -> None:
     _resources(workload, site.resources)
     _nodes(workload, site.nodes)
     _barriers(workload)
+    for value in vars(workload).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    workload.checked_for.add(size)
 
 
-def _first(wrong: NDArray[np.bool_]) -> int | None:
-    """Return where the first of what is wrong lies."""
-    at = int(wrong.argmax()) if len(wrong) else 0
-    return at if len(wrong) and wrong[at] else None
+def _first(faulty: NDArray[np.bool_]) -> int | None:
+    """Return the index of the first True, or None."""
+    at = int(faulty.argmax()) if len(faulty) else 0
+    return at if len(faulty) and faulty[at] else None
 
 
 def _shapes(w: Workload) -> None:
@@ -40,13 +50,13 @@ def _shapes(w: Workload) -> None:
     for name in ("nodes", "max_share", "barrier", "after", "profile", "ids", "curves", "details"):
         column = getattr(w, name)
         if column is not None and len(column) != n:
-            raise InputError(f"{name} has {len(column)} entries for {n} jobs; give one a job")
+            raise InputError(f"{name} has {len(column)} entries for {n} jobs; give one per job")
     for name, offsets, rows in (
         ("offsets", w.offsets, {len(w.compute), len(w.io)}),
         ("resource_offsets", w.resource_offsets, {len(w.resources)}),
     ):
-        whole = len(offsets) == n + 1 and offsets[0] == 0 and {int(offsets[-1])} == rows
-        if not whole or (np.diff(offsets) < 0).any():
+        complete = len(offsets) == n + 1 and offsets[0] == 0 and {int(offsets[-1])} == rows
+        if not complete or (np.diff(offsets) < 0).any():
             raise InputError(
                 f"{name} must rise from 0 to the number of rows, with one entry more than jobs"
             )
@@ -55,11 +65,11 @@ def _shapes(w: Workload) -> None:
 def _names(w: Workload) -> None:
     if w.ids is None or len(set(w.ids)) == len(w.ids):
         return
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for j, name in enumerate(w.ids):
-        if name in seen:
+        if name in earlier:
             raise InputError(f"jobs[{j}].id {name!r} is used twice; give each job its own")
-        seen.add(name)
+        earlier.add(name)
 
 
 def _durations(w: Workload) -> None:
@@ -84,7 +94,7 @@ def _durations(w: Workload) -> None:
         total = float(w.work.sum() + w.release.max())
     if not total < LONGEST:
         raise InputError(
-            f"the phases and releases come to {total:g} s; stay below {LONGEST:g} s in all"
+            f"the phases and releases add up to {total:g} s; the limit is {LONGEST:g} s"
         )
     j = _first(w.work <= 0)
     if j is not None:

@@ -1,7 +1,7 @@
-"""What really happens: jobs with all their phases, as arrays that the engine reads in place.
+"""The truth of a simulation: jobs with all their phases, as arrays that the engine reads in place.
 
-Policies never see a Workload. They see the Jobs that `Workload.jobs` makes of it, with as much
-knowledge as asked for.
+Policies never see a Workload. They see the Jobs that `Workload.jobs` makes of it, which know as
+much as the `Knowledge` allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +25,13 @@ class Workload:
 
     Iteration i is `compute[i]` seconds of computation and then an I/O phase that needs `io[i]`
     isolated seconds on each of the job's resources (CSR: `resource_offsets`, `resources`). A job
-    with `barrier[j]` >= 0 counts for that barrier; one with `after[j]` >= 0 starts only once all
+    with `barrier[j]` >= 0 counts for that barrier; a job with `after[j]` >= 0 starts only once all
     jobs of that barrier have ended. `profile` is the mean characteristic time of the class that a
-    generator drew a job from; `curves` each job's bandwidth by number of resources, from which
-    follows how long its I/O takes on another number than it starts with; `details` its user,
-    executable, processes and hints. They are None where the source had none.
+    generator drew a job from. `curves` is each job's bandwidth by number of resources, which gives
+    the length of its I/O on another number of resources. `details` has user, executable, processes
+    and hints. The last three are None if the source has none.
+
+    `penstock.sim.checks.check` makes the arrays of a valid workload read-only.
     """
 
     def __init__(
@@ -52,7 +54,8 @@ class Workload:
         details: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         def array(values: ArrayLike | None, dtype: type, default: Any = None) -> NDArray[Any]:
-            return np.ascontiguousarray(default if values is None else values, dtype=dtype)
+            # A view: the caller's own array stays writable.
+            return np.ascontiguousarray(default if values is None else values, dtype=dtype).view()
 
         self.compute: Floats = array(compute, np.float64)
         self.io: Floats = array(io, np.float64)
@@ -70,13 +73,15 @@ class Workload:
         self.horizon = horizon
         self.curves = curves
         self.details = details
+        self.checked_for: set[tuple[int, int]] = set()
+        """Numbers of resources and nodes of the sites that this workload is valid for."""
 
     def __len__(self) -> int:
         return len(self.release)
 
     @property
     def iterations(self) -> int:
-        """How many iterations all jobs have together."""
+        """The number of iterations of all jobs."""
         return len(self.io)
 
     def id(self, j: int) -> str:
@@ -104,7 +109,7 @@ class Workload:
         return float(self.alpha_io.sum())
 
     def total(self, values: Floats) -> Floats:
-        """Return the sum of an iteration-wise array a job."""
+        """Sum an array with one entry per iteration over each job."""
         totals: Floats = np.add.reduceat(values, self.offsets[:-1])
         return totals
 
@@ -116,7 +121,7 @@ class Workload:
         profile = [None] * n if self.profile is None else self.profile.tolist()
         columns = zip(self.nodes.tolist(), self.max_share.tolist(), w_iter, profile, strict=True)
         for j, (nodes, max_share, estimate, mean) in enumerate(columns):
-            known = dict(self.details[j]) if self.details is not None else {}
+            details = dict(self.details[j]) if self.details is not None else {}
             hints = {} if mean is None else {"profile": mean}
             yield Job(
                 id=self.id(j),
@@ -124,13 +129,13 @@ class Workload:
                 nodes=nodes,
                 w_iter=estimate,
                 max_share=max_share,
-                hints=hints | known.pop("hints", {}),
-                **known,
+                hints=hints | details.pop("hints", {}),
+                **details,
                 **self._demand(j),
             )
 
     def _demand(self, j: int) -> dict[str, Any]:
-        """Return what is known of job j's bandwidth, volume and compute time, if it has a curve."""
+        """Return job j's curve, volume and compute time, if it has a curve."""
         curve = None if self.curves is None else self.curves[j]
         if curve is None:
             return {}
@@ -141,14 +146,14 @@ class Workload:
         return demand
 
     def _bandwidth(self, j: int, curve: Curve, count: int | None = None) -> float:
-        """Return job j's bandwidth on so many resources, or on those it starts with."""
+        """Return job j's bandwidth on `count` resources, or on those it starts with."""
         try:
             return curve.bandwidth(len(self.resources_of(j)) if count is None else count)
         except InputError as error:
             raise InputError(f"job {self.id(j)!r}: {error}") from error
 
     def io_scale(self, j: int, count: int) -> float:
-        """Return how many times as long as `io` says job j's I/O takes on so many resources."""
+        """Return the factor from `io` to the length of job j's I/O on `count` resources."""
         curve = None if self.curves is None else self.curves[j]
         if curve is None:
             return 1.0

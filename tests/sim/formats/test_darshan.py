@@ -18,7 +18,7 @@ from penstock.errors import InputError
 from penstock.learn.profiles import Profile
 from penstock.learn.profiles.timeline import Timeline
 from penstock.sim.formats.darshan import Reader, logs_in, reader
-from penstock.sim.formats.darshan.io_times import SEGMENT, binned, check_requests
+from penstock.sim.formats.darshan.io_times import SEGMENT, bin_transfers, check_requests
 
 darshan = pytest.importorskip("darshan", reason="PyDarshan is not installed")
 FOLDER = Path(darshan.__path__[0])
@@ -120,13 +120,13 @@ def test_bins_of_a_heat_map_are_transfers() -> None:
         "read_bins": np.array([1, 0, 0, 0]),
     }
     timeline = Timeline(2.0, 4)
-    for one in binned(record):
+    for one in bin_transfers(record):
         timeline.add(one.begin, one.end, one.volume, rank=one.rank, write=one.write)
     assert timeline.written.between(0.5, 1.0) == pytest.approx(8)
     assert timeline.written.between(1.5, 2.0) == pytest.approx(4)
     assert timeline.read.between(0.0, 0.5) == pytest.approx(1)
     with pytest.raises(InputError, match="damaged"):
-        list(binned(record | {"bin_width_seconds": float("nan")}))
+        list(bin_transfers(record | {"bin_width_seconds": float("nan")}))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_log_that_is_read_for_ever_is_given_up(
 def test_what_is_no_log_is_said(reading: Reader, tmp_path: Path) -> None:
     text = tmp_path / "text.darshan"
     text.write_text("nothing of the kind\n" * 100)
-    with pytest.raises(InputError, match=r"text\.darshan: it is no Darshan log"):
+    with pytest.raises(InputError, match=r"text\.darshan: it is not a Darshan log"):
         reading.read(text)
     (tmp_path / "empty.darshan").touch()
     with pytest.raises(InputError, match=r"empty\.darshan has 0 bytes"):

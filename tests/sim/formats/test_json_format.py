@@ -172,7 +172,7 @@ def test_long_lists_of_phases_are_read_in_pieces(
         ('{"jobs": [{"id": "a", "phases": [[true, 1]]}]}', r"job 'a', phases\[0\], compute: exp"),
         ('{"jobs": [{"id": "a", "phases": [[1, -1]]}]}', r"job 'a', phases\[0\], io is -1; give"),
         ('{"jobs": [{"id": "a", "phases": [[1, 1e999]]}]}', r"job 'a', phases\[0\], io: Number"),
-        ('{"jobs": [{"id": "a", "phases": [[1e308, 1], [1e308, 1]]}]}', "come to inf s"),
+        ('{"jobs": [{"id": "a", "phases": [[1e308, 1], [1e308, 1]]}]}', "add up to inf s"),
         ('{"jobs": [{"id": "a", "phases": [["1 m", 1]]}]}', r"phases\[0\], compute: '1 m' is not"),
         ('{"jobs": [{"id": "a", "phases": [[0, 0]]}]}', "job 'a' does nothing"),
         ('{"jobs": [{"id": [], "phases": [[1, 1]]}]}', r"jobs\[0\], id: expected .*; give a str"),
@@ -211,7 +211,10 @@ def test_long_lists_of_phases_are_read_in_pieces(
             "bandwidth 0 at 1",
         ),
         ('{"jobs": [{"id": "a", "curve": {"2": -1}, "phases": [[1, 1]]}]}', "bandwidth -1 at 2"),
-        ('{"jobs": [{"id": "a", "curve": {"x": 1}, "phases": [[1, 1]]}]}', "'x' is no number of"),
+        (
+            '{"jobs": [{"id": "a", "curve": {"x": 1}, "phases": [[1, 1]]}]}',
+            "'x' is not a number of",
+        ),
         ('{"jobs": [{"id": "a", "curve": {"1": 1, "01": 1}, "phases": [[1, 1]]}]}', "given twice"),
         ('{"jobs": [{"id": "a", "processes": 0, "phases": [[1, 1]]}]}', "job 'a', processes"),
         (

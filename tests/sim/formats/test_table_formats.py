@@ -42,7 +42,7 @@ def test_csv_columns_in_any_order_and_only_those_needed(tmp_path: Path) -> None:
         ("job,compute,io\n", "no rows below the header"),
         ("job,compute\n", "line 1: column 'io' is missing"),
         ("job,compute,io,oi\n", "line 1: unknown column 'oi'; did you mean 'io'"),
-        ("job,compute,io,io\n", "line 1: column 'io' is there twice"),
+        ("job,compute,io,io\n", "line 1: column 'io' occurs twice"),
         ("job,compute,io\na,1\n", "line 2: 2 fields; give 3"),
         ("job,compute,io\na,1,2\na,x,2\n", "line 3: compute: 'x' is not a duration"),
         ("job,compute,io\na,1_0,2\n", "line 2: compute: '1_0' is not a duration"),

@@ -51,12 +51,12 @@ class Reader:
         """Return the workload in a file."""
         with show_progress(f"reading {file.name}", large=file.stat().st_size > LARGE) as watch:
             return formats.read(
-                file, self._site, io_ratio=self._io_ratio, w_iter=self._w_iter, watch=watch
+                file, self._site, io_ratio=self._io_ratio, w_iter=self._w_iter, report=watch
             )
 
 
 @contextmanager
-def show_progress(label: str, *, large: bool) -> Iterator[formats.Watch | None]:
+def show_progress(label: str, *, large: bool) -> Iterator[formats.Report | None]:
     """Show how many jobs of a large file are read or written."""
     if not large:
         yield None

@@ -85,13 +85,13 @@ def generate(
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if out is None:
-        raise InputError(f"give --out FILE, with a suffix of {', '.join(formats.WRITTEN)}")
-    formats.check_suffix(out, formats.WRITTEN)
+        raise InputError(f"give --out FILE, with a suffix of {', '.join(formats.WRITABLE)}")
+    formats.check_suffix(out, formats.WRITABLE)
     check_writable(out)
     options = _options(preset, flags)
     workload = _make(PRESETS[preset], options, seed)
     with show_progress(f"writing {out.name}", large=workload.iterations > LONG) as watch:
-        formats.write(workload, out, watch=watch)
+        formats.write(workload, out, report=watch)
     size = out.stat().st_size
     result = {
         "preset": preset,

@@ -1,12 +1,12 @@
-"""Workloads in files, read and written by suffix.
+"""Workload files; the suffix of a file's name decides its format.
 
-.json  one object: `horizon` (seconds) and `jobs`, a list of objects, one job each (as_json)
-.npz   the arrays as they are, for large workloads; never pickled (as_npz)
-.csv   one row an iteration: job, release, nodes, compute, io (as_tables)
-.swf   the Standard Workload Format 2.2; it has no I/O, so that must be made up (as_tables)
-.jsonl, .jsonl.gz  the record of a live day, one part of it (recorded)
+.json  one object: `horizon` (seconds) and `jobs`, a list with one object per job (json_format)
+.npz   the arrays themselves, for large workloads; never pickled (npz_format)
+.csv   one row per iteration: job, release, nodes, compute, io (table_formats)
+.swf   the Standard Workload Format 2.2; it has no I/O, which is made up (table_formats)
+.jsonl, .jsonl.gz  one file of a live controller's record (from_record)
 
-Whatever is wrong with a file is an InputError that begins with the file's name.
+Every fault of a file is an InputError that begins with the file's name.
 """
 
 import os
@@ -23,8 +23,8 @@ from penstock.sim.checks import check
 from penstock.sim.formats import free_memory, from_record, json_format, npz_format, table_formats
 from penstock.sim.workload import Workload
 
-Watch = Callable[[int, int], None]
-"""Told, now and then, how many jobs of how many are read or written."""
+Report = Callable[[int, int], None]
+"""Called now and then with the number of jobs read or written, and of all jobs."""
 
 MEMORY_PER_BYTE: Mapping[str, float] = {
     ".json": 2.0,
@@ -34,8 +34,8 @@ MEMORY_PER_BYTE: Mapping[str, float] = {
     ".jsonl": 0.2,
     ".jsonl.gz": 1.0,
 }
-"""Bytes of memory that reading a byte of a file takes at least."""
-WRITTEN = (".json", ".npz")
+"""Bytes of memory needed per byte of a file, at least."""
+WRITABLE = (".json", ".npz")
 
 
 def read(
@@ -44,19 +44,19 @@ def read(
     *,
     io_ratio: float | None = None,
     w_iter: float | None = None,
-    watch: Watch | None = None,
+    report: Report | None = None,
 ) -> Workload:
-    """Read a workload that the site can run.
+    """Read a workload, and check that the site can run it.
 
-    The site turns volumes into seconds, and its resources and nodes bound what jobs may use.
-    `io_ratio` and `w_iter` are for .swf alone, see `as_tables.read_swf`.
+    The site's bandwidth turns volumes into seconds; its resources and nodes limit the jobs.
+    `io_ratio` and `w_iter` are for .swf alone, see `table_formats.read_swf`.
     """
     path, site = Path(path), site or Site()
     check_readable(path)
-    with _named(path):
+    with _file_errors(path):
         match suffix(path):
             case ".json":
-                workload = json_format.read(path.read_bytes(), site, watch)
+                workload = json_format.read(path.read_bytes(), site, report)
             case ".npz":
                 workload = npz_format.read(path)
             case ".csv":
@@ -71,35 +71,35 @@ def read(
     return workload
 
 
-def write(workload: Workload, path: Path | str, *, watch: Watch | None = None) -> None:
+def write(workload: Workload, path: Path | str, *, report: Report | None = None) -> None:
     """Write a workload as .json or .npz; the file appears whole or not at all."""
     path = Path(path)
-    check_suffix(path, WRITTEN)
+    check_suffix(path, WRITABLE)
     check(workload, Site(resources=int(workload.resources.max(initial=0)) + 1))
     with replacing(path) as partial:
         if path.suffix.lower() == ".npz":
             npz_format.write(workload, partial)
         else:
-            json_format.write(workload, partial, watch)
+            json_format.write(workload, partial, report)
 
 
 def suffix(path: Path) -> str:
-    """Return the end of a file's name that says its format."""
+    """Return the end of a file's name that decides its format."""
     parts = [part.lower() for part in path.suffixes]
     return "".join(parts[-2:]) if parts[-1:] == [".gz"] else "".join(parts[-1:])
 
 
-def check_suffix(path: Path, known: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) -> None:
-    """Raise InputError unless the file's name ends in a format we know."""
-    if suffix(path) not in known:
+def check_suffix(path: Path, allowed: tuple[str, ...] = tuple(MEMORY_PER_BYTE)) -> None:
+    """Raise InputError unless the file's name ends in an allowed suffix."""
+    if suffix(path) not in allowed:
         raise InputError(
-            f"{str(path)!r} ends in none of {', '.join(known)}; the suffix says the format"
+            f"{str(path)!r} ends in none of {', '.join(allowed)}; the suffix decides the format"
         )
 
 
 def check_readable(path: Path) -> None:
-    """Raise InputError unless the file is there, of a known format and small enough to read."""
-    with _named(path):
+    """Raise InputError unless the file exists, has a known format and fits in memory."""
+    with _file_errors(path):
         status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a directory; give a workload file in it")
@@ -116,16 +116,16 @@ def check_readable(path: Path) -> None:
 
 
 def _too_large(path: Path, size: int, free: int | None) -> InputError:
-    there = f"{units.show_volume(free)} are available" if free is not None else "memory is short"
+    memory = f"{units.show_volume(free)} are available" if free is not None else "memory is short"
     return InputError(
-        f"{path} of {units.show_volume(size)} does not fit in memory ({there}); "
+        f"{path} of {units.show_volume(size)} does not fit in memory ({memory}); "
         "write large workloads as .npz, or read it on a larger machine"
     )
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Put the file's name in front of what is wrong with it."""
+def _file_errors(path: Path) -> Iterator[None]:
+    """Turn every fault of a file into an InputError that begins with its name."""
     try:
         yield
     except InputError as error:

@@ -1,9 +1,10 @@
-"""Measured base patterns in what `penstock explore` leaves, and mixtures to hold ours against.
+"""Measured base patterns in the output of `penstock explore`, and measured mixtures of them.
 
     {"unit": "MB/s", "jobs": [{"id", "processes", "curve", ...}],
      "patterns": {"id": [{"operation", "layout", "spatiality", "request_size", "volume"}]}}
 
-A job of one pattern is a base; one of several is a mixture, whose curve was measured.
+A job of one pattern is a base. A job of several is a mixture: its measured curve is compared with
+the one that is predicted from the bases.
 """
 
 from dataclasses import dataclass
@@ -18,13 +19,13 @@ from penstock.files import reason
 from penstock.learn.profiles.mixture import Base, Mixture, combine
 from penstock.learn.profiles.profile import BasePattern
 from penstock.model import Curve
-from penstock.sim.formats import curves
+from penstock.sim.formats.decode import ERRORS, Points, parse_curve
 
 _Bytes = Annotated[float, Meta(gt=0)]
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One pattern of a job that was explored."""
+    """One pattern of an explored job."""
 
     operation: Literal["read", "write"]
     layout: Literal["shared", "file-per-process"]
@@ -36,7 +37,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class _Job(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     processes: Annotated[int, Meta(ge=1)]
-    curve: curves.Points
+    curve: Points
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,55 +47,54 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """A mixture that was measured."""
+class MeasuredMixture:
+    """A mixture with its measured curve, and the prediction from the bases."""
 
     name: str
     curve: Curve
-    told: Mixture
+    prediction: Mixture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explored:
-    """What a file of curves has."""
+class PatternFile:
+    """The content of a file of curves."""
 
     bases: tuple[Base, ...]
-    mixtures: tuple[Measured, ...]
+    mixtures: tuple[MeasuredMixture, ...]
     emulated: str | None
 
 
-def read(path: Path) -> Explored:
-    """Return the base patterns in a file, and its mixtures as they are told from those."""
+def read(path: Path) -> PatternFile:
+    """Read the base patterns in a file, and its mixtures with their predictions."""
     try:
         file = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is no file of curves: {reason(error)}") from error
+    except ERRORS as error:
+        raise InputError(f"{path} is not a file of curves: {reason(error)}") from error
     if file.patterns is None:
         raise InputError(
-            f"{path} does not say which patterns its curves are of; it is of an older 'penstock "
-            "explore': measure again, or give mn4"
+            f"{path} does not say which patterns its curves belong to; it comes from an older "
+            "'penstock explore': measure again, or give mn4"
         )
-    known = {
-        job.id: (job, curves.parse(job.curve, f"{path}, job {job.id!r}, curve"))
-        for job in file.jobs
-        if file.patterns.get(job.id)
+    jobs = {job.id: job for job in file.jobs if file.patterns.get(job.id)}
+    measured = {
+        name: parse_curve(job.curve, f"{path}, job {name!r}, curve") for name, job in jobs.items()
     }
-    parts = {name: file.patterns[name] for name in known}
+    parts = {name: file.patterns[name] for name in jobs}
     bases = tuple(
-        _base(known[name][0], told[0], known[name][1])
-        for name, told in parts.items()
-        if len(told) == 1
+        _base(jobs[name], some[0], measured[name]) for name, some in parts.items() if len(some) == 1
     )
     if not bases:
-        raise InputError(f"{path} has no job of a single pattern; measure some, one a phase")
+        raise InputError(f"{path} has no job of a single pattern; measure some, one per phase")
     mixtures = tuple(
-        Measured(name=name, curve=known[name][1], told=combine(_parts(known[name][0], told), bases))
-        for name, told in parts.items()
-        if len(told) > 1
+        MeasuredMixture(
+            name=name, curve=measured[name], prediction=combine(_parts(jobs[name], some), bases)
+        )
+        for name, some in parts.items()
+        if len(some) > 1
     )
-    return Explored(bases=bases, mixtures=mixtures, emulated=file.emulated)
+    return PatternFile(bases=bases, mixtures=mixtures, emulated=file.emulated)
 
 
 def _base(job: _Job, part: Part, curve: Curve) -> Base:
@@ -109,7 +109,7 @@ def _base(job: _Job, part: Part, curve: Curve) -> Base:
     )
 
 
-def _parts(job: _Job, told: list[Part]) -> list[BasePattern]:
+def _parts(job: _Job, parts: list[Part]) -> list[BasePattern]:
     return [
         BasePattern(
             operation=part.operation,
@@ -121,5 +121,5 @@ def _parts(job: _Job, told: list[Part]) -> list[BasePattern]:
             files=1,
             processes=job.processes,
         )
-        for part in told
+        for part in parts
     ]

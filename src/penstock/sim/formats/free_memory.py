@@ -1,4 +1,4 @@
-"""How much memory this process may still take."""
+"""The memory that this process may still allocate."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +8,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def available() -> int | None:
-    """Return the bytes that can be taken without swapping or being killed, or None if unknown.
+    """Return the bytes available without swapping or being killed, or None if unknown.
 
-    A batch system's limit on the job counts as much as the machine's memory does.
+    It is the smaller of the machine's free memory and the batch system's limit on the job.
     """
     return min((*_machine(), *_control_groups()), default=None)
 
@@ -41,10 +41,10 @@ def _limits(root: Path, group: str, limit: str, usage: str) -> Iterator[int]:
     leaf = root / group.lstrip("/")
     for directory in (leaf, *leaf.parents):
         try:
-            # Without a limit it says "max" (v2), or a number beyond any machine's memory (v1).
+            # Without a limit the file has "max" (v2), or a number beyond any memory (v1).
             room = int((directory / limit).read_text()) - int((directory / usage).read_text())
             lines = (directory / "memory.stat").read_text().splitlines()
-            # Cached files count as usage, but give way.
+            # Cached files count as usage, but are evicted on demand.
             cached = sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file"))
         except (OSError, ValueError):
             pass

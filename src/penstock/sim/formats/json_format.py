@@ -1,14 +1,14 @@
 """Workloads as JSON: `{"horizon": s, "jobs": [{"id", "release", "nodes", "phases"}, ...]}`.
 
-`phases` is a list of [compute, io], one pair an iteration: seconds, or words such as "5 min"; an
+`phases` is a list of [compute, io], one pair per iteration: seconds, or words such as "5 min"; an
 `io` in words may be a volume ("12 GiB"), which the bandwidth of the job's resources turns into
 seconds. A job may further have `max_share`, `resources` (a list of numbers), `pack` (the name of
 the pack it belongs to), `after` (the name of the pack it waits for), `user`, `executable`,
 `processes`, `hints` (an object; `profile` there is the mean w_iter of its class) and `curve` (an
 object: its bandwidth by number of resources, 0 being direct access).
 
-A job is decoded, put into the arrays and forgotten before the next one, so that reading takes
-little more than the file and the arrays.
+Each job is decoded and put into the arrays before the next one, so that reading takes little more
+memory than the file and the arrays.
 """
 
 import itertools
@@ -23,12 +23,22 @@ import numpy as np
 from penstock import units
 from penstock.errors import InputError, unknown
 from penstock.model import Curve, Site
-from penstock.sim.formats import curves, free_memory, json_errors
+from penstock.sim.formats import free_memory
+from penstock.sim.formats.decode import (
+    ERRORS,
+    Points,
+    curve_points,
+    decode,
+    field_error,
+    parse_curve,
+    seconds,
+)
 from penstock.sim.workload import Floats, Ints, Workload
 
 PIECE = 1 << 22
-"""Bytes of phases that are decoded at once: Python's numbers take three times their text."""
-JOBS_A_TELL = 4096
+"""Bytes of phases decoded at once: Python's numbers take three times the memory of their text."""
+JOBS_PER_REPORT = 4096
+"""Jobs between two reports of progress."""
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -36,7 +46,7 @@ _Int = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a Workload keeps in `details` of a job."""
+    """The fields of a job that a Workload keeps in `details`."""
 
     user: str = ""
     executable: str = ""
@@ -52,7 +62,7 @@ class _Job(Details, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resources: list[_Int] | None = None
     pack: str | int | None = None
     after: str | int | None = None
-    curve: curves.Points | None = None
+    curve: Points | None = None
     phases: msgspec.Raw
 
 
@@ -61,28 +71,26 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     jobs: list[msgspec.Raw]
 
 
-class _Named(msgspec.Struct, frozen=True, kw_only=True):
+class _Id(msgspec.Struct, frozen=True, kw_only=True):
     id: str | int | None = None
 
 
-def read(data: bytes, site: Site, watch: Callable[[int, int], None] | None = None) -> Workload:
-    """Return the workload in a JSON text; its numbers are not checked."""
-    # Some editors begin a UTF-8 file with a byte order mark.
-    text = memoryview(data)[3 if data.startswith(b"\xef\xbb\xbf") else 0 :]
-    file = _decode(text, msgspec.json.Decoder(_File), "", data)
+def read(data: bytes, site: Site, report: Callable[[int, int], None] | None = None) -> Workload:
+    """Decode a workload; its numbers are not checked."""
+    file = decode(data, _File)
     if not file.jobs:
         raise InputError("jobs is empty; give at least one job")
     reader = _Reader(len(file.jobs), data.count(b"["), site)
     for j, raw in enumerate(file.jobs):
         reader.add(j, raw)
-        if watch is not None and j % JOBS_A_TELL == 0:
-            watch(j, len(file.jobs))
-    horizon = None if file.horizon is None else _in_seconds(file.horizon, "horizon")
+        if report is not None and j % JOBS_PER_REPORT == 0:
+            report(j, len(file.jobs))
+    horizon = None if file.horizon is None else seconds(file.horizon, "horizon")
     return reader.workload(horizon)
 
 
 class _Reader:
-    """Takes jobs in, one by one, and makes a Workload of them."""
+    """Collects jobs one by one into the arrays of a Workload."""
 
     def __init__(self, jobs: int, brackets: int, site: Site) -> None:
         # Each phase opens a bracket, and hardly anything else does.
@@ -108,14 +116,10 @@ class _Reader:
     def add(self, j: int, raw: msgspec.Raw) -> None:
         try:
             job = self._job.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise json_errors.wrong(error, _name(j, raw), _Job.__struct_fields__) from error
+        except ERRORS as error:
+            raise field_error(error, _name(j, raw), _Job) from error
         self.ids.append(str(j) if job.id is None else str(job.id))
-        self.release[j] = (
-            job.release
-            if isinstance(job.release, float)
-            else _in_seconds(job.release, f"job {self.ids[j]!r}, release")
-        )
+        self.release[j] = seconds(job.release, f"job {self.ids[j]!r}, release")
         self.nodes[j], self.max_share[j] = job.nodes, job.max_share
         self.resources += (0,) if job.resources is None else job.resources
         self.resource_offsets[j + 1] = len(self.resources)
@@ -126,7 +130,7 @@ class _Reader:
         if job.user or job.executable or job.processes is not None or job.hints:
             self.details[j] = {k: v for k in Details.__struct_fields__ if (v := getattr(job, k))}
         if job.curve is not None:
-            self.curves[j] = curves.parse(job.curve, f"job {self.ids[j]!r}, curve")
+            self.curves[j] = parse_curve(job.curve, f"job {self.ids[j]!r}, curve")
         i = int(self.offsets[j])
         for pairs in self._phases(j, job.phases):
             self.compute[i : i + len(pairs) // 2] = pairs[::2]
@@ -135,12 +139,12 @@ class _Reader:
         self.offsets[j + 1] = i
 
     def _phases(self, j: int, raw: msgspec.Raw) -> Iterator[Floats]:
-        """Yield the numbers of a job's phases, compute and io by turns, a piece at a time."""
+        """Yield the numbers of a job's phases, compute and io alternating, one piece at a time."""
         done = 0
         for piece in _pieces(raw):
             try:
                 pairs: Any = self._numbers.decode(piece)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except ERRORS:
                 pairs = self._in_words(j, done, piece)
             yield np.fromiter(itertools.chain.from_iterable(pairs), np.float64, 2 * len(pairs))
             done += len(pairs)
@@ -149,12 +153,12 @@ class _Reader:
         where = f"job {self.ids[j]!r}, phases"
         try:
             rows = self._words.decode(piece)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise json_errors.wrong(error, where, (), first=done) from error
+        except ERRORS as error:
+            raise field_error(error, where, first=done) from error
         width = int(self.resource_offsets[j + 1] - self.resource_offsets[j])
         return [
             (
-                c if isinstance(c, float) else _in_seconds(c, f"{where}[{k}], compute"),
+                c if isinstance(c, float) else seconds(c, f"{where}[{k}], compute"),
                 x if isinstance(x, float) else self._io_seconds(x, f"{where}[{k}], io", width),
             )
             for k, (c, x) in enumerate(rows, done)
@@ -162,7 +166,7 @@ class _Reader:
 
     def _io_seconds(self, text: str, where: str, width: int) -> float:
         if not units.is_volume(text):
-            return _in_seconds(text, where)
+            return seconds(text, where)
         if self.site.bandwidth is None:
             raise InputError(
                 f"{where} is the volume {text!r}, but the site has no bandwidth to turn it into "
@@ -174,13 +178,13 @@ class _Reader:
         n, iterations = len(self.ids), int(self.offsets[-1])
         barrier, after = self._barriers(n)
         profile = self._profile(n)
-        counted = all(name == str(j) for j, name in enumerate(self.ids))
+        numbered = all(name == str(j) for j, name in enumerate(self.ids))
         return Workload(
             compute=self.compute[:iterations],
             io=self.io[:iterations],
             offsets=self.offsets,
             release=self.release,
-            ids=None if counted else self.ids,
+            ids=None if numbered else self.ids,
             nodes=self.nodes,
             max_share=self.max_share,
             resource_offsets=self.resource_offsets,
@@ -209,7 +213,7 @@ class _Reader:
         return barrier, after
 
     def _profile(self, n: int) -> Floats | None:
-        """Take the classes out of the hints, if all jobs have one."""
+        """Move the hint `profile` into an array of its own, if all jobs have it."""
         hints = [self.details.get(j, {}).get("hints", {}).get("profile") for j in range(n)]
         if not all(isinstance(value, float) for value in hints):
             return None
@@ -221,16 +225,16 @@ class _Reader:
         return np.array(hints)
 
 
-def write(workload: Workload, path: Path, watch: Callable[[int, int], None] | None = None) -> None:
-    """Write a workload as JSON, one line a job."""
+def write(workload: Workload, path: Path, report: Callable[[int, int], None] | None = None) -> None:
+    """Write a workload as JSON, one line per job."""
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
         file.write(b'{"horizon":%b,"jobs":[' % encode(workload.horizon))
         for j in range(len(workload)):
             file.write(b"\n" if j == 0 else b",\n")
             file.write(encode(_job(workload, j)))
-            if watch is not None and j % JOBS_A_TELL == 0:
-                watch(j, len(workload))
+            if report is not None and j % JOBS_PER_REPORT == 0:
+                report(j, len(workload))
         file.write(b"\n]}\n")
 
 
@@ -249,7 +253,7 @@ def _job(workload: Workload, j: int) -> dict[str, Any]:
         if values[j] >= 0:
             job[key] = str(values[j])
     if workload.curves is not None and (curve := workload.curves[j]) is not None:
-        job["curve"] = curves.plain(curve)
+        job["curve"] = curve_points(curve)
     details = dict(workload.details[j]) if workload.details is not None else {}
     profile = {} if workload.profile is None else {"profile": float(workload.profile[j])}
     if hints := profile | details.pop("hints", {}):
@@ -260,9 +264,9 @@ def _job(workload: Workload, j: int) -> dict[str, Any]:
 
 
 def _pieces(raw: msgspec.Raw) -> Iterator[msgspec.Raw | bytes]:
-    """Yield a list of pairs as lists of at most about PIECE bytes.
+    """Split a list of pairs into lists of at most about PIECE bytes.
 
-    Pieces end behind a closing bracket, which in a list of pairs of numbers and words ends a pair;
+    Pieces end after a closing bracket, which in a list of pairs of numbers and words ends a pair;
     in anything else some piece does not decode.
     """
     view = memoryview(raw)
@@ -278,7 +282,7 @@ def _pieces(raw: msgspec.Raw) -> Iterator[msgspec.Raw | bytes]:
             return
         yield b"[" + piece[:cut] + b"]"
         first += cut
-        # Behind a pair comes a comma, or the end of the list.
+        # A pair is followed by a comma, or by the end of the list.
         while view[first] in b" \t\r\n":
             first += 1
         if view[first] in b"]":
@@ -286,33 +290,9 @@ def _pieces(raw: msgspec.Raw) -> Iterator[msgspec.Raw | bytes]:
         first += 1
 
 
-def _decode(
-    text: memoryview, decoder: msgspec.json.Decoder[_File], where: str, data: bytes
-) -> _File:
-    try:
-        return decoder.decode(text)
-    except msgspec.ValidationError as error:
-        raise json_errors.wrong(error, where, _File.__struct_fields__) from error
-    except msgspec.DecodeError as error:
-        raise json_errors.malformed(str(error), data, len(data) - len(text)) from error
-    except UnicodeDecodeError as error:
-        raise InputError("not text in UTF-8; give JSON in UTF-8") from error
-    except RecursionError as error:
-        raise InputError("lists or objects are nested too deeply to be a workload") from error
-
-
 def _name(j: int, raw: msgspec.Raw) -> str:
     try:
-        name = msgspec.json.decode(raw, type=_Named).id
+        name = msgspec.json.decode(raw, type=_Id).id
     except (ValueError, RecursionError):
         name = None
     return f"jobs[{j}]" if name is None else f"job {str(name)!r}"
-
-
-def _in_seconds(value: float | str, where: str) -> float:
-    if isinstance(value, float):
-        return value
-    try:
-        return units.seconds(value)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error

@@ -1,7 +1,7 @@
-"""Workloads as .npz: NumPy's archive of the arrays that a Workload has, by its names for them.
+"""Workloads as .npz: a NumPy archive of the arrays of a Workload, under their names.
 
-`format` is 1. `horizon` is NaN where there is none, `profile` absent. `ids`, `curves` and `details`
-are JSON in UTF-8, as bytes, and absent where a workload has none. Nothing is ever pickled.
+`format` is 1. `horizon` is NaN if there is none, `profile` is absent. `ids`, `curves` and `details`
+are JSON in UTF-8, as bytes, and absent if a workload has none. Nothing is ever pickled.
 """
 
 import zipfile
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 from penstock.model import Curve
-from penstock.sim.formats import curves, free_memory
+from penstock.sim.formats import free_memory
+from penstock.sim.formats.decode import Points, curve_points, parse_curve
 from penstock.sim.formats.json_format import Details
 from penstock.sim.workload import Workload
 
@@ -41,9 +42,8 @@ ARRAYS: Mapping[str, type] = {
 }
 OPTIONAL = frozenset({"profile", "ids", "curves", "details"})
 
-
-ASIDE = frozenset({"format", "horizon", "ids", "curves", "details"})
-"""What is in the archive otherwise than in a Workload."""
+CONVERTED = frozenset({"format", "horizon", "ids", "curves", "details"})
+"""Arrays that a Workload holds in another form."""
 
 
 def write(workload: Workload, path: Path) -> None:
@@ -54,11 +54,11 @@ def write(workload: Workload, path: Path) -> None:
     }
     texts: dict[str, Any] = {"ids": workload.ids, "details": workload.details}
     if workload.curves is not None:
-        texts["curves"] = [curve and curves.plain(curve) for curve in workload.curves]
+        texts["curves"] = [curve and curve_points(curve) for curve in workload.curves]
     for name, values in texts.items():
         if values is not None:
             arrays[name] = np.frombuffer(msgspec.json.encode(list(values)), np.uint8)
-    for name in ARRAYS.keys() - ASIDE:
+    for name in ARRAYS.keys() - CONVERTED:
         if (values := getattr(workload, name)) is not None:
             arrays[name] = values
     with path.open("wb") as file:
@@ -66,7 +66,7 @@ def write(workload: Workload, path: Path) -> None:
 
 
 def read(path: Path) -> Workload:
-    """Return the workload in an archive; types are checked, shapes and numbers are not."""
+    """Read an archive; types are checked, shapes and numbers are not."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -77,7 +77,7 @@ def read(path: Path) -> Workload:
             arrays = {name: archive[name] for name in _names(archive.files)}
     except (InputError, MemoryError, OSError):
         raise
-    # A damaged archive makes zipfile, zlib and numpy raise whatever they please.
+    # For a damaged archive zipfile, zlib and numpy raise exceptions of many types.
     except Exception as error:
         raise InputError(
             f"not an archive that 'penstock generate --out FILE.npz' wrote ({reason(error)})"
@@ -86,7 +86,7 @@ def read(path: Path) -> Workload:
     horizon = float(arrays["horizon"][0])
     details = _texts(arrays, "details", list[Details])
     return Workload(
-        **{name: array for name, array in arrays.items() if name not in ASIDE},
+        **{name: array for name, array in arrays.items() if name not in CONVERTED},
         ids=_texts(arrays, "ids", list[str]),
         horizon=None if np.isnan(horizon) else horizon,
         curves=_curves(arrays),
@@ -95,10 +95,10 @@ def read(path: Path) -> Workload:
 
 
 def _curves(arrays: Mapping[str, NDArray[Any]]) -> list[Curve | None] | None:
-    given = _texts(arrays, "curves", list[curves.Points | None])
-    if given is None:
+    entries = _texts(arrays, "curves", list[Points | None])
+    if entries is None:
         return None
-    return [p if p is None else curves.parse(p, f"curve {j}") for j, p in enumerate(given)]
+    return [p if p is None else parse_curve(p, f"curve {j}") for j, p in enumerate(entries)]
 
 
 def _names(names: list[str]) -> list[str]:

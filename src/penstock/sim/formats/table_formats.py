@@ -1,4 +1,4 @@
-"""Workloads as tables: CSV with a row an iteration, and the Standard Workload Format."""
+"""Workloads as tables: CSV with one row per iteration, and the Standard Workload Format."""
 
 import csv
 import re
@@ -22,11 +22,11 @@ SUBMIT, WAIT, RUN, PROCESSORS, REQUESTED, USER, EXECUTABLE = 1, 2, 3, 4, 7, 11, 
 
 
 def read_csv(path: Path, site: Site) -> Workload:
-    """Return the workload in a CSV file with the columns job, release, nodes, compute and io.
+    """Read a CSV file with the columns job, release, nodes, compute and io.
 
-    A row is an iteration; rows of a job follow each other in time, other jobs' between them or
-    not. `release` (0) and `nodes` (1) may be left out, and empty but in a job's first row.
-    `compute` and `io` are seconds or words, as in JSON.
+    One row per iteration; the rows of a job are in order of time, and rows of other jobs may be
+    between them. `release` (default 0) and `nodes` (default 1) may be left out, or empty in all but
+    a job's first row. `compute` and `io` are seconds or words, as in JSON.
     """
     number: dict[str, int] = {}
     owner, compute, io = array("q"), array("d"), array("d")
@@ -57,13 +57,13 @@ def read_csv(path: Path, site: Site) -> Workload:
     except (InputError, csv.Error) as error:
         raise InputError(f"line {rows.line_num}: {reason(error)}") from error
     if not number:
-        raise InputError("no rows below the header; give one an iteration")
-    of = np.frombuffer(owner, np.int64)
-    by_job = np.argsort(of, kind="stable")
+        raise InputError("no rows below the header; give one per iteration")
+    owners = np.frombuffer(owner, np.int64)
+    by_job = np.argsort(owners, kind="stable")
     return Workload(
         compute=np.frombuffer(compute)[by_job],
         io=np.frombuffer(io)[by_job],
-        offsets=np.concatenate(([0], np.cumsum(np.bincount(of)))),
+        offsets=np.concatenate(([0], np.cumsum(np.bincount(owners)))),
         release=release,
         nodes=nodes,
         ids=list(number),
@@ -71,14 +71,14 @@ def read_csv(path: Path, site: Site) -> Workload:
 
 
 def read_swf(path: Path, site: Site, *, io_ratio: float | None, w_iter: float | None) -> Workload:
-    """Return the workload in a Standard Workload Format 2.2 file, with I/O that is made up.
+    """Read a Standard Workload Format 2.2 file, and make up the I/O of its jobs.
 
-    SWF knows when a job ran and for how long, but nothing of its I/O. A job's run time is split
-    evenly into iterations of about `w_iter` seconds, of which each spends the part `io_ratio` in
-    I/O: a synthetic workload on real arrivals, no measurement. With `site.nodes` set, jobs are
-    released when they were submitted and queue for nodes; without, when they started. Where the
-    header has MaxNodes and MaxProcs, processors become nodes, otherwise each counts as one. Jobs
-    without a run time (cancelled, missing) are left out.
+    SWF has the start and length of a job, but not its I/O. A job's run time is split evenly into
+    iterations of about `w_iter` seconds, each of which spends the fraction `io_ratio` in I/O: a
+    synthetic workload with real arrivals, not a measurement. With `site.nodes` set, jobs are
+    released when they were submitted and queue for nodes; otherwise, when they started. If the
+    header has MaxNodes and MaxProcs, processors are converted to nodes; otherwise each counts as a
+    node. Jobs without a run time (cancelled, missing) are left out.
     """
     if io_ratio is None or w_iter is None:
         raise InputError(
@@ -108,10 +108,10 @@ def read_swf(path: Path, site: Site, *, io_ratio: float | None, w_iter: float | 
         release.append(max(0.0, values[SUBMIT]) + queued)
         run.append(values[RUN])
         nodes.append(int(processors))
-        details.append({"processes": int(processors), **_who(names)})
+        details.append({"processes": int(processors), **_identity(names)})
     if not ids:
         raise InputError("no job with a run time; give a file of jobs that ran")
-    a_node = _processors_a_node(header)
+    per_node = _processors_per_node(header)
     length = np.frombuffer(run)
     with np.errstate(over="ignore"):
         iterations = np.maximum(1, np.rint(length / w_iter))
@@ -128,7 +128,7 @@ def read_swf(path: Path, site: Site, *, io_ratio: float | None, w_iter: float | 
         offsets=np.concatenate(([0], np.cumsum(counts))),
         release=release,
         ids=ids,
-        nodes=np.ceil(np.frombuffer(nodes, np.int64) / a_node).astype(np.int64),
+        nodes=np.ceil(np.frombuffer(nodes, np.int64) / per_node).astype(np.int64),
         details=details,
     )
 
@@ -148,7 +148,7 @@ def _header(names: list[str]) -> dict[str, int]:
         if key not in COLUMNS:
             raise unknown("column", key, COLUMNS)
         if key in column:
-            raise InputError(f"column {key!r} is there twice; give each once")
+            raise InputError(f"column {key!r} occurs twice; give each once")
         column[key] = i
     for key in REQUIRED:
         if key not in column:
@@ -166,7 +166,7 @@ def _count(text: str, key: str) -> int:
 
 def _seconds(text: str, key: str) -> float:
     try:
-        # Much faster than the parser of words, which takes what is not a plain number.
+        # Much faster than the parser of words, which handles all but plain numbers.
         return float(text) if "_" not in text else units.seconds(text)
     except ValueError:
         try:
@@ -198,12 +198,12 @@ def _swf_line(line: str, number: int) -> tuple[list[str], list[float]]:
     return names, values
 
 
-def _who(names: list[str]) -> dict[str, str]:
-    known = {"user": names[USER], "executable": names[EXECUTABLE]}
-    return {key: name for key, name in known.items() if not name.startswith("-")}
+def _identity(names: list[str]) -> dict[str, str]:
+    fields = {"user": names[USER], "executable": names[EXECUTABLE]}
+    return {key: name for key, name in fields.items() if not name.startswith("-")}
 
 
-def _processors_a_node(header: dict[str, str]) -> float:
+def _processors_per_node(header: dict[str, str]) -> float:
     def count(key: str) -> int:
         match = re.match(r"\d{1,9}(?!\d)", header.get(key, ""))
         return int(match[0]) if match else 0

@@ -20,7 +20,7 @@ from penstock.progress import progress
 from penstock.sim.formats import base_patterns
 from penstock.sim.formats.darshan import Reader, logs_in
 from penstock.sim.formats.darshan.jobs import Jobs
-from penstock.sim.formats.darshan.resume_file import Kept
+from penstock.sim.formats.darshan.resume_file import ResumeFile
 
 SHOWN = 8
 """Logs that a page has figures of."""
@@ -85,7 +85,7 @@ def profile(
             Path(curves), base_patterns.read(Path(curves)), as_json=as_json
         )
     with ExitStack() as stack:
-        kept = stack.enter_context(Kept(beside(results[0]))) if results else None
+        kept = stack.enter_context(ResumeFile(beside(results[0]))) if results else None
         run = _Run(
             reader=stack.enter_context(Reader()),
             jobs=stack.enter_context(Jobs()),
@@ -153,7 +153,7 @@ class _Run:
         sinks: list[Sink],
         known: tuple[Base, ...],
         cores: int | None,
-        kept: Kept | None,
+        kept: ResumeFile | None,
     ) -> None:
         self.reader, self.jobs, self.sinks = reader, jobs, sinks
         self.known, self.cores, self.kept = known, cores, kept

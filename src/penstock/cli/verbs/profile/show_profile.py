@@ -11,8 +11,8 @@ from penstock.errors import InputError
 from penstock.learn.profiles import Heat, Profile, write_of
 from penstock.learn.profiles.mixture import Mixture, direct_or, error
 from penstock.learn.profiles.profile import CLASSES
-from penstock.sim.formats.base_patterns import Explored
-from penstock.sim.formats.curves import plain
+from penstock.sim.formats.base_patterns import PatternFile
+from penstock.sim.formats.decode import curve_points
 from penstock.units import show_seconds, show_volume
 
 SHADES = " ░▒▓█"
@@ -183,7 +183,7 @@ def several(rows: list[tuple[str, ...]]) -> None:
 def curve(mixture: Mixture) -> dict[str, Any]:
     """Return a told curve for --json."""
     return {
-        "curve": plain(mixture.curve),
+        "curve": curve_points(mixture.curve),
         "octaves": mixture.octaves,
         "guess": mixture.guess,
         "matches": [
@@ -198,7 +198,7 @@ def curve(mixture: Mixture) -> dict[str, Any]:
     }
 
 
-def mixtures(path: Path, explored: Explored, *, as_json: bool) -> int:
+def mixtures(path: Path, explored: PatternFile, *, as_json: bool) -> int:
     """Print how well measured mixtures are told from the base patterns beside them."""
     if not explored.mixtures:
         raise InputError(f"{path} has no job of several patterns; measure one beside its parts")
@@ -206,13 +206,13 @@ def mixtures(path: Path, explored: Explored, *, as_json: bool) -> int:
         {
             "job": one.name,
             "io_nodes": n,
-            "told": one.told.curve.bandwidth(n),
+            "told": one.prediction.curve.bandwidth(n),
             "measured": one.curve.bandwidth(n),
             "error": off,
-            "octaves": one.told.octaves,
+            "octaves": one.prediction.octaves,
         }
         for one in explored.mixtures
-        for n, off in error(one.told.curve, one.curve).items()
+        for n, off in error(one.prediction.curve, one.curve).items()
     ]
     if as_json:
         emit_json({"emulated": explored.emulated, "mixtures": told})

@@ -1,4 +1,4 @@
-"""When a logged run did I/O: of every request (DXT), of bins (HEATMAP), or of its files' times."""
+"""When a logged run did I/O: by request (DXT), by bin (HEATMAP), or by its files' times."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,19 +12,19 @@ from penstock.learn.profiles.profile import Source
 from penstock.learn.profiles.timeline import Timeline
 
 ENOUGH = 0.5
-"""Part of a run's bytes that timed records must have, to be preferred to coarser ones."""
+"""Fraction of a run's bytes that timed records must cover to be preferred to coarser ones."""
 AT_MOST = 1.01
-"""Times the files' bytes that their requests may have."""
+"""Limit of the bytes of all requests, relative to the bytes of the files."""
 MOST_FILES = 0.9
-"""Part of the bytes that must lie in files whose times say when."""
+"""Fraction of the bytes that must be in files with usable times."""
 MOST = 1 << 60
-"""More bytes than any run moves: the counter is damaged."""
+"""Bytes; a larger counter is damaged."""
 CLOCKS = 2.0
 SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("begin", "f8"), ("end", "f8")])
 
 
 class Log(NamedTuple):
-    """A log that is open: PyDarshan's handle, its bindings, and which modules the log has."""
+    """An open log: PyDarshan's handle, its bindings, and the modules of the log."""
 
     handle: dict[str, Any]
     backend: Any
@@ -32,7 +32,7 @@ class Log(NamedTuple):
 
 
 class Transfers(NamedTuple):
-    """Transfers, all reads or all writes, of one rank or each of its own."""
+    """Transfers, all reads or all writes, of one rank or with one rank each."""
 
     rank: Any
     write: bool
@@ -41,30 +41,30 @@ class Transfers(NamedTuple):
     volume: Any
 
 
-def timeline_of(
+def best_timeline(
     log: Log, files: Iterable[FileUse], *, seconds: float, processes: int
 ) -> tuple[Timeline | None, Source, int | None, list[str]]:
-    """Return the best timeline that a log allows, its source, nodes if told, and remarks."""
+    """Return the best timeline of a log, its source, the number of nodes if known, and notes."""
     files = list(files)
     volume = sum(file.read.bytes + file.write.bytes for file in files)
     hosts: set[str] = set()
     notes: list[str] = []
     best: tuple[Timeline | None, Source] = (None, "none")
     for source, module in (("dxt", "DXT_POSIX"), ("dxt", "DXT_MPIIO"), ("heatmap", "HEATMAP")):
-        # MPI-IO's requests are POSIX's again.
+        # POSIX repeats the requests of MPI-IO.
         if module not in log.modules or (module == "DXT_MPIIO" and "DXT_POSIX" in log.modules):
             continue
         timeline = Timeline(seconds, processes)
-        found = _dxt(log, module, hosts, seconds) if source == "dxt" else _heatmap(log)
-        seen = _fill(timeline, found)
-        if module == "DXT_POSIX" and seen > AT_MOST * volume:
+        transfers = _dxt(log, module, hosts, seconds) if source == "dxt" else _heatmap(log)
+        covered = _fill(timeline, transfers)
+        if module == "DXT_POSIX" and covered > AT_MOST * volume:
             raise InputError("its requests have more bytes than its files; it is damaged")
-        if volume and seen >= ENOUGH * volume and best[0] is None:
+        if volume and covered >= ENOUGH * volume and best[0] is None:
             best = (timeline, "dxt" if source == "dxt" else "heatmap")
-            if seen < 0.99 * volume:
-                notes.append(f"times are of {seen / volume:.0%} of the bytes ({module})")
+            if covered < 0.99 * volume:
+                notes.append(f"times cover {covered / volume:.0%} of the bytes ({module})")
         elif volume and best[0] is None:
-            notes.append(f"{module} has only {seen / volume:.0%} of the bytes, and is left out")
+            notes.append(f"{module} has only {covered / volume:.0%} of the bytes, and is left out")
     if best[0] is None and volume:
         timeline = Timeline(seconds, processes)
         if _fill(timeline, _files(files)) >= MOST_FILES * volume:
@@ -74,30 +74,30 @@ def timeline_of(
     return *best, len(hosts) or None, notes
 
 
-def _fill(timeline: Timeline, found: Iterator[Transfers]) -> float:
-    seen = 0.0
-    for one in found:
+def _fill(timeline: Timeline, transfers: Iterator[Transfers]) -> float:
+    total = 0.0
+    for one in transfers:
         timeline.add(one.begin, one.end, one.volume, rank=one.rank, write=one.write)
-        seen += float(np.sum(one.volume))
-    return seen
+        total += float(np.sum(one.volume))
+    return total
 
 
 def _files(files: Iterable[FileUse]) -> Iterator[Transfers]:
     for operation in OPERATIONS:
-        told = [
+        rows = [
             (-1 if file.shared else next(iter(file.ranks)), use.begin, use.end, use.bytes)
             for file in files
             if (use := file.of(operation)).bytes
             and math.isfinite(use.begin)
             and file.dense(operation)
         ]
-        if told:
-            rank, begin, end, volume = (np.array(column) for column in zip(*told, strict=True))
+        if rows:
+            rank, begin, end, volume = (np.array(column) for column in zip(*rows, strict=True))
             yield Transfers(rank, operation == "write", begin, end, volume)
 
 
 def _dxt(log: Log, module: str, hosts: set[str], seconds: float) -> Iterator[Transfers]:
-    """Yield each record's requests, as arrays: PyDarshan would make a dictionary of each."""
+    """Yield each record's requests as arrays: PyDarshan would make one dictionary per request."""
     ffi, library = log.backend.ffi, log.backend.libdutil
     index = log.modules[module]["idx"]
     head = ffi.sizeof("struct dxt_file_record")
@@ -109,7 +109,7 @@ def _dxt(log: Log, module: str, hosts: set[str], seconds: float) -> Iterator[Tra
         hosts.add(ffi.string(record.hostname).decode(errors="replace"))
         writes, reads, rank = record.write_count, record.read_count, record.base_rec.rank
         if writes < 0 or reads < 0:
-            raise InputError("a file is said to have a negative number of requests; it is damaged")
+            raise InputError("a file has a negative number of requests; it is damaged")
         text = ffi.buffer(place[0] + head, (writes + reads) * SEGMENT.itemsize)
         requests = np.frombuffer(text, SEGMENT)
         check_requests(requests, seconds)
@@ -120,28 +120,28 @@ def _dxt(log: Log, module: str, hosts: set[str], seconds: float) -> Iterator[Tra
 
 
 def check_requests(requests: Any, seconds: float) -> None:
-    """Refuse requests that cannot be: the library does not see all damage."""
+    """Raise InputError for impossible requests: the library does not detect all damage."""
     begin, end = requests["begin"], requests["end"]
-    # Runs were once logged in whole seconds, and clocks of nodes differ.
-    fine = (begin >= -CLOCKS) & (end >= begin) & (end <= seconds + CLOCKS)
-    fine &= (requests["length"] >= 0) & (requests["length"] <= MOST) & (requests["offset"] >= 0)
-    if not fine.all():
-        raise InputError("it has requests before, after or beyond all measure; it is damaged")
+    # Old versions log whole seconds, and the clocks of nodes differ.
+    valid = (begin >= -CLOCKS) & (end >= begin) & (end <= seconds + CLOCKS)
+    valid &= (requests["length"] >= 0) & (requests["length"] <= MOST) & (requests["offset"] >= 0)
+    if not valid.all():
+        raise InputError("it has requests with impossible times or sizes; it is damaged")
 
 
 def _heatmap(log: Log) -> Iterator[Transfers]:
     names = log.backend.log_get_name_records(log.handle)
     interfaces = {name.rpartition(":")[2] for name in names.values() if name.startswith("heatmap:")}
-    # MPI-IO's bytes are POSIX's again.
-    wanted = {"POSIX", "STDIO"} if "POSIX" in interfaces else interfaces
+    # POSIX repeats the bytes of MPI-IO.
+    counted = {"POSIX", "STDIO"} if "POSIX" in interfaces else interfaces
     while (record := log.backend.log_get_record(log.handle, "HEATMAP")) is not None:
-        if str(names.get(record["id"], "")).rpartition(":")[2] not in wanted:
+        if str(names.get(record["id"], "")).rpartition(":")[2] not in counted:
             continue
-        yield from binned(record)
+        yield from bin_transfers(record)
 
 
-def binned(record: Mapping[str, Any]) -> Iterator[Transfers]:
-    """Yield what a record of the HEATMAP module has, a transfer a bin."""
+def bin_transfers(record: Mapping[str, Any]) -> Iterator[Transfers]:
+    """Yield the transfers of a HEATMAP record, one per bin."""
     width = float(record["bin_width_seconds"])
     if not 0 < width < math.inf:
         raise InputError(f"a bin of its heat map is {width:g} s long; it is damaged")

@@ -1,4 +1,4 @@
-"""Profiles as the jobs of a workload file, in order of their start, without holding them all."""
+"""Writes profiles as the jobs of a workload file, in order of their start."""
 
 import tempfile
 from pathlib import Path
@@ -11,13 +11,13 @@ from penstock.files import replacing
 from penstock.learn.profiles import Profile, phases_of
 from penstock.learn.profiles.profile import nodes_of
 from penstock.model import Curve
-from penstock.sim.formats import curves
+from penstock.sim.formats.decode import curve_points
 
 
 class Jobs:
-    """Takes jobs in, in any order, and writes them as a workload; a context manager.
+    """Collects jobs in any order and writes them as a workload; a context manager.
 
-    What a job did goes to a scratch file; when it began and where it is there stay in memory.
+    The jobs are in a scratch file; only their start times and places in it are in memory.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Jobs:
     def add(
         self, profile: Profile, *, cores: int | None = None, curve: Curve | None = None
     ) -> None:
-        """Take in a run; `cores` are processes a node, where its log does not say."""
+        """Add a run; `cores` is the number of processes per node, if its log does not have it."""
         job: dict[str, Any] = {
             "id": self._name(profile.name),
             "nodes": nodes_of(profile, cores) or 1,
@@ -46,14 +46,14 @@ class Jobs:
             "executable": profile.executable,
         }
         if curve is not None:
-            job["curve"] = curves.plain(curve)
+            job["curve"] = curve_points(curve)
         job["phases"] = phases_of(profile)
         text = msgspec.json.encode(job)
         self._places.append((profile.start, self._scratch.tell(), len(text)))
         self._scratch.write(text)
 
     def write(self, path: Path) -> None:
-        """Write the workload: releases count from the first start on."""
+        """Write the workload; releases count from the first start."""
         if not self._places:
             raise InputError("there is no job to write: no log could be read")
         first = min(self._places)[0]
@@ -68,8 +68,8 @@ class Jobs:
 
     def _name(self, name: str) -> str:
         """Return a name that no other job has."""
-        known = self._names.get(name, 0) + 1
-        self._names[name] = known
-        if known == 1:
+        count = self._names.get(name, 0) + 1
+        self._names[name] = count
+        if count == 1:
             return name
-        return self._name(f"{name}-{known}")
+        return self._name(f"{name}-{count}")

@@ -1,4 +1,4 @@
-"""One Darshan log, read with PyDarshan's bindings: records are taken one by one and summed up.
+"""One Darshan log, read with PyDarshan's bindings: records are read one by one and summed up.
 
 This runs in a process of its own (reader.py), because darshan-util trusts what it reads.
 """
@@ -16,10 +16,10 @@ from penstock.learn.profiles import Layer, Profile
 from penstock.learn.profiles.files import OPERATIONS, FileUse, Use, base_patterns
 from penstock.learn.profiles.profile import CLASSES
 from penstock.learn.profiles.timeline import w_iter_of
-from penstock.sim.formats.darshan.io_times import MOST, Log, timeline_of
+from penstock.sim.formats.darshan.io_times import MOST, Log, best_timeline
 
 LOWEST = ("POSIX", "STDIO", "DFS")
-"""Interfaces with none below them: together they moved all bytes that Darshan saw."""
+"""Interfaces with no other below them: together they moved all bytes that Darshan counted."""
 COUNTED = (*LOWEST, "MPI-IO", "H5D", "PNETCDF_VAR")
 EVERYONE = -1
 """The rank of a record that stands for all processes."""
@@ -30,14 +30,14 @@ class Module(NamedTuple):
 
     files: dict[int, FileUse]
     seconds: dict[int, float]
-    """In calls, by rank; of EVERYONE: by the slowest process, file by file."""
+    """Time in calls by rank; for EVERYONE that of the slowest process of each file."""
 
 
 def profile(path: str, backend: Any) -> Profile:
     """Return the profile of a log; `backend` is darshan.backend.cffi_backend."""
     handle = backend.log_open(path)
     if handle["handle"] == backend.ffi.NULL:
-        raise InputError("it is no Darshan log, or of a version that this PyDarshan cannot read")
+        raise InputError("it is not a Darshan log, or of a version that this PyDarshan cannot read")
     try:
         return _profile(path, Log(handle, backend, backend.log_get_modules(handle)))
     finally:
@@ -48,13 +48,13 @@ def _profile(path: str, log: Log) -> Profile:
     job = log.backend.log_get_job(log.handle)
     processes, seconds = int(job["nprocs"]), float(job["run_time"])
     if not 1 <= processes <= 1 << 28 or not 0 <= seconds < 1e10:
-        raise InputError(f"it tells of {processes} processes for {seconds:g} s; it is damaged")
+        raise InputError(f"it has {processes} processes for {seconds:g} s; it is damaged")
     modules = {name: _module(log, name) for name in COUNTED if name in log.modules}
     lowest = [name for name in LOWEST if name in modules and _moved(modules[name])]
     if not lowest and "MPI-IO" in modules:
         lowest = ["MPI-IO"]
     files = [file for name in lowest for file in modules[name].files.values()]
-    timeline, source, nodes, notes = timeline_of(log, files, seconds=seconds, processes=processes)
+    timeline, source, nodes, notes = best_timeline(log, files, seconds=seconds, processes=processes)
     phases = timeline.phases() if timeline is not None else ()
     notes += [
         f"the log's {name} is not complete"
@@ -130,15 +130,15 @@ def _module(log: Log, name: str) -> Module:
     while (raw := log.backend.log_get_generic_record(log.handle, name)) is not None:
         rank = int(raw["rank"])
         use, seconds = record.read(raw["counters"], raw["fcounters"], rank)
-        known = module.files.setdefault(int(raw.get("file_rec_id", raw["id"])), use)
-        if known is not use:
-            known.add(use)
+        first = module.files.setdefault(int(raw.get("file_rec_id", raw["id"])), use)
+        if first is not use:
+            first.add(use)
         module.seconds[rank] = module.seconds.get(rank, 0.0) + seconds
     return module
 
 
 class _Record:
-    """Where the counters of a module's records are."""
+    """The positions of the counters in a module's records."""
 
     def __init__(self, name: str, backend: Any) -> None:
         prefix = {"MPI-IO": "MPIIO"}.get(name, name)
@@ -196,22 +196,22 @@ _BYTES = {"READ": "BYTES_READ", "WRITE": "BYTES_WRITTEN"}
 def _use(operation: str, counts: Mapping[str, int], times: Mapping[str, float]) -> Use:
     moved = max(counts.get(_BYTES[operation], 0), 0)
     if moved > MOST:
-        raise InputError(f"a file is said to have {moved} bytes; it is damaged")
+        raise InputError(f"a file has {moved} bytes; it is damaged")
     sizes = [
         max(counts.get(name, counts.get(collective, 0)), 0)
         for name, collective in _SIZES[operation]
     ]
     begin = times.get(f"{operation}_START_TIMESTAMP", 0.0)
     end = times.get(f"{operation}_END_TIMESTAMP", 0.0)
-    known = moved > 0 and np.isfinite(begin) and np.isfinite(end) and 0 <= begin <= end
+    timed = moved > 0 and np.isfinite(begin) and np.isfinite(end) and 0 <= begin <= end
     return Use(
         bytes=moved,
         requests=sum(max(counts.get(name, 0), 0) for name in _CALLS[operation]),
         consecutive=max(counts.get(f"CONSEC_{operation}S", 0), 0),
         sequential=max(counts.get(f"SEQ_{operation}S", 0), 0),
         sizes=sizes,
-        begin=begin if known else math.inf,
-        end=end if known else 0.0,
+        begin=begin if timed else math.inf,
+        end=end if timed else 0.0,
     )
 
 
@@ -220,23 +220,23 @@ def _time(seconds: float) -> float:
 
 
 def _striping(log: Log, modules: Mapping[str, Module]) -> tuple[int | None, int | None]:
-    """Return stripe count and size of the files that most was written to, where Lustre told."""
+    """Return stripe count and size of the files with the most bytes written, on Lustre."""
     if "LUSTRE" not in log.modules:
         return None, None
     written: Counter[int] = Counter()
     for name in LOWEST:
         for file, use in modules[name].files.items() if name in modules else ():
             written[file] += use.write.bytes
-    found: Counter[tuple[int, int]] = Counter()
+    layouts: Counter[tuple[int, int]] = Counter()
     while (raw := log.backend.log_get_record(log.handle, "LUSTRE", dtype="dict")) is not None:
         for part in raw["components"][:1]:
-            told = part["counters"]
+            counters = part["counters"]
             striping = (
-                int(told["LUSTRE_COMP_STRIPE_COUNT"]),
-                int(told["LUSTRE_COMP_STRIPE_SIZE"]),
+                int(counters["LUSTRE_COMP_STRIPE_COUNT"]),
+                int(counters["LUSTRE_COMP_STRIPE_SIZE"]),
             )
             if min(striping) > 0:
-                found[striping] += written[int(raw["id"])]
-    if not found or not max(found.values()):
+                layouts[striping] += written[int(raw["id"])]
+    if not layouts or not max(layouts.values()):
         return None, None
-    return found.most_common(1)[0][0]
+    return layouts.most_common(1)[0][0]

@@ -1,7 +1,7 @@
-"""Reads Darshan logs in a child process, so that a damaged one cannot take the command down.
+"""Reads Darshan logs in a child process, so that a damaged log cannot crash the command.
 
-darshan-util believes what a log says of itself: counts, lengths, text without an end. A child that
-dies, hangs or asks for all memory is told of as what is wrong with that log, and replaced.
+darshan-util trusts the content of a log: counts, lengths, terminators. A child that dies, hangs or
+exhausts its memory is reported as an error of that log, and replaced.
 """
 
 import importlib.util
@@ -22,20 +22,20 @@ import msgspec
 from penstock.errors import InputError
 from penstock.files import reason
 from penstock.learn.profiles import Profile
-from penstock.sim.formats.darshan.child import Answer, Asked
+from penstock.sim.formats.darshan.child import Answer, Query
 
 SUFFIXES = (".darshan", ".darshan_partial")
 PATIENCE, PER_BYTE = 60.0, 2e-5
-"""Seconds that a log may take, and for each byte; a megabyte takes about one."""
-LOGS_A_CHILD = 512
-"""What the library leaks goes with the child."""
+"""Time limit in seconds: a constant, and per byte; a megabyte takes about one second."""
+LOGS_PER_CHILD = 512
+"""A child is replaced after this many logs, which frees what the library leaks."""
 STARTING = 120.0
 FEWEST = 64
-"""Bytes: a log's head alone is longer."""
+"""Bytes; the header of a log alone is longer."""
 
 
 def check_available() -> None:
-    """Refuse where PyDarshan is missing."""
+    """Raise InputError if PyDarshan is not installed."""
     if importlib.util.find_spec("darshan") is None:
         raise InputError(
             "PyDarshan is not installed: install the extra 'darshan', in a checkout "
@@ -50,7 +50,7 @@ def read(path: Path) -> Profile:
 
 
 def logs_in(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the logs named, and those in folders and below, in order of their names."""
+    """Yield the given logs, and those below given directories, in order of their names."""
     for path in paths:
         if not path.is_dir():
             yield path
@@ -68,7 +68,7 @@ class Reader:
     def __init__(self) -> None:
         check_available()
         self._child: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
         self._read = 0
         self._buffer = b""
 
@@ -96,16 +96,18 @@ class Reader:
         if not regular:
             raise InputError(f"{path} is not a regular file; give a Darshan log")
         if size < FEWEST:
-            raise InputError(f"{path} has {size} bytes; it is no Darshan log, or all of it is lost")
+            raise InputError(
+                f"{path} has {size} bytes; it is not a Darshan log, or it is truncated"
+            )
         answer = self._ask(path, PATIENCE + PER_BYTE * size)
         if answer.profile is None:
             raise InputError(f"{path}: {answer.error}{self._complaint()}")
         if complaint := self._complaint():
-            raise InputError(f"{path}: it is damaged, or not all of it is there{complaint}")
+            raise InputError(f"{path}: it is damaged, or incomplete{complaint}")
         return answer.profile
 
     def _ask(self, path: Path, patience: float) -> Answer:
-        if self._read >= LOGS_A_CHILD:
+        if self._read >= LOGS_PER_CHILD:
             self._end()
         if self._child is None:
             self._start()
@@ -114,7 +116,7 @@ class Reader:
         assert self._child.stdin is not None
         self._read += 1
         try:
-            self._child.stdin.write(msgspec.json.encode(Asked(str(path))) + b"\n")
+            self._child.stdin.write(msgspec.json.encode(Query(str(path))) + b"\n")
             self._child.stdin.flush()
             line = self._line(time.monotonic() + patience)
         except (BrokenPipeError, EOFError):
@@ -141,23 +143,23 @@ class Reader:
         return line
 
     def _complaint(self) -> str:
-        """Return what the library printed, for the end of a message."""
-        if self._said is None:
+        """Return the first line that the library printed, for the end of a message."""
+        if self._stderr is None:
             return ""
-        self._said.seek(0)
-        said = self._said.read(4096).decode(errors="replace")
-        text = "".join(c for c in said if c.isprintable() or c == "\n")
+        self._stderr.seek(0)
+        output = self._stderr.read(4096).decode(errors="replace")
+        text = "".join(c for c in output if c.isprintable() or c == "\n")
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
         return f" (darshan-util: {first.removeprefix('Error:').strip()})" if first else ""
 
     def _start(self) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - the child's, closed with it
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - the child's, closed with it
         self._read, self._buffer = 0, b""
         self._child = subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", "penstock.sim.formats.darshan.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr,
         )
 
     def _end(self) -> int:
@@ -174,9 +176,9 @@ class Reader:
         except subprocess.TimeoutExpired:
             child.kill()
             status = child.wait()
-        if self._said is not None:
-            self._said.close()
-            self._said = None
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
         return status
 
 

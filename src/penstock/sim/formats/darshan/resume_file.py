@@ -1,7 +1,7 @@
-"""Profiles that an interrupted command has already made, so that the same command goes on.
+"""Profiles of an interrupted command, so that the same command can resume.
 
-A line a log, added when it was read; where each is stays in memory, the profiles do not. A line
-counts as long as its log is as it was, and only for the version of penstock that wrote it.
+One line per log, added when it was read; only the places of lines are in memory. A line is valid as
+long as its log is unchanged, and only for the version of penstock that wrote it.
 """
 
 from pathlib import Path
@@ -15,20 +15,20 @@ from penstock.files import claim
 from penstock.learn.profiles import Profile
 
 Key = tuple[str, str, int, int]
-"""Version of penstock, the log's name, size, and when it was changed."""
+"""Version of penstock, the log's name, its size, and its modification time."""
 
 BEGINS = b'{"key":['
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A log and what was found in it."""
+    """A log and its profile."""
 
     key: Key
     profile: msgspec.Raw
 
 
-class Kept:
-    """A file of profiles, open for adding to it; a context manager."""
+class ResumeFile:
+    """A file of profiles, open for appending; a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class Kept:
             self._file.close()
             raise
 
-    def __enter__(self) -> "Kept":
+    def __enter__(self) -> "ResumeFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,7 +53,7 @@ class Kept:
         return len(self._places)
 
     def get(self, log: Path) -> Profile | None:
-        """Return the profile of a log, if it is there."""
+        """Return the profile of a log, or None."""
         key = _key(log)
         if key is None or key not in self._places:
             return None
@@ -63,7 +63,7 @@ class Kept:
         return msgspec.json.decode(line.profile, type=Profile)
 
     def add(self, log: Path, profile: Profile) -> None:
-        """Keep a profile, whatever happens next."""
+        """Append a profile and flush it to the file."""
         key = _key(log)
         if key is None:
             return
@@ -74,7 +74,7 @@ class Kept:
         self._places[key] = (place, len(text))
 
     def drop(self) -> None:
-        """Remove the file: all that it holds is in the results."""
+        """Remove the file: its content is in the results."""
         self.path.unlink(missing_ok=True)
 
     def _read(self) -> None:
@@ -86,9 +86,9 @@ class Kept:
             except msgspec.DecodeError as error:
                 if text.endswith(b"\n") or not text.startswith(BEGINS[: len(text)]):
                     raise InputError(
-                        f"{self.path} holds no profiles of an interrupted run; move it away"
+                        f"{self.path} is not a file of profiles of an interrupted run; move it away"
                     ) from error
-                self._file.truncate(place)  # the line that was being written
+                self._file.truncate(place)  # the line was being written
                 return
             self._places[line.key] = (place, len(text))
             place += len(text)
@@ -96,7 +96,7 @@ class Kept:
 
 def _key(log: Path) -> Key | None:
     try:
-        found = log.stat()
+        status = log.stat()
     except OSError:
         return None
-    return __version__, str(log), found.st_size, found.st_mtime_ns
+    return __version__, str(log), status.st_size, status.st_mtime_ns
