@@ -146,7 +146,7 @@ class Placer:
     def place(self, view, counts, staying={}): return eval(self.answer)
 """
 COUNTS = {
-    "Missing": ("{}", "says nothing of job"),
+    "Missing": ("{}", "left out job"),
     "Ghost": ("dict.fromkeys([*view.jobs, 'ghost'], 1)", "'ghost', which is no job"),
     "Text": ("dict.fromkeys(view.jobs, '2')", "'2' resources"),
     "Half": ("dict.fromkeys(view.jobs, 1.7)", "1.7 resources"),
@@ -155,7 +155,7 @@ COUNTS = {
     "Nothing": ("None", "must return counts by job"),
 }
 PLACES = {
-    "Missing": ("{}", "says nothing of job"),
+    "Missing": ("{}", "left out job"),
     "Ghost": ("{'ghost': (0,), **dict.fromkeys(counts, (0,))}", "'ghost', which is no job"),
     "Beyond": ("{j: tuple(range(6, 6 + n)) for j, n in counts.items()}", "distinct ones of 0 to 5"),
     "Negative": ("{j: (-1,) * n for j, n in counts.items()}", "distinct ones of 0 to 5"),

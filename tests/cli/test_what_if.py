@@ -153,7 +153,7 @@ def test_check_shows_the_first_difference_and_fails(penstock: Any, directory: Pa
         (("record.jsonl", "--check", "--policies", "set-10"), "leave out --policies"),
         (("record.jsonl", "--policies", "set-10", "--window", "1e8:2e8"), "choose another window"),
         (("record.jsonl", "record.jsonl"), "does not follow"),
-        (("bad.jsonl",), "bad.jsonl, line 1 is no header"),
+        (("bad.jsonl",), "bad.jsonl, line 1 is not the header"),
     ],
 )
 def test_wrong_input_is_one_line(

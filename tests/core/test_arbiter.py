@@ -13,6 +13,8 @@ from penstock.model import (
     Job,
     JobEnded,
     JobStarted,
+    NodeDown,
+    NodeUp,
     Site,
     Snapshot,
     WakeAt,
@@ -20,6 +22,7 @@ from penstock.model import (
 )
 
 FLAT = Curve.of({1: 10.0})
+LINEAR = Curve.of({1: 10.0, 2: 20.0, 3: 30.0, 4: 40.0})
 STEEP = Curve.of({1: 10.0, 2: 20.0, 4: 40.0})
 
 
@@ -159,6 +162,7 @@ def test_who_had_a_node_of_its_own_steps_down_to_the_shared_one() -> None:
     places: dict[str, tuple[int, ...]] = {}
     for time, (name, curve) in enumerate(curves.items()):
         for action in site.start(name, float(time), curve):
+            assert isinstance(action, Assign)
             places[action.job] = action.resources
     assert places["a"] == places["b"] == (3,)
     assert {places[name] for name in "cde"} == {(0,), (1,), (2,)}
@@ -169,5 +173,30 @@ def test_who_shared_gets_a_node_of_its_own_once_there_is_one() -> None:
     for time, name in enumerate("abcde"):
         site.start(name, float(time), Curve.of({1: 10.0 + time}))
     assert site.end("e", 9.0) != []
-    last = site.arbiter._decided
-    assert sorted(where for where in last.values()) == [(0,), (1,), (2,), (3,)]
+    assert sorted(site.arbiter.assigned.values()) == [(0,), (1,), (2,), (3,)]
+
+
+def test_a_job_leaves_a_resource_that_is_gone_and_no_job_is_assigned_to_it() -> None:
+    """The policies then see a site of three resources; the others keep their numbers."""
+    site = Site4("mckp", measured=True)
+    site.start("a", 0.0, LINEAR)
+    before = site.arbiter.assigned["a"]
+    assert 1 in before
+    (assign,) = site.tell(NodeDown(time=1.0, resource=1))
+    assert isinstance(assign, Assign)
+    assert (assign.job, 1 in assign.resources) == ("a", False)
+    site.start("b", 2.0, LINEAR)
+    assert all(1 not in resources for resources in site.arbiter.assigned.values())
+    site.tell(NodeUp(time=3.0, resource=1))
+    used = {r for resources in site.arbiter.assigned.values() for r in resources}
+    assert used == {0, 1, 2, 3}
+
+
+def test_without_any_resource_jobs_keep_what_they_have() -> None:
+    site = Site4("mckp", measured=True)
+    site.start("a", 0.0, LINEAR)
+    for resource in range(4):
+        last = site.arbiter.assigned["a"]
+        actions = site.tell(NodeDown(time=1.0 + resource, resource=resource))
+    assert actions == []
+    assert site.arbiter.assigned["a"] == last == (3,)

@@ -14,7 +14,7 @@ from penstock import registry
 from penstock.core.ledger import Ledger, decide
 from penstock.core.manager import Manager
 from penstock.model import Action, Admit, Event, Hold, Job, JobStarted, PhaseBegan, PhaseEnded, Site
-from penstock.records import Chosen, Header, Record, RecordWriter, replay
+from penstock.records import Header, PolicySpec, Record, RecordWriter, replay
 
 MANY = 200
 
@@ -137,7 +137,7 @@ def test_a_user_keeps_a_preemptive_policys_place_until_a_phase_ends() -> None:
 @pytest.mark.parametrize("fair_users", [True, False])
 def test_a_record_says_whether_and_replays_so(tmp_path: Path, fair_users: bool) -> None:
     """One of before there was a choice has none, and is replayed without."""
-    header = Header(run="r", epoch=0.0, site=Site(), sharing=Chosen(policy="exclusive-fcfs"))
+    header = Header(run="r", epoch=0.0, site=Site(), sharing=PolicySpec(policy="exclusive-fcfs"))
     told = msgspec.structs.replace(header, fair_users=fair_users)
     assert not header.fair_users
     with RecordWriter(tmp_path, told) as record:

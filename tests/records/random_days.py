@@ -14,7 +14,6 @@ from penstock.model import (
     Job,
     JobEnded,
     JobStarted,
-    Measured,
     NodeDown,
     NodeUp,
     PhaseBegan,
@@ -22,7 +21,7 @@ from penstock.model import (
     Site,
     Woke,
 )
-from penstock.records import Chosen, Entry, Header, RecordWriter
+from penstock.records import Entry, Header, PolicySpec, RecordWriter
 from penstock.sim import reference
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload
@@ -36,7 +35,12 @@ CURVE = Curve.of({0: 0.5, 1: 1.0, 2: 1.5, 3: 1.4})
 
 def header(sharing: str = "set-10", **more: object) -> Header:
     site = Site(nodes=100, resources=RESOURCES, direct=True)
-    given = {"run": "test", "epoch": EPOCH, "site": site, "sharing": Chosen(policy=sharing)} | more
+    given = {
+        "run": "test",
+        "epoch": EPOCH,
+        "site": site,
+        "sharing": PolicySpec(policy=sharing),
+    } | more
     return Header(**given)  # type: ignore[arg-type]
 
 
@@ -44,15 +48,18 @@ def arbiters() -> st.SearchStrategy[dict[str, object]]:
     """No arbiter, or one of several kinds, as fields of a header."""
     options = [
         {},
-        {"allocation": Chosen(policy="mckp"), "placement": Chosen(policy="greedy-clairvoyant")},
         {
-            "allocation": Chosen(policy="static"),
-            "placement": Chosen(policy="random", options={"seed": 3}),
+            "allocation": PolicySpec(policy="mckp"),
+            "placement": PolicySpec(policy="greedy-clairvoyant"),
+        },
+        {
+            "allocation": PolicySpec(policy="static"),
+            "placement": PolicySpec(policy="random", options={"seed": 3}),
             "remap_delay": 2.0,
         },
         {
-            "allocation": Chosen(policy="one"),
-            "placement": Chosen(policy="greedy-non-clairvoyant"),
+            "allocation": PolicySpec(policy="one"),
+            "placement": PolicySpec(policy="greedy-non-clairvoyant"),
             "remap_delay": 0.5,
         },
     ]
@@ -105,10 +112,9 @@ def _events(steps: Sequence[tuple[int, int, float]]) -> Iterator[Event]:
         else:
             yield [
                 Woke(time=now),
-                Measured(time=now, resource=pick % RESOURCES, metrics={"bytes": pick / 7}),
                 NodeDown(time=now, resource=pick % RESOURCES),
                 NodeUp(time=now, resource=pick % RESOURCES),
-            ][pick % 4]
+            ][pick % 3]
 
 
 def _job(serial: int, pick: int) -> Job:

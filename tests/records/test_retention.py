@@ -14,6 +14,7 @@ from penstock.config import Setting, load
 from penstock.errors import InputError
 from penstock.model import Woke
 from penstock.records import RecordWriter, Retention
+from penstock.records.writer import append_all_or_nothing
 
 DAY = 86400.0
 
@@ -62,34 +63,32 @@ def test_a_writer_removes_old_parts_when_it_begins_one(tmp_path: Path) -> None:
 
 
 def test_parts_that_cannot_be_removed_do_not_end_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise RuntimeError("no")
+    class Refusing(Retention):
+        def prune(self, directory: Path, but: Path | None = None) -> list[Path]:
+            raise RuntimeError("no")
 
-    monkeypatch.setattr(Retention, "prune", refuse)
-    with RecordWriter(tmp_path, header(), flush=0.01, keep=Retention(seconds=DAY)) as book:
+    with RecordWriter(tmp_path, header(), flush=0.01, keep=Refusing(seconds=DAY)) as book:
         book.write(Woke(time=1.0))
     assert book.lost_total == 0
     assert any("cannot be removed" in record.message for record in caplog.records)
 
 
 def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not only OSError: its thread must neither die nor be silent."""
     faults = iter([TypeError("odd"), KeyError("odder")])
-    begin = RecordWriter._begin_part
 
-    def faulty(self: RecordWriter, *args: object) -> None:
+    def append(file: int, text: bytes, end: int) -> None:
         for fault in faults:
             raise fault
-        begin(self, *args)  # type: ignore[arg-type]
+        append_all_or_nothing(file, text, end)
 
-    monkeypatch.setattr(RecordWriter, "_begin_part", faulty)
     with (
         caplog.at_level(logging.ERROR, "penstock.records"),
-        RecordWriter(tmp_path, header(), flush=0.01) as book,
+        RecordWriter(tmp_path, header(), flush=0.01, append=append) as book,
     ):
         book.write(Woke(time=1.0))
         deadline = time.monotonic() + HANG

@@ -1,14 +1,14 @@
-"""Which resources running jobs have: decided anew whenever a job starts or ends.
+"""Assigns resources to jobs whenever a job starts or ends, or a resource comes or goes.
 
 The allocator says how many each job gets, the placer which ones (paper forwarding, Section 5.6.3).
-A job that starts has its resources at once. One that runs is moved only if its count changes (or by
-a `joint` placer, which decides for all), and hears of it `remap_delay` seconds later, as GekkoFWD's
-clients do, which ask every ten seconds; what is decided meanwhile it hears then too. Under a
-`sticky` allocator no running job is moved.
+A job that starts gets its resources at once. A running job is moved only if its count changes, one
+of its resources is gone, or a `joint` placer decides for all jobs; the Assign comes `remap_delay`
+seconds later (GekkoFWD's clients ask every ten seconds), with what was decided last by then. Under
+a `sticky` allocator a running job keeps its count.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import InputError
 from penstock.model import (
@@ -18,6 +18,8 @@ from penstock.model import (
     JobEnded,
     JobId,
     JobStarted,
+    NodeDown,
+    NodeUp,
     ResourceId,
     View,
     WakeAt,
@@ -26,20 +28,20 @@ from penstock.model import (
 from penstock.policies.base import Allocator, Placer
 
 Arbitrate = Callable[[Event, View], Sequence[Action]]
-"""Asked when a job starts or ends, or at a time it asked for; answers with Assign and WakeAt."""
-Places = tuple[ResourceId, ...]
+"""Handles an event that is not of a phase; returns Assign and WakeAt."""
+Resources = tuple[ResourceId, ...]
 
 
 @dataclass(slots=True)
 class _Move:
-    """A running job's next resources, and when it hears of them."""
+    """A running job's next resources, and when to send them."""
 
     time: float
-    resources: Places
+    resources: Resources
 
 
 class Arbiter:
-    """Runs the allocator and the placer on every change of the set of running jobs."""
+    """Runs the allocator and the placer whenever the jobs or the usable resources change."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Arbiter:
         remap_delay: float = 0.0,
         lenient: bool = False,
     ) -> None:
-        """A `lenient` one, of a live site, moves nobody where its policies cannot answer."""
+        """A `lenient` one (of a live site) moves no job where its policies raise InputError."""
         if not remap_delay >= 0:
             raise InputError(f"remap-delay is {remap_delay}; give seconds, zero or more")
         self.allocator = allocator
@@ -57,22 +59,30 @@ class Arbiter:
         self.remap_delay = remap_delay
         self.lenient = lenient
         self.refusals = 0
-        """How often a lenient one had no answer."""
+        """Times that a lenient arbiter had no answer."""
         self.moves = 0
-        """How often a running job was moved."""
-        self._decided: dict[JobId, Places] = {}
+        """Times that a running job was moved."""
+        self.assigned: dict[JobId, Resources] = {}
+        """The resources that each job has, or is about to be told."""
         self._started: dict[JobId, float] = {}
         self._pending: dict[JobId, _Move] = {}
+        self._down: set[ResourceId] = set()
 
     def handle(self, event: Event, view: View) -> list[Action]:
-        """Take in what happened and return who shall use what."""
+        """Return the assignments that follow from an event."""
         match event:
             case JobStarted():
                 self._started[event.job.id] = event.time
                 return self._decide(event.time, view)
             case JobEnded():
-                for known in (self._decided, self._started, self._pending):
-                    known.pop(event.job, None)
+                for of_job in (self.assigned, self._started, self._pending):
+                    of_job.pop(event.job, None)
+                return self._decide(event.time, view) if view.jobs else []
+            case NodeUp():
+                self._down.discard(event.resource)
+                return self._decide(event.time, view) if view.jobs else []
+            case NodeDown():
+                self._down.add(event.resource)
                 return self._decide(event.time, view) if view.jobs else []
             case Woke():
                 return self._deliver(event.time)
@@ -80,29 +90,43 @@ class Arbiter:
 
     def _decide(self, now: float, view: View) -> list[Action]:
         try:
-            return self._decided_anew(now, view)
+            return self._changes(now, view)
         except InputError:
             if not self.lenient:
                 raise
             self.refusals += 1
             return []
 
-    def _decided_anew(self, now: float, view: View) -> list[Action]:
+    def _changes(self, now: float, view: View) -> list[Action]:
+        usable = [r for r in range(view.site.resources) if r not in self._down]
+        if not usable:
+            return []  # nothing to choose from: jobs keep what they have
+        if self._down:
+            view = _UsableView(view, len(usable))
+        # Policies number the usable resources from 0.
+        number = {resource: k for k, resource in enumerate(usable)}
+        decided = {
+            job: tuple(number[r] for r in resources if r in number)
+            for job, resources in self.assigned.items()
+        }
         counts = self._counts(view)
-        decided = dict(self._decided)
         joint = getattr(self.placer, "joint", False) and not self.allocator.sticky
-        asked = {
+        to_place = {
             job: count
             for job, count in counts.items()
-            if joint or job not in decided or len(decided[job]) != count
+            if joint
+            or job not in decided
+            or len(decided[job]) != count
+            or len(self.assigned[job]) != count  # one of its resources is gone
         }
-        known = decided if joint else {j: r for j, r in decided.items() if j not in asked}
+        staying = decided if joint else {j: r for j, r in decided.items() if j not in to_place}
         actions: list[Action] = []
-        for job, resources in place(self.placer, view, asked, known).items():
-            # In which order a job names its resources is nothing to tell it.
-            if job in decided and set(decided[job]) == set(resources):
+        for job, places in place(self.placer, view, to_place, staying).items():
+            resources = tuple(usable[k] for k in places)
+            # The order in which a job's resources are named makes no difference.
+            if job in self.assigned and set(self.assigned[job]) == set(resources):
                 continue
-            self._decided[job] = resources
+            self.assigned[job] = resources
             if self._started[job] == now or self.remap_delay == 0:
                 self._pending.pop(job, None)
                 actions.append(self._assign(job, resources, now))
@@ -116,10 +140,11 @@ class Arbiter:
     def _counts(self, view: View) -> Mapping[JobId, int]:
         counts = allocate(self.allocator, view)
         if self.allocator.sticky:
-            counts |= {job: len(resources) for job, resources in self._decided.items()}
+            most = view.site.resources
+            counts |= {job: min(len(had), most) for job, had in self.assigned.items()}
         return counts
 
-    def _assign(self, job: JobId, resources: Places, now: float) -> Assign:
+    def _assign(self, job: JobId, resources: Resources, now: float) -> Assign:
         self.moves += self._started[job] != now
         return Assign(job=job, resources=resources)
 
@@ -128,8 +153,18 @@ class Arbiter:
         return [self._assign(job, self._pending.pop(job).resources, now) for job in due]
 
 
+class _UsableView:
+    """A host's view of a site where only some resources serve."""
+
+    def __init__(self, view: View, resources: int) -> None:
+        self.site = replace(view.site, resources=resources)
+        self.now, self.jobs = view.now, view.jobs
+        self.progress, self.age, self.work_left = view.progress, view.age, view.work_left
+        self.io_done, self.remaining = view.io_done, view.remaining
+
+
 def allocate(allocator: Allocator, view: View) -> dict[JobId, int]:
-    """Return a count for every job, or raise InputError for an answer that cannot be followed."""
+    """Return one count per job; InputError: the allocator's answer is invalid."""
     name, site = type(allocator).__name__, view.site
     answer = allocator.allocate(view)
     if not isinstance(answer, Mapping):
@@ -145,34 +180,34 @@ def allocate(allocator: Allocator, view: View) -> dict[JobId, int]:
 
 
 def place(
-    placer: Placer, view: View, counts: Mapping[JobId, int], staying: Mapping[JobId, Places]
-) -> dict[JobId, Places]:
-    """Return the resources of every job in `counts`, or raise InputError as `allocate` does."""
-    wanted = {job: count for job, count in counts.items() if count > 0}
+    placer: Placer, view: View, counts: Mapping[JobId, int], staying: Mapping[JobId, Resources]
+) -> dict[JobId, Resources]:
+    """Return the resources of every job in `counts`; InputError: the placer's answer is invalid."""
+    requested = {job: count for job, count in counts.items() if count > 0}
     name, site = type(placer).__name__, view.site
-    # Who goes direct from now on gives its resources back.
-    stay = {j: r for j, r in staying.items() if r and (j in wanted or j not in counts)}
-    answer = placer.place(view, wanted, stay)
+    # A job that goes direct from now on frees its resources.
+    stay = {j: r for j, r in staying.items() if r and (j in requested or j not in counts)}
+    answer = placer.place(view, requested, stay)
     if not isinstance(answer, Mapping):
         raise InputError(f"{name} answered {answer!r}; place() must return resources by job")
-    _same_jobs(name, answer, wanted)
+    _same_jobs(name, answer, requested)
     for job, resources in answer.items():
-        there = isinstance(resources, tuple | list) and all(
+        valid = isinstance(resources, tuple | list) and all(
             isinstance(r, int) and 0 <= r < site.resources for r in resources
         )
-        if not there or not len(set(resources)) == len(resources) == wanted[job]:
+        if not valid or not len(set(resources)) == len(resources) == requested[job]:
             raise InputError(
-                f"{name} gives job {job!r} the resources {resources!r}; it must be {wanted[job]} "
-                f"distinct ones of 0 to {site.resources - 1}"
+                f"{name} gives job {job!r} the resources {resources!r}; "
+                f"it must be {requested[job]} distinct ones of 0 to {site.resources - 1}"
             )
-    return {job: tuple(answer[job]) if job in wanted else () for job in counts}
+    return {job: tuple(answer[job]) if job in requested else () for job in counts}
 
 
 def _same_jobs(name: str, answer: Mapping[JobId, object], jobs: Iterable[JobId]) -> None:
-    asked = set(jobs)
-    for job in asked:
+    expected = set(jobs)
+    for job in expected:
         if job not in answer:
-            raise InputError(f"{name} says nothing of job {job!r}; it must answer for every job")
+            raise InputError(f"{name} left out job {job!r}; it must answer for every job")
     for job in answer:
-        if job not in asked:
-            raise InputError(f"{name} answers for {job!r}, which is no job that it was asked about")
+        if job not in expected:
+            raise InputError(f"{name} answers for {job!r}, which is not one of the jobs to decide")

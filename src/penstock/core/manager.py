@@ -1,15 +1,15 @@
-"""The sans-I/O heart: events in, actions out; identical behind the simulator and the controller.
+"""The decisions of Penstock: events in, actions out, the same in simulator and controller.
 
-It holds the one turn logic of Penstock. A phase asks for all its resources in one event, with one
-key (turn, arrival, serial), so every resource orders jobs alike. A group admits its next job while
-the caps of those admitted sum to less than one; in a preemptive policy the choice is made anew at
-every event of the resource, and who loses it is held. The native engine has the same logic in C++;
-tests keep the two equal to the last bit.
+This is the one turn logic. A phase requests all its resources in one event, with one key (turn,
+arrival, serial), so every resource orders jobs alike. A group admits its next job while the
+`max_share` of the admitted jobs sum to less than one; a preemptive policy chooses again at every
+event of the resource, and a job that loses its place is held. The native engine has the same logic
+in C++; tests keep the two equal to the last bit.
 
-On a live site a group may be fair to users besides: each has a queue of its own, in the policy's
-order, and a free place goes to the user whose turn was longest ago. A preemptive policy chooses
-anew among the jobs of the users that have a place; they keep it until a phase of theirs ends. Where
-all jobs are one user's, nothing is another than without.
+On a live site a group can also be fair to users: each user has a queue, in the policy's order, and
+a free place goes to the user whose last turn is longest ago. A preemptive policy then chooses
+among the jobs of the users that have a place; a user keeps it until one of its phases ends. With a
+single user the order is unchanged.
 """
 
 import math
@@ -34,7 +34,6 @@ from penstock.model import (
     Request,
     ResourceId,
     View,
-    Woke,
 )
 from penstock.policies.base import Own, Sharing
 
@@ -51,11 +50,11 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Group:
-    """Who waits (in order, by whom turns alternate between) and who transfers, on one resource."""
+    """The jobs of a group on one resource: waiting (in order, by user) and admitted."""
 
     waiting: dict[str, list[_Turn]] = field(default_factory=dict)
     admitted: list[_Turn] = field(default_factory=list)
-    served: dict[str, int] = field(default_factory=dict)  # which turn was each one's last
+    served: dict[str, int] = field(default_factory=dict)  # number of each user's last turn
     turns: int = 0
 
     def has_room(self) -> bool:
@@ -63,37 +62,37 @@ class _Group:
 
     def leave(self, job: JobId) -> None:
         self.admitted = [t for t in self.admitted if t.request.job.id != job]
-        for of, queue in self.waiting.items():
-            if any(t.request.job.id == job for t in queue):  # its wait was cut short
-                self.waiting[of] = [t for t in queue if t.request.job.id != job]
-        self.waiting = {of: queue for of, queue in self.waiting.items() if queue}
+        for user, queue in self.waiting.items():
+            if any(t.request.job.id == job for t in queue):  # it ends while it waits
+                self.waiting[user] = [t for t in queue if t.request.job.id != job]
+        self.waiting = {user: queue for user, queue in self.waiting.items() if queue}
 
     def next(self, holding: list[str]) -> _Turn:
-        """Take whose turn it is: of those who hold a place, else of who was served longest ago."""
-        of = min(self.waiting, key=lambda of: (of not in holding, *self._key(of)))
-        turn = self.waiting[of].pop(0)
-        if not self.waiting[of]:
-            del self.waiting[of]
-        if of in holding:
-            holding.remove(of)
+        """Remove and return the next turn: of a user that holds a place, else the least served."""
+        user = min(self.waiting, key=lambda user: (user not in holding, *self._key(user)))
+        turn = self.waiting[user].pop(0)
+        if not self.waiting[user]:
+            del self.waiting[user]
+        if user in holding:
+            holding.remove(user)
         else:
             self.turns += 1
-            self.served[of] = self.turns
+            self.served[user] = self.turns
         return turn
 
     def queue(self) -> list[JobId]:
-        """Return who waits, in the order in which turns would come if nobody else did."""
+        """Return the waiting jobs, in the order of their turns if no other job came."""
         users = sorted(self.waiting, key=self._key)
-        rounds = zip_longest(*(self.waiting[of] for of in users))
+        rounds = zip_longest(*(self.waiting[user] for user in users))
         return [turn.request.job.id for turns in rounds for turn in turns if turn is not None]
 
-    def _key(self, of: str) -> tuple[int, _Turn]:
-        return self.served.get(of, 0), self.waiting[of][0]
+    def _key(self, user: str) -> tuple[int, _Turn]:
+        return self.served.get(user, 0), self.waiting[user][0]
 
 
 @dataclass(slots=True)
-class _Phase:
-    """A job's phase under way, with what was sampled when it began."""
+class _OpenRequest:
+    """The request of a phase in progress; group and weight were sampled when it began."""
 
     request: Request
     group: Hashable
@@ -102,12 +101,12 @@ class _Phase:
 
 
 class Manager:
-    """Decides by its policies; knows nothing of clocks, sockets or files.
+    """Decides by its policies; has no clock, socket or file.
 
-    `view` answers what policies may ask of the world; `learn` makes an estimator of w_iter a job,
-    which counts once it knows something, or is None where jobs bring their own w_iter; `arbitrate`
-    says which resources jobs get when one starts or ends, or is None where they have their own;
-    `fair_users` alternates the turns of a group between users.
+    `view` is what policies may see; `learn` makes one estimator of w_iter per job, or is None where
+    jobs bring their own w_iter; `arbitrate` assigns resources when a job starts or ends or a
+    resource comes or goes, or is None where jobs have their own; `fair_users` alternates the turns
+    of a group between users.
     """
 
     def __init__(
@@ -126,11 +125,11 @@ class Manager:
         self._arbitrate = arbitrate
         self._fair_users = fair_users
         self._periods: dict[JobId, Period] = {}
-        self._phases: dict[JobId, _Phase] = {}
+        self._phases: dict[JobId, _OpenRequest] = {}
         self._groups: dict[tuple[ResourceId, Hashable], _Group] = {}
 
     def handle(self, event: Event) -> list[Action]:
-        """Take in what happened and return what to do about it."""
+        """Return what to do about an event."""
         match event:
             case PhaseBegan():
                 return list(self._begin(event))
@@ -143,34 +142,31 @@ class Manager:
             case JobEnded():
                 self.jobs.pop(event.job, None)
                 self._periods.pop(event.job, None)
-        if self._arbitrate is not None and isinstance(event, JobStarted | JobEnded | Woke):
-            return list(self._arbitrate(event, self._view))
-        return []
+        if self._arbitrate is None:
+            return []
+        return list(self._arbitrate(event, self._view))
 
     def in_phase(self, job: JobId) -> bool:
-        """Say whether a phase of the job is under way here: none is that a policy raised at."""
+        """Tell whether a phase is in progress; False for one whose policy raised an exception."""
         return job in self._phases
 
     def ahead_of(self, job: JobId) -> list[JobId]:
-        """Return whom a phase waits for: who transfers in its group, then who is before it there.
-
-        None, if it waits for nobody.
-        """
+        """Return the jobs that a waiting phase waits for: those admitted, then those before it."""
         phase = self._phases.get(job)
         ahead: dict[JobId, None] = {}
         for resource in () if phase is None else sorted(phase.open_resources):
-            mates = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
-            queue = mates.queue()
+            group = self._groups.get((resource, phase.group), _Group()) if phase else _Group()
+            queue = group.queue()
             if job in queue:
-                ahead |= dict.fromkeys(turn.request.job.id for turn in mates.admitted)
+                ahead |= dict.fromkeys(turn.request.job.id for turn in group.admitted)
                 ahead |= dict.fromkeys(queue[: queue.index(job)])
         return list(ahead)
 
     def queues(self) -> Iterable[tuple[list[JobId], list[JobId]]]:
-        """Yield who transfers and who waits, in the order of turns, of each group that waits."""
-        for mates in self._groups.values():
-            if mates.waiting:
-                yield [turn.request.job.id for turn in mates.admitted], mates.queue()
+        """Yield the admitted and the waiting jobs of each group that has some waiting, in order."""
+        for group in self._groups.values():
+            if group.waiting:
+                yield [turn.request.job.id for turn in group.admitted], group.queue()
 
     def period(self, job: JobId) -> Period | None:
         """Return the estimator of a job's w_iter, if it has one."""
@@ -188,30 +184,30 @@ class Manager:
         request = Request(job=job, arrival=event.time, resources=event.resources, io=event.io)
         group = self.sharing.group(job)
         weight = self.sharing.weight(job)
-        self._phases[job.id] = _Phase(request, group, weight, set(event.resources))
+        self._phases[job.id] = _OpenRequest(request, group, weight, set(event.resources))
         for resource in event.resources:
             if group is Own.GROUP:
                 yield self._admit(request, resource)
                 continue
             mates = self._groups.setdefault((resource, group), _Group())
             turn = self.sharing.turn(request, self._view)
-            queue = mates.waiting.setdefault(self._of(job), [])
+            queue = mates.waiting.setdefault(self._queue_name(job), [])
             insort(queue, _Turn(turn, event.time, job.serial, request))
             yield from self._choose(resource, mates)
 
     def _end(self, event: PhaseEnded) -> Iterable[Action]:
         phase = self._phases[event.job]
-        taken = event.resource in phase.open_resources
+        is_open = event.resource in phase.open_resources
         phase.open_resources.discard(event.resource)
-        # Before anybody is asked who comes next: a policy may raise, and the phase is over.
+        # First of all: a policy may raise below, and the phase is over nevertheless.
         if not phase.open_resources:
             del self._phases[event.job]
             if event.job in self._periods:
                 self._periods[event.job].ended(event.time - event.idle, event.io)
-        if taken and phase.group is not Own.GROUP:
-            mates = self._groups[event.resource, phase.group]
-            mates.leave(event.job)
-            yield from self._choose(event.resource, mates)
+        if is_open and phase.group is not Own.GROUP:
+            group = self._groups[event.resource, phase.group]
+            group.leave(event.job)
+            yield from self._choose(event.resource, group)
 
     def _choose(self, resource: ResourceId, group: _Group) -> Iterable[Action]:
         rivals = self.sharing.preemptive and len(group.admitted) > 1
@@ -222,7 +218,7 @@ class Manager:
         if self.sharing.preemptive:
             for holder in group.admitted:
                 holder.turn = self.sharing.turn(holder.request, self._view)
-                holding.append(self._of(holder.request.job))
+                holding.append(self._queue_name(holder.request.job))
                 insort(group.waiting.setdefault(holding[-1], []), holder)
             group.admitted = []
         if self.sharing.dynamic:
@@ -239,7 +235,7 @@ class Manager:
             if turn.request.job.id not in before:
                 yield self._admit(turn.request, resource)
 
-    def _of(self, job: Job) -> str:
+    def _queue_name(self, job: Job) -> str:
         return job.user if self._fair_users else ""
 
     def _admit(self, request: Request, resource: ResourceId) -> Admit:

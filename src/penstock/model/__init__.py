@@ -1,12 +1,11 @@
 """The nouns of the field: what jobs, sites, events and actions are. No behaviour, no I/O."""
 
-from penstock.model.action import Action, Admit, Assign, Hold, SetShare, Tune, WakeAt
+from penstock.model.action import Action, Admit, Assign, Hold, Tune, WakeAt
 from penstock.model.curve import Curve
 from penstock.model.event import (
     Event,
     JobEnded,
     JobStarted,
-    Measured,
     NodeDown,
     NodeUp,
     PhaseBegan,
@@ -36,7 +35,6 @@ __all__ = [
     "JobEnded",
     "JobId",
     "JobStarted",
-    "Measured",
     "NodeDown",
     "NodeUp",
     "Observation",
@@ -49,7 +47,6 @@ __all__ = [
     "Request",
     "ResourceId",
     "Schedule",
-    "SetShare",
     "Site",
     "Snapshot",
     "Tune",

@@ -1,4 +1,4 @@
-"""What to do: the closed vocabulary of actions that a Manager gives out for its host to do."""
+"""What to do: the closed vocabulary of actions that a Manager (or the Council) returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from penstock.model.tuning import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something the host shall do."""
+    """Something for the host to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +33,15 @@ class Admit(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold(Action):
-    """The job, admitted before, waits again on the resource and keeps what it has done."""
+    """The job waits on the resource; if it was admitted before, it keeps what it has done."""
 
     job: JobId
     resource: ResourceId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetShare(Action):
-    """The job's weight on the resource changes while it transfers."""
-
-    job: JobId
-    resource: ResourceId
-    weight: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tune(Action):
-    """A resource takes new parameter values."""
+    """A resource takes new parameter values: the Council's action, which no record contains."""
 
     resource: ResourceId
     settings: Mapping[str, Value]

@@ -1,6 +1,5 @@
-"""What happens: the closed vocabulary of events that a Manager takes in."""
+"""What happens: the closed vocabulary of events that a Manager handles."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.model.job import Job, JobId
@@ -9,7 +8,7 @@ from penstock.model.site import ResourceId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened at `time`, in the host's seconds."""
+    """Something that happened at `time`, in seconds of the host's clock."""
 
     time: float
 
@@ -32,8 +31,8 @@ class JobEnded(Event):
 class PhaseBegan(Event):
     """A job asks to transfer on all of `resources`; `io` isolated seconds on each, if known.
 
-    A job that goes past all of them asks for none, and its phase ends on the DIRECT_PATH. One that
-    `resumes` began before, and lent its turn: its end was told with no `io`, and is to come.
+    A job without I/O nodes asks for none, and its phase ends on the DIRECT_PATH. A phase that
+    `resumes` began earlier and yielded its turn: that was an end with no `io`.
     """
 
     job: JobId
@@ -47,8 +46,8 @@ class PhaseEnded(Event):
     """A job's part of its phase on one resource is over; the phase ends with its last part.
 
     `io` is the work of that part in isolated seconds: in a live system the bytes moved over the
-    job's uncontended bandwidth, in a simulation the truth. `idle` is how long ago its last transfer
-    was: a live system sees that a phase is over only when nothing has come for a while.
+    job's uncontended bandwidth, in a simulation the truth. `idle` is the time since its last
+    transfer: a live system sees the end of a phase only after a while without calls.
     """
 
     job: JobId
@@ -58,23 +57,15 @@ class PhaseEnded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Event):
-    """A resource reports its metrics over the last interval."""
-
-    resource: ResourceId
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUp(Event):
-    """A resource began to serve."""
+    """A resource serves (again): from now on jobs may be assigned to it."""
 
     resource: ResourceId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDown(Event):
-    """A resource is gone."""
+    """A resource is gone: until it is up again, no job is assigned to it."""
 
     resource: ResourceId
 

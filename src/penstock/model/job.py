@@ -10,15 +10,14 @@ JobId = str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is known of a job before and while it runs; what really happens is a Workload's.
+    """What a policy may know of a job before and while it runs; a Workload has what really happens.
 
     `serial` is the order of submission and breaks every tie. `w_iter`, the characteristic time
     (paper io-sets, Definition 2: mean over iterations of compute plus isolated I/O), is an
     estimate, or None while nothing has been observed. `max_share` is the largest part of one
     resource that the job can use alone. `curve` is its bandwidth by number of resources, `volume`
-    and `compute` what it moves (in the curve's unit) and computes (in seconds) in all, or in any
-    fixed stretch of time; None where nobody knows. `hints` is what its user or a generator says of
-    it.
+    and `compute` what it moves (in the curve's unit) and computes (in seconds) in total, or in any
+    fixed stretch of time; None if unknown. `hints` is what its user or a generator says about it.
     """
 
     id: JobId

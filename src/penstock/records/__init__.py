@@ -1,25 +1,24 @@
-"""The record of a live day: every event, and the actions that it led to.
+"""The record of a live site: every event, and the actions that it led to.
 
-A record is a text of JSON Lines: a header, then one line an event (docs/formats/record-files.md).
-It is written while a controller runs, read back one line at a time, and replayed through a fresh
-Manager, which must come to the same actions.
+A record is JSON Lines: a header, then one line per event (docs/formats/record-files.md). A
+controller writes it; what-if reads it; a replay through a new Manager must give the same actions.
 """
 
-from penstock.records.header import Chosen, Header
+from penstock.records.header import Header, PolicySpec
 from penstock.records.lines import Entry
 from penstock.records.reader import Record
-from penstock.records.replay import Difference, Replayed, replay
+from penstock.records.replay import Difference, ReplayResult, replay
 from penstock.records.retention import Retention
 from penstock.records.writer import RecordWriter
 
 __all__ = [
-    "Chosen",
     "Difference",
     "Entry",
     "Header",
+    "PolicySpec",
     "Record",
     "RecordWriter",
-    "Replayed",
+    "ReplayResult",
     "Retention",
     "replay",
 ]

@@ -19,8 +19,8 @@ VERSION = 1
 MOST_OBSERVATIONS = 1e9
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy by its name in the registry, with its options."""
+class PolicySpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy: its name in the registry, or its file, and its options."""
 
     policy: str
     options: dict[str, Any] = {}
@@ -31,37 +31,37 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a Manager is made of, so that a replay has the same one."""
+    """Everything needed to make the same Manager for a replay."""
 
     format: str = FORMAT
     version: int = VERSION
     penstock: str = __version__
     run: str
-    """Names the run of the controller; all parts of its record have the same."""
+    """Id of the controller's run; the same in all parts of its record."""
     part: Annotated[int, Meta(ge=1)] = 1
     epoch: Annotated[float, Meta(ge=0, le=1e11)]
-    """When the time was 0, in seconds since 1970."""
+    """The time 0 of the events, in seconds since 1970."""
     began: Annotated[float, Meta(ge=0, le=1e12)] = 0.0
-    """When this part began, in the seconds of the events."""
+    """Start of this part, in the events' seconds."""
     site: Site
-    sharing: Chosen
-    allocation: Chosen | None = None
-    """None: jobs have resources of their own."""
-    placement: Chosen | None = None
-    """None: the allocation places jobs itself."""
+    sharing: PolicySpec
+    allocation: PolicySpec | None = None
+    """None: jobs have their own resources."""
+    placement: PolicySpec | None = None
+    """None: the allocation also places jobs."""
     remap_delay: float = 0.0
     learn: dict[str, bool | float] | None = None
-    """The options of the estimator of w_iter; None: jobs bring theirs. An estimator starts from the
-    job's w_iter, which counts as many observations as its hint `observations` says."""
+    """Options of the estimator of w_iter; None: jobs bring their own. An estimator starts from the
+    job's w_iter, weighted by its hint `observations`."""
     fair_users: bool = False
     """Turns alternate between users."""
     running: list[JobStarted] = []
-    """The jobs that ran when this part began."""
+    """The jobs that ran at the start of this part."""
     lost: Annotated[int, Meta(ge=0)] = 0
-    """Events that are missing between the part before and this one: they could not be written."""
+    """Events missing between the part before and this one, because they could not be written."""
 
     def manager(self) -> tuple[Manager, Ledger]:
-        """Return a fresh Manager of these policies, and the ledger that is its view."""
+        """Return a new Manager with these policies, and the ledger that is its view."""
         ledger = Ledger(site=self.site)
         arbiter = self._arbiter()
         manager = Manager(
@@ -75,9 +75,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         return manager, ledger
 
     def policy_files(self) -> list[str]:
-        """Return the policies that are files of somebody's, not names in the registry."""
-        chosen = filter(None, (self.sharing, self.allocation, self.placement))
-        return [made.policy for made in chosen if ".py:" in made.policy]
+        """Return the policies that are files, not names in the registry."""
+        specs = filter(None, (self.sharing, self.allocation, self.placement))
+        return [spec.policy for spec in specs if ".py:" in spec.policy]
 
     def _period(self, job: Job) -> Period:
         options: dict[str, Any] = dict(self.learn or {})
@@ -102,9 +102,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _prior(job: Job) -> Prior | None:
-    """Return what an event tells of the job's family: a replay has nothing else."""
+    """Return the prior that the event itself carries: a replay has no store."""
     if job.w_iter is None:
         return None
-    told = job.hints.get("observations", 1)
-    count = int(told) if isinstance(told, int | float) and 1 <= told <= MOST_OBSERVATIONS else 1
+    hint = job.hints.get("observations", 1)
+    count = int(hint) if isinstance(hint, int | float) and 1 <= hint <= MOST_OBSERVATIONS else 1
     return Prior(w_iter=job.w_iter, observations=count)

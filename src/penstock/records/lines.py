@@ -1,4 +1,4 @@
-"""One line of a record: an event, with the actions that it led to, both by name.
+"""One line of a record: an event and the actions that it led to, both by name.
 
 {"event":"PhaseBegan","time":3.5,"job":"a","resources":[0],"io":null,
  "actions":[{"action":"Admit","job":"a","resource":0,"weight":1.0,"max_share":1.0}]}
@@ -6,7 +6,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,13 +20,10 @@ from penstock.model import (
     Hold,
     JobEnded,
     JobStarted,
-    Measured,
     NodeDown,
     NodeUp,
     PhaseBegan,
     PhaseEnded,
-    SetShare,
-    Tune,
     WakeAt,
     Woke,
 )
@@ -38,23 +35,23 @@ EVENTS: Mapping[str, msgspec.json.Decoder[Any]] = {
         JobEnded,
         PhaseBegan,
         PhaseEnded,
-        Measured,
         NodeUp,
         NodeDown,
         Woke,
     )
 }
 ACTIONS: Mapping[str, msgspec.json.Decoder[Any]] = {
-    kind.__name__: msgspec.json.Decoder(kind)
-    for kind in (Assign, Admit, Hold, SetShare, Tune, WakeAt)
+    kind.__name__: msgspec.json.Decoder(kind) for kind in (Assign, Admit, Hold, WakeAt)
 }
+RETIRED = frozenset({"Measured", "SetShare", "Tune"})
+"""Words of earlier versions that no decision depended on: a reader skips them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What happened, and what was decided; `bytes` is what a phase that ended moved, if known.
+    """What happened and what was decided; `bytes` is what a phase that ended moved, if known.
 
-    Where the policy raised something instead, it `failed`.
+    `failed`: the policy raised an exception instead.
     """
 
     event: Event
@@ -62,7 +59,7 @@ class Entry:
     bytes: int | None = None
     failed: bool = False
     where: str = ""
-    """The file and the line, for people."""
+    """File and line, for messages."""
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,47 +79,46 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(entry: Entry) -> bytes:
-    """Return the line, its end included."""
-    event = entry.event
-    if isinstance(event, Measured):
-        # JSON knows no NaN, and nothing is decided by these.
-        finite = {name: value for name, value in event.metrics.items() if math.isfinite(value)}
-        event = replace(event, metrics=finite)
+    """Return the line, with its newline."""
     actions = b",".join(_named("action", action) for action in entry.actions)
     moved = b"" if entry.bytes is None else b',"bytes":%d' % entry.bytes
     failed = b',"failed":true' if entry.failed else b""
-    return _named("event", event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
+    return _named("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
 
 def _named(key: str, thing: Event | Action) -> bytes:
     return f'{{"{key}":"{type(thing).__name__}",'.encode() + _encode(thing)[1:]
 
 
-def decode(text: bytes) -> Entry:
-    """Return what a line says, or raise InputError."""
+def decode(text: bytes) -> Entry | None:
+    """Return the entry of a line, None if its event is retired, or raise InputError."""
     try:
         line = _LINE.decode(text)
+        if line.event in RETIRED:
+            return None
         event = _decoder("event", line.event, EVENTS).decode(text)
+        names = [_ACTION.decode(raw).action for raw in line.actions]
         actions = [
-            _decoder("action", _ACTION.decode(raw).action, ACTIONS).decode(raw)
-            for raw in line.actions
+            _decoder("action", name, ACTIONS).decode(raw)
+            for name, raw in zip(names, line.actions, strict=True)
+            if name not in RETIRED
         ]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{_plain(error)}; is the file damaged?") from error
     if not 0 <= event.time < math.inf:
-        raise InputError(f"time is {event.time:g}; it is seconds since the record's epoch")
+        raise InputError(f"time is {event.time:g}; it must be seconds since the record's epoch")
     return Entry(event=event, actions=tuple(actions), bytes=line.bytes, failed=line.failed)
 
 
 def _decoder(
-    key: str, name: str, known: Mapping[str, msgspec.json.Decoder[Any]]
+    key: str, name: str, vocabulary: Mapping[str, msgspec.json.Decoder[Any]]
 ) -> msgspec.json.Decoder[Any]:
-    if name not in known:
-        raise unknown(key, name, known)
-    return known[name]
+    if name not in vocabulary:
+        raise unknown(key, name, vocabulary)
+    return vocabulary[name]
 
 
 def _plain(error: Exception) -> str:
     if not isinstance(error, msgspec.DecodeError):
-        return "not a JSON text in UTF-8"
+        return "not JSON in UTF-8"
     return " ".join(str(error).replace("`", "").replace("$.", "").split())

@@ -1,7 +1,8 @@
-"""Records, read back one line at a time.
+"""Reads records, one line at a time.
 
-A controller that was killed may leave a last line behind that breaks off: that one is passed over,
-with a note. Anything else that is wrong is an InputError with the file and the line.
+A controller that was killed may leave an incomplete last line: it is skipped, with a note. So are
+events that earlier versions recorded and no decision depended on. Anything else that is wrong is
+an InputError with file and line.
 """
 
 import gzip
@@ -21,7 +22,7 @@ from penstock.records.header import FORMAT, VERSION, Header
 from penstock.records.lines import Entry
 
 LONGEST_LINE = 1 << 24
-"""Bytes: a longer line is no line of a record, and is not read into memory to find out."""
+"""Bytes; a file with a longer line is not a record, and is not read into memory to find out."""
 SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
@@ -32,14 +33,18 @@ class _Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record:
-    """The record of one run: one part of it, or several that follow each other.
+    """The record of one run: one part of it, or consecutive parts.
 
-    Iterating opens the files anew each time; `notes` then says what was passed over.
+    Each iteration reads the files again; afterwards `notes` says what was left out.
+    `longest_line` bounds the bytes of a line.
     """
 
-    def __init__(self, first: Path | str, *more: Path | str) -> None:
+    def __init__(
+        self, first: Path | str, *more: Path | str, longest_line: int = LONGEST_LINE
+    ) -> None:
+        self._longest_line = longest_line
         self.paths = [Path(first), *map(Path, more)]
-        self.headers = [_header(path) for path in self.paths]
+        self.headers = [_header(path, longest_line) for path in self.paths]
         self.notes: list[str] = []
         follows = zip(self.paths[1:], self.headers, self.headers[1:], strict=False)
         for path, before, after in follows:
@@ -60,7 +65,7 @@ class Record:
         return sum(header.lost for header in self.headers[1:])
 
     def whole(self) -> "Record":
-        """Return this record with the parts before it, which must lie beside it."""
+        """Return this record with the parts before it, which must be in the same folder."""
         earlier = [
             _sibling(self.paths[0], self.header.run, part) for part in range(1, self.header.part)
         ]
@@ -79,7 +84,7 @@ class Record:
     def _entries(self, path: Path) -> Iterator[Entry]:
         with _reading(path) as file:
             file.readline()
-            number = 1
+            number, retired = 1, 0
             while text := self._line(file, path, number + 1):
                 number += 1
                 where = f"{path}, line {number}"
@@ -90,26 +95,31 @@ class Record:
                         raise InputError(f"{where}: {error}") from error
                     self.notes.append(f"{where} breaks off and is left out")
                     return
+                if entry is None:
+                    retired += 1
+                    continue
                 yield replace(entry, where=where)
+        if retired:
+            self.notes.append(f"{path}: {retired} events of an earlier version are left out")
 
     def _line(self, file: IO[bytes], path: Path, number: int) -> bytes:
         try:
-            text = file.readline(LONGEST_LINE)
+            text = file.readline(self._longest_line)
         except (EOFError, zlib.error):
             self.notes.append(f"{path}, line {number}: the compressed file breaks off here")
             return b""
-        if len(text) == LONGEST_LINE:
-            raise InputError(f"{path}, line {number} has no end; it is no line of a record")
+        if len(text) == self._longest_line:
+            raise InputError(f"{path}, line {number} is too long; the file is not a record")
         return text
 
 
-def _header(path: Path) -> Header:
+def _header(path: Path, longest_line: int) -> Header:
     with _reading(path) as file:
         try:
-            text = file.readline(LONGEST_LINE)
+            text = file.readline(longest_line)
         except (EOFError, zlib.error):
             text = b""
-    wrong = "is no header of a record, as 'penstock up' writes them"
+    wrong = "is not the header of a record that 'penstock up' wrote"
     try:
         start = msgspec.json.decode(text, type=_Start)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -119,7 +129,7 @@ def _header(path: Path) -> Header:
     if start.version > VERSION:
         raise InputError(
             f"{path} has version {start.version} of the format, by Penstock {start.penstock}; this "
-            f"one reads up to {VERSION}: take a newer Penstock"
+            f"version reads up to {VERSION}: use a newer Penstock"
         )
     try:
         return msgspec.json.decode(text, type=Header)
@@ -128,20 +138,20 @@ def _header(path: Path) -> Header:
 
 
 def _sibling(path: Path, run: str, part: int) -> Path:
-    found: Sequence[Path] = sorted(
+    siblings: Sequence[Path] = sorted(
         other for suffix in SUFFIXES for other in path.parent.glob(f"*-{run}-{part:04}{suffix}")
     )
-    if not found:
+    if not siblings:
         raise InputError(
-            f"{path} goes on from part {part} of its run, {run}, which is not beside it; "
+            f"{path} continues part {part} of run {run}, which is not in the same folder; "
             "put the earlier parts there"
         )
-    return found[0]
+    return siblings[0]
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
-    """Open a file, compressed or not, and put its name in front of what goes wrong."""
+    """Open a file, compressed or not; errors name it."""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield file

@@ -1,4 +1,4 @@
-"""The events of a record through a fresh Manager: it must come to the recorded actions."""
+"""Replays a record's events through a new Manager, which must decide the recorded actions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,40 +14,40 @@ from penstock.records.reader import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """An event on which a fresh Manager decides otherwise than the record says."""
+    """An event on which a new Manager decides otherwise than the record says."""
 
     where: str
     event: Event
     recorded: Sequence[Action] | None
-    """None: the policy failed, as in `replayed`."""
+    """None: the policy failed; likewise in `replayed`."""
     replayed: Sequence[Action] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """How many events and actions are the same, up to the first difference or the end."""
+class ReplayResult:
+    """Events and actions that agree, up to the first difference or the end."""
 
     events: int
     actions: int
     first_difference: Difference | None
 
 
-def replay(record: Record, *, trusted: Collection[str] = ()) -> Replayed:
-    """Return what becomes of a record's events, from the first part of its run on.
+def replay(record: Record, *, trusted: Collection[str] = ()) -> ReplayResult:
+    """Replay a record from the first part of its run.
 
-    A record may name a policy's file, which would be run: only if it is among the `trusted`.
+    A policy file that a record names is run only if it is in `trusted`.
     """
     record = record.whole()
     for file in record.header.policy_files():
         if file not in trusted:
             raise InputError(
-                f"{record.paths[0]} was decided by the policy {file!r}, a file that would be run; "
-                "say that you trust it ('--trust')"
+                f"{record.paths[0]} was decided by the policy {file!r}, a file that a replay "
+                "runs; if you trust it, give --trust"
             )
     if record.lost:
         raise InputError(
-            f"{record.paths[0]}: {record.lost} events of run {record.header.run} could not be "
-            "written then, so the others cannot be replayed; take the parts before the gap"
+            f"{record.paths[0]}: {record.lost} events of run {record.header.run} were not "
+            "written, so those after them cannot be replayed; give the parts before the gap"
         )
     try:
         manager, ledger = record.header.manager()
@@ -61,23 +61,23 @@ def replay(record: Record, *, trusted: Collection[str] = ()) -> Replayed:
             difference = Difference(
                 where=entry.where, event=entry.event, recorded=recorded, replayed=decided
             )
-            return Replayed(events=events, actions=actions, first_difference=difference)
+            return ReplayResult(events=events, actions=actions, first_difference=difference)
         events += 1
         actions += len(decided or ())
-    return Replayed(events=events, actions=actions, first_difference=None)
+    return ReplayResult(events=events, actions=actions, first_difference=None)
 
 
 def _decide(
     manager: Manager, ledger: Ledger, entry: Entry
 ) -> tuple[Event, tuple[Action, ...] | None]:
-    """Return the event as it is dated, and what is decided; None: it fails, as it did then."""
+    """Return the event with its time, and the actions; None: the policy failed, as recorded."""
     try:
         event, actions = decide(manager, ledger, entry.event)
     except Exception as error:
-        if entry.failed:  # with this much of it taken in, as then
+        if entry.failed:  # ledger and Manager have handled it so far, as they had then
             return entry.event, None
         if isinstance(error, KeyError):
-            raise InputError(f"{entry.where}: no job {error} is there, or has a phase") from error
+            raise InputError(f"{entry.where}: no job {error}, or it has no phase") from error
         if isinstance(error, ValueError | ArithmeticError):
             raise InputError(f"{entry.where} cannot be decided: {reason(error)}") from error
         raise

@@ -1,4 +1,4 @@
-"""How long records are kept: the oldest parts go first, and never the one that is being written."""
+"""Removes old parts of records, the oldest first, never the one that is being written."""
 
 import math
 import re
@@ -11,13 +11,13 @@ _PART = re.compile(r"record-\d{8}-\d{6}-[0-9a-f]+-\d{4,}\.jsonl(\.gz)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Parts are removed that were last written so long ago, or that are beyond so many bytes."""
+    """Parts older than `seconds` are removed, and the oldest parts beyond `bytes` in total."""
 
     seconds: float = math.inf
     bytes: float = math.inf
 
     def prune(self, directory: Path, but: Path | None = None) -> list[Path]:
-        """Remove what is too old or too much, but one part; return what was removed."""
+        """Remove parts that are too old or too many, except one; return the removed ones."""
         if self.seconds == self.bytes == math.inf:
             return []
         parts = [

@@ -1,9 +1,9 @@
-"""Records, written while a controller runs.
+"""Writes the record of a running controller.
 
 The controller puts lines into a queue; a thread writes them, so that a slow disk delays no turn.
-What cannot be written (a full disk, say) is kept and tried again, until the queue is full; from
-then on lines are lost, and counted. After a loss a new part begins, whose header says how many are
-missing and which jobs run.
+Lines that cannot be written (on a full disk, for example) stay in the queue and are tried again.
+Once the queue is full, lines are lost and counted. After a loss a new part begins; its header says
+how many lines are missing and which jobs run.
 """
 
 import logging
@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,11 +25,11 @@ from penstock.records.header import Header
 from penstock.records.retention import Retention
 
 DAY = 86400
-PIECE = 1024
+BATCH = 1024
 """Lines that are written at once."""
-PRUNED_EVERY = 3600.0
-"""Seconds; and whenever a part begins."""
-ALL = Retention()
+PRUNE_INTERVAL = 3600.0
+"""Seconds between two removals of old parts; the start of a part removes them, too."""
+KEEP_ALL = Retention()
 log = logging.getLogger("penstock.records")
 
 Running = dict[JobId, JobStarted]
@@ -37,7 +37,7 @@ Running = dict[JobId, JobStarted]
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Lines that are missing here, and the jobs that run behind the gap."""
+    """The number of lines missing before a line, and the jobs that run at that point."""
 
     lost: int
     running: Running
@@ -51,10 +51,11 @@ class _Line:
 
 
 class RecordWriter:
-    """Writes one run's record into a directory, in parts of a day (UTC) or about `size` bytes.
+    """Writes one run's record into a directory, in parts of one day (UTC) or about `size` bytes.
 
-    `write` waits for no file and never raises. A line is out of reach of a kill -9 after `flush`
-    seconds, or once PIECE lines are there. `most` bounds the lines in memory.
+    `write` does not wait for the disk and never raises. A line survives a kill -9 after `flush`
+    seconds, or once BATCH lines are queued. `most` bounds the lines in memory. `append` writes
+    text at the end of a file, all of it or nothing.
     """
 
     def __init__(
@@ -65,16 +66,19 @@ class RecordWriter:
         size: int = 1 << 28,
         flush: float = 1.0,
         most: int = 100_000,
-        keep: Retention = ALL,
+        keep: Retention = KEEP_ALL,
+        append: Callable[[int, bytes, int], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.directory = directory
         self.lost_total = 0
         """Lines that are missing in the record."""
         self.failed_total = 0
-        """Writes that failed, each of which was or will be tried again."""
+        """Writes that failed; each is tried again."""
         self.path: Path | None = None
-        """The part that is being written, once there is one."""
-        self._header = header
+        """The part that is being written, if any."""
+        self._header, self._clock = header, clock
+        self._append = append_all_or_nothing if append is None else append
         self._size, self._flush, self._most, self._keep = size, flush, most, keep
         self._queue: deque[_Line] = deque()
         self._wake = threading.Condition()
@@ -82,12 +86,12 @@ class RecordWriter:
         self._running: Running = {started.job.id: started for started in header.running}
         self._lost = 0
         self._thread = threading.Thread(target=self._work, name="record", daemon=True)
-        # Of the thread alone from here on.
-        self._piece: list[_Line] = []
+        # The attributes below belong to the thread.
+        self._batch: list[_Line] = []
         self._part, self._part_running = 0, dict(self._running)
         self._file, self._written, self._day = -1, 0, 0
-        self._told = ""
-        self._pruned = -PRUNED_EVERY
+        self._logged = ""
+        self._pruned = -PRUNE_INTERVAL
         self._thread.start()
 
     def write(
@@ -97,9 +101,9 @@ class RecordWriter:
         moved: int | None = None,
         failed: bool = False,
     ) -> None:
-        """Put down an event, what was decided on it, and how many bytes a phase moved."""
+        """Record an event, the actions that it led to, and the bytes that a phase moved."""
         gap = _Gap(self._lost, dict(self._running)) if self._lost else None
-        _follow(self._running, event)
+        _update_running(self._running, event)
         try:
             entry = lines.Entry(event=event, actions=tuple(actions), bytes=moved, failed=failed)
             text = lines.encode(entry)
@@ -113,16 +117,21 @@ class RecordWriter:
                 return
             self._lost = 0
             self._queue.append(_Line(event, text, gap))
-            if len(self._queue) >= PIECE:
+            if len(self._queue) >= BATCH:
                 self._wake.notify()
 
+    @property
+    def waiting(self) -> int:
+        """Lines that are not written yet."""
+        return len(self._queue) + len(self._batch)
+
     def close(self, within: float = 5.0) -> bool:
-        """Write what is left; return whether all of it could be."""
+        """Write the queued lines; tell whether all were written."""
         with self._wake:
             self._closing = True
             self._wake.notify()
         self._thread.join(within)
-        return not (self._thread.is_alive() or self._queue or self._piece)
+        return not (self._thread.is_alive() or self.waiting)
 
     def __enter__(self) -> "RecordWriter":
         return self
@@ -135,80 +144,80 @@ class RecordWriter:
         while not closing:
             with self._wake:
                 self._wake.wait_for(
-                    lambda: self._closing or (not self._told and len(self._queue) >= PIECE),
+                    lambda: self._closing or (not self._logged and len(self._queue) >= BATCH),
                     self._flush,
                 )
                 closing = self._closing
             self._write_all()
             self._prune()
-        self.lost_total += len(self._piece) + len(self._queue)
+        self.lost_total += len(self._batch) + len(self._queue)
         if self._file >= 0:
             os.close(self._file)
 
     def _write_all(self) -> None:
-        """Write what is in the queue, or up to the first line that cannot be."""
+        """Write the queue, up to the first line that cannot be written."""
         while True:
-            if not self._piece:
+            if not self._batch:
                 with self._wake:
-                    count = min(PIECE, len(self._queue))
-                    self._piece = [self._queue.popleft() for _ in range(count)]
-            if not self._piece:
+                    count = min(BATCH, len(self._queue))
+                    self._batch = [self._queue.popleft() for _ in range(count)]
+            if not self._batch:
                 return
             try:
-                self._write_piece()
-            except Exception as error:  # whatever it is: it is tried again, and a job never knows
+                self._write_batch()
+            except Exception as error:  # any error: it is tried again, and jobs are not affected
                 self._failed(error)
                 return
-            if self._told:
-                log.info("the record in %s is written again", self.directory)
-                self._told = ""
+            if self._logged:
+                log.info("the record in %s can be written again", self.directory)
+                self._logged = ""
 
     def _prune(self) -> None:
-        if time.monotonic() - self._pruned < PRUNED_EVERY:
+        if self._clock() - self._pruned < PRUNE_INTERVAL:
             return
-        self._pruned = time.monotonic()
+        self._pruned = self._clock()
         try:
             for path in self._keep.prune(self.directory, self.path):
-                log.info("%s is removed: records are kept no longer", path)
+                log.info("%s is removed (live.keep-records)", path)
         except FileNotFoundError:
-            pass  # nothing is recorded yet, or somebody else removes parts, too
+            pass  # nothing is recorded yet, or another process removes parts, too
         except Exception as error:  # as below
             log.error("old records in %s cannot be removed: %s", self.directory, reason(error))
 
     def _failed(self, error: Exception) -> None:
         self.failed_total += 1
         why = reason(error) or type(error).__name__
-        if why != self._told:
-            self._told = why
+        if why != self._logged:
+            self._logged = why
             fault = None if isinstance(error, OSError) else error
             log.error("the record in %s cannot be written: %s", self.directory, why, exc_info=fault)
 
-    def _write_piece(self) -> None:
-        """Write the piece, or as much of it as belongs into one part."""
-        first = self._piece[0]
+    def _write_batch(self) -> None:
+        """Write the batch, or the first lines of it that belong to one part."""
+        first = self._batch[0]
         day = self._day_of(first)
         count = next(
-            (i for i, x in enumerate(self._piece) if i and (x.after or self._day_of(x) != day)),
-            len(self._piece),
+            (i for i, x in enumerate(self._batch) if i and (x.after or self._day_of(x) != day)),
+            len(self._batch),
         )
-        piece = self._piece[:count]
-        text = b"".join(line.text for line in piece)
+        batch = self._batch[:count]
+        text = b"".join(line.text for line in batch)
         full = self._written + len(text) > self._size
         if self._file < 0 or first.after or day != self._day or full:
             self._begin_part(first, text)
             self._day = day
         else:
-            _append(self._file, text, self._written)
+            self._append(self._file, text, self._written)
             self._written += len(text)
-        for line in piece:
-            _follow(self._part_running, line.event)
-        del self._piece[:count]
+        for line in batch:
+            _update_running(self._part_running, line.event)
+        del self._batch[:count]
 
     def _day_of(self, line: _Line) -> int:
         return int((self._header.epoch + line.event.time) // DAY)
 
     def _begin_part(self, first: _Line, text: bytes) -> None:
-        """Write a new file with a header and the text, or none at all."""
+        """Write a new file with a header and the text, or no file at all."""
         running = first.after.running if first.after else self._part_running
         header = msgspec.structs.replace(
             self._header,
@@ -222,25 +231,25 @@ class RecordWriter:
         name = f"record-{when:%Y%m%d-%H%M%S}-{header.run}-{header.part:04}.jsonl"
         path = self.directory / name
         self.directory.mkdir(parents=True, exist_ok=True)
-        # Who is killed meanwhile leaves no part without a header.
+        # Renamed when complete: a kill leaves no part without a header.
         unfinished = self.directory / f".{name}"
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         try:
-            _append(file, text, 0)
+            self._append(file, text, 0)
             unfinished.rename(path)
-        except OSError:
+        except BaseException:
             os.close(file)
             unfinished.unlink(missing_ok=True)
             raise
         if self._file >= 0:
             os.close(self._file)
         self._file, self._written, self.path = file, len(text), path
-        self._pruned = -PRUNED_EVERY
+        self._pruned = -PRUNE_INTERVAL
         self._part, self._part_running = header.part, dict(running)
 
 
-def _follow(running: Running, event: Event) -> None:
-    """Keep to who runs."""
+def _update_running(running: Running, event: Event) -> None:
+    """Update the running jobs."""
     match event:
         case JobStarted():
             running[event.job.id] = event
@@ -248,8 +257,8 @@ def _follow(running: Running, event: Event) -> None:
             running.pop(event.job, None)
 
 
-def _append(file: int, text: bytes, end: int) -> None:
-    """Write all of the text behind `end`, or nothing."""
+def append_all_or_nothing(file: int, text: bytes, end: int) -> None:
+    """Append a text to a file of `end` bytes; if that fails, the file stays as it was."""
     rest = memoryview(text)
     try:
         while rest:

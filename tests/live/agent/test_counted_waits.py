@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from limits import HANG
-from live.controller.test_multi_host_jobs import Heard
 from live.controller.turn_deployment import LEASE, Deployed, deployed
+from live.controller.turn_harness import TurnHarness
 
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
@@ -162,87 +162,85 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
 
 
 def test_a_phase_that_was_let_go_and_has_its_turn_later_has_waited_once() -> None:
-    heard = Heard()
-    turn_service, a, b = heard.turn_service, heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    turn_service._heed(lambda: turn_service.turns.overdue(turn_service.turns.ledger.now + 60, 30.0))
-    assert heard.take() == [("b", "Turn", 1)]
-    assert heard.end(a, 1) == [("b", "Turn", 1)]
-    turn_service.phase_ended(b, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=30.0))
+    harness = TurnHarness()
+    turn_service, a, b = harness.turn_service, harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    assert harness.wait(60.0) == [("b", "Turn", 1)]
+    assert harness.end(a, 1) == [("b", "Turn", 1)]
+    harness.end(b, 1, waited=30.0)
     assert (sum(turn_service.waits.counts), turn_service.waits.seconds) == (2, 30.0)
-    assert turn_service.throttled == {"ann": 30.0}
+    assert turn_service.waits.by_user == {"ann": 30.0}
 
 
 def test_a_job_that_is_lost_while_it_waits_has_waited() -> None:
-    heard = Heard()
-    a, b = heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    heard.turn_service.ended(b)
-    assert sum(heard.turn_service.waits.counts) == 1
+    harness = TurnHarness()
+    a, b = harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    harness.turn_service.ended(b)
+    assert sum(harness.turn_service.waits.counts) == 1
 
 
 @pytest.mark.parametrize("how", ["has its turn", "was let go", "lent its turn", "was silent"])
 def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
     """For as long as its phase waited until its turn came, or it went on without."""
-    heard = Heard()
-    turn_service, a, b, c = heard.turn_service, heard.start("a"), heard.start("b"), heard.start("c")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    phase = turn_service.turns.states["b"].phase
-    assert phase is not None
-    phase.since -= 10.0
-    if how == "was let go":
-        turn_service._heed(lambda: turn_service.turns.overdue(phase.began + 30, 30.0))
-        phase.waited -= 30.0
-    elif how == "was silent":
-        turn_service._heed(lambda: turn_service.turns.silent(phase.began, 0.0))
-    else:
-        heard.end(a, 1)
+    harness = TurnHarness(max_wait=10.0 if how == "was let go" else 30.0)
+    turn_service, a, b, c = (
+        harness.turn_service,
+        harness.start("a"),
+        harness.start("b"),
+        harness.start("c"),
+    )
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    harness.wait(10.0, heard=how != "was silent")
+    if how not in {"was let go", "was silent"}:
+        harness.end(a, 1)
         if how == "lent its turn":
-            heard.begin(c, 1)
+            harness.begin(c, 1)
             turn_service.idle(b, messages.Idle(phase=1, lends=True))
     counted = sum(turn_service.waits.counts)
     before = turn_service.waits.seconds
     turn_service.ended(b)
     assert sum(turn_service.waits.counts) == counted + 1
-    assert turn_service.waits.seconds - before == pytest.approx(10.0, abs=1.0)
+    assert turn_service.waits.seconds - before == pytest.approx(10.0)
 
 
 def test_a_host_that_is_lost_last_of_its_job_has_waited() -> None:
-    heard = Heard()
-    a, b, b2 = heard.start("a"), heard.start("b", "mpi"), heard.start("b2", "mpi")
-    heard.begin(a, 1)
-    heard.begin(b2, 1)
-    phase = heard.turn_service.turns.states["b"].phase
-    assert phase is not None
-    phase.since -= 10.0
-    heard.turn_service.ended(b2)
-    assert heard.turn_service.waits.seconds == pytest.approx(10.0, abs=1.0)
-    heard.turn_service.ended(b)
-    assert sum(heard.turn_service.waits.counts) == 1
+    harness = TurnHarness()
+    a, b, b2 = harness.start("a"), harness.start("b", "mpi"), harness.start("b2", "mpi")
+    harness.begin(a, 1)
+    harness.begin(b2, 1)
+    harness.wait(10.0)
+    harness.turn_service.ended(b2)
+    assert harness.turn_service.waits.seconds == pytest.approx(10.0)
+    harness.turn_service.ended(b)
+    assert sum(harness.turn_service.waits.counts) == 1
 
 
 @pytest.mark.parametrize("lease", [0.5, 2.0, 10.0])
 def test_a_phase_whose_gate_may_still_be_closed_is_not_cut(lease: float) -> None:
-    """An agent heard a beat just before it fell silent, and spoke last up to a second before."""
-    heard = Heard(lease=lease)
-    a, b = heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    spoke = heard.turn_service.turns.states["b"].heard
+    """An agent harness a beat just before it fell silent, and spoke last up to a second before."""
+    harness = TurnHarness(lease=lease)
+    a, b = harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    spoke = harness.turn_service.turns.states["b"].last_report
     gate_opens = spoke + COUNTER_INTERVAL + lease
-    assert heard.turn_service.turns.silent(gate_opens, heard.turn_service.silence) == []
-    assert heard.turn_service.turns.silent(gate_opens + 3.0, heard.turn_service.silence) != []
+    assert harness.turn_service.turns.suspend_silent(gate_opens, harness.turn_service.silence) == []
+    assert (
+        harness.turn_service.turns.suspend_silent(gate_opens + 3.0, harness.turn_service.silence)
+        != []
+    )
 
 
 @pytest.mark.parametrize("lie", [-1.0, 1e300])
 def test_a_job_that_lies_about_its_wait_spoils_no_total(lie: float) -> None:
-    heard = Heard()
-    a = heard.start("a")
-    heard.begin(a, 1)
-    heard.turn_service.phase_ended(
+    harness = TurnHarness()
+    a = harness.start("a")
+    harness.begin(a, 1)
+    harness.turn_service.phase_ended(
         a, messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=lie)
     )
-    assert 0 <= heard.turn_service.waits.seconds <= 62
+    assert 0 <= harness.turn_service.waits.seconds <= 62

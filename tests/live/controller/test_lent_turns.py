@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live.controller.test_multi_host_jobs import Heard
 from live.controller.turn_deployment import OBEDIENT, Deployed, Told, deployed
+from live.controller.turn_harness import TurnHarness
 
 from penstock import registry
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.learn.periods import Period
 from penstock.learn.phases import Began, Ended, PhaseFinder
-from penstock.live.controller.turns import Turns
+from penstock.live.controller.turns import PhaseReport, Turns
 from penstock.live.protocol import messages
 from penstock.model import Job, PhaseBegan, Site
 
@@ -90,42 +90,42 @@ def test_marks_that_nobody_is_left_to_take_back_end_as_if_nobody_had_said_them()
 
 
 def test_nobody_lends_what_nobody_waits_for() -> None:
-    heard = Heard()
-    a, b = heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
-    assert heard.take() == []
-    heard.begin(b, 1)
-    heard.turn_service.idle(a, messages.Idle(phase=7, lends=True))  # not the phase that it is in
-    heard.turn_service.idle(b, messages.Idle(phase=1, lends=True))  # has none to lend
-    heard.turn_service.idle(a, messages.Idle(phase=1))  # of a version that cannot ask again
-    assert heard.take() == []
-    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
-    assert heard.take() == [("a", "Hold", 1), ("b", "Turn", 1)]
+    harness = TurnHarness()
+    a, b = harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.turn_service.idle(a, messages.Idle(phase=1, lends=True))
+    assert harness.take() == []
+    harness.begin(b, 1)
+    harness.turn_service.idle(a, messages.Idle(phase=7, lends=True))  # not the phase that it is in
+    harness.turn_service.idle(b, messages.Idle(phase=1, lends=True))  # has none to lend
+    harness.turn_service.idle(a, messages.Idle(phase=1))  # of a version that cannot ask again
+    assert harness.take() == []
+    harness.turn_service.idle(a, messages.Idle(phase=1, lends=True))
+    assert harness.take() == [("a", "Hold", 1), ("b", "Turn", 1)]
 
 
 def test_a_turn_that_was_lent_counts_as_one_phase_and_no_wait() -> None:
-    heard = Heard()
-    a, b = heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
-    heard.take()
-    assert heard.begin(a, 1) == [("a", "Hold", 1)]
-    assert heard.end(b, 1) == [("a", "Turn", 1)]
-    heard.end(a, 1, moved=30)
-    record = heard.record("a")
+    harness = TurnHarness()
+    a, b = harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    harness.turn_service.idle(a, messages.Idle(phase=1, lends=True))
+    harness.take()
+    assert harness.begin(a, 1) == [("a", "Hold", 1)]
+    assert harness.end(b, 1) == [("a", "Turn", 1)]
+    harness.end(a, 1, moved=30)
+    record = harness.record("a")
     assert (record.phases, record.phase_bytes) == (1, 30)
-    assert sum(heard.turn_service.waits.counts) == 2
+    assert sum(harness.turn_service.waits.counts) == 2
 
 
 def test_a_job_on_several_hosts_that_are_in_its_phase_keeps_its_turn() -> None:
-    heard = Heard()
-    a, a2, b = heard.start("a", "mpi"), heard.start("a2", "mpi"), heard.start("b")
+    harness = TurnHarness()
+    a, a2, b = harness.start("a", "mpi"), harness.start("a2", "mpi"), harness.start("b")
     for job in (a, a2, b):
-        heard.begin(job, 1)
-    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
-    assert heard.take() == []
+        harness.begin(job, 1)
+    harness.turn_service.idle(a, messages.Idle(phase=1, lends=True))
+    assert harness.take() == []
 
 
 def test_an_iteration_is_none_the_longer_for_a_turn_that_was_lent() -> None:
@@ -138,7 +138,7 @@ def test_an_iteration_is_none_the_longer_for_a_turn_that_was_lent() -> None:
         turns.phase_began(6.0 + 10 * k, "a", k + 1)
         turns.phase_ended(10.0 + 10 * k, "a", _ended(k + 1))
     turns.phase_began(26.0, "a", 3)
-    turns.lent(28.0, "a")
+    turns.yield_turn(28.0, "a")
     turns.phase_began(128.0, "a", 4, resumes=True)
     turns.phase_ended(130.0, "a", _ended(4))
     turns.phase_began(136.0, "a", 5)
@@ -151,22 +151,22 @@ def _live(_: Job) -> Period:
     return Period.live()
 
 
-def _ended(phase: int) -> messages.PhaseEnded:
-    return messages.PhaseEnded(phase=phase, bytes=400, seconds=4.0, waited=0.0)
+def _ended(phase: int) -> PhaseReport:
+    return PhaseReport(number=phase, bytes=400, seconds=4.0, waited=0.0)
 
 
 def test_the_turn_service_knows_a_phase_that_resumes_by_its_number() -> None:
-    heard = Heard()
+    harness = TurnHarness()
     events: list[tuple[str, bool]] = []
-    heard.turn_service.turns.record = lambda event, *_: events.extend(
+    harness.turn_service.turns.record = lambda event, *_: events.extend(
         [(event.job, event.resumes)] if isinstance(event, PhaseBegan) else []
     )
-    a, b = heard.start("a"), heard.start("b")
-    heard.begin(a, 1)
-    heard.begin(b, 1)
-    heard.turn_service.idle(a, messages.Idle(phase=1, lends=True))
-    heard.begin(a, 1)
-    heard.end(b, 1)
-    heard.end(a, 1)
-    heard.begin(a, 2)
+    a, b = harness.start("a"), harness.start("b")
+    harness.begin(a, 1)
+    harness.begin(b, 1)
+    harness.turn_service.idle(a, messages.Idle(phase=1, lends=True))
+    harness.begin(a, 1)
+    harness.end(b, 1)
+    harness.end(a, 1)
+    harness.begin(a, 2)
     assert events == [("a", False), ("b", False), ("a", True), ("a", False)]

@@ -1,6 +1,6 @@
 """What jobs say of their phases to come: how long one will be, and how much work is left."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,11 @@ from penstock.cli.verbs.run import _hints as parsed
 from penstock.core.ledger import Ledger
 from penstock.core.manager import Manager
 from penstock.errors import InputError
-from penstock.live.controller.turn_service import _hints
-from penstock.live.controller.turns import Turns
+from penstock.live.controller.core_inputs import policy_job
+from penstock.live.controller.turns import PhaseReport, Turns
 from penstock.live.protocol import messages
 from penstock.live.store import Knowledge
-from penstock.model import Job, PhaseBegan, Site
+from penstock.model import Admit, Job, PhaseBegan, Site
 from penstock.phase import phase
 from penstock.records import Record, replay
 
@@ -43,16 +43,17 @@ def jobs(*names: str, work: dict[str, float] | None = None) -> list[Job]:
     return [Job(id=n, serial=k, hints=told.get(n, {})) for k, n in enumerate(names)]
 
 
-def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> messages.PhaseEnded:
-    return messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=0.0)
+def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> PhaseReport:
+    return PhaseReport(number=phase, bytes=moved, seconds=seconds, waited=0.0)
 
 
 def served(made: Turns, *names: str) -> list[str]:
     """Return who is served next, and after that, until nobody of these waits."""
     order: list[str] = []
     for k in range(len(names)):
-        [(name, _)] = made.phase_ended(10.0 + k, order[-1] if order else "first", ended(1))
-        order.append(name)
+        [admit] = made.phase_ended(10.0 + k, order[-1] if order else "first", ended(1))
+        assert isinstance(admit, Admit)
+        order.append(admit.job)
     return order
 
 
@@ -104,23 +105,29 @@ def test_work_that_is_done_is_left_no_more() -> None:
 def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family() -> None:
     """Bytes count over the site's bandwidth, else the job's own, else the fastest phase so far."""
     made = turns("shortest-io", *jobs("a"))
-    assert made._length("a", 100) is None  # nobody knows how fast anything is here
+    assert made.expected_seconds("a", 100) is None  # nobody knows how fast anything is here
     made.started(0.0, Job(id="family", serial=7), bandwidth=50.0, volume=200.0)
-    assert made._length("family", None) == 4.0
-    assert made._length("family", 100) == 2.0
+    assert made.expected_seconds("family", None) == 4.0
+    assert made.expected_seconds("family", 100) == 2.0
     made.phase_began(1.0, "a", 1)
     made.phase_ended(4.0, "a", ended(1, moved=300, seconds=3.0))
-    assert made._length("a", None) == 3.0
+    assert made.expected_seconds("a", None) == 3.0
     made.started(5.0, Job(id="new", serial=8))
-    assert made._length("new", 50) == 0.5
+    assert made.expected_seconds("new", 50) == 0.5
 
 
 def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
-    known = Knowledge(w_iter=50.0, observations=7)
-    told = _hints(messages.Hints(phases=4), known)
-    assert told == {"phases": 4, "period": 50.0, "observations": 7}
-    assert _hints(messages.Hints(phases=4, period=2.0), known)["period"] == 2.0
-    assert _hints(messages.Hints(phases=4), Knowledge()) == {}
+    family = Knowledge(w_iter=50.0, observations=7)
+
+    def hints(knowledge: Knowledge, **said: float) -> Mapping[str, float | str]:
+        begin = messages.BeginJob(
+            name="a", pid=1, command=[], user="ann", hints=messages.Hints(**said)
+        )
+        return policy_job("a.1", 1, begin, knowledge).hints
+
+    assert hints(family, phases=4) == {"phases": 4, "period": 50.0, "observations": 7}
+    assert hints(family, phases=4, period=2.0)["period"] == 2.0
+    assert hints(Knowledge(), phases=4) == {}
 
 
 def test_a_phase_that_announces_nothing_waits_as_long_as_others_are_known() -> None:

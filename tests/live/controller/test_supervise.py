@@ -5,25 +5,18 @@ import logging
 
 import pytest
 
-from penstock.live.controller import supervise
 from penstock.live.controller.supervise import run_forever
 
 
-def test_what_raises_is_logged_and_begun_anew_ever_more_slowly(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_work_that_fails_is_logged_and_restarted_ever_more_slowly(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Without beats all gates would open, and nobody would know why."""
-    monkeypatch.setattr(supervise, "AGAIN_AFTER", 0.001)
-    monkeypatch.setattr(supervise, "SLOWEST", 0.004)
-    waits: list[float] = []
-    sleep = asyncio.sleep
+    """Without heartbeats all gates would open, and the log would not say why."""
+    delays: list[float] = []
 
-    async def slept(seconds: float) -> None:
-        waits.append(seconds)
-        await sleep(0)
-
-    monkeypatch.setattr(asyncio, "sleep", slept)
-    monkeypatch.setattr(supervise.time, "monotonic", lambda: 0.0)
+    async def sleep(seconds: float) -> None:
+        delays.append(seconds)
+        await asyncio.sleep(0)
 
     async def run() -> None:
         lives, well = 0, asyncio.Event()
@@ -38,7 +31,16 @@ def test_what_raises_is_logged_and_begun_anew_ever_more_slowly(
             well.set()
             await asyncio.Event().wait()
 
-        task = asyncio.create_task(run_forever(work, "keeping"))
+        task = asyncio.create_task(
+            run_forever(
+                work,
+                "keeping",
+                first_delay=0.001,
+                longest_delay=0.004,
+                sleep=sleep,
+                clock=lambda: 0.0,
+            )
+        )
         await asyncio.wait_for(well.wait(), 10.0)
         assert not task.done()
         task.cancel()
@@ -47,7 +49,7 @@ def test_what_raises_is_logged_and_begun_anew_ever_more_slowly(
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(run())
-    assert waits == [0.001, 0.002, 0.004, 0.004]
-    assert caplog.text.count("keeping has failed; it begins anew") == 3
+    assert delays == [0.001, 0.002, 0.004, 0.004]
+    assert caplog.text.count("keeping has failed; restarting it") == 3
     assert caplog.text.count("keeping has ended") == 1
     assert "fault 3" in caplog.text

@@ -6,9 +6,8 @@ from penstock import registry
 from penstock.core.ledger import Ledger, knows
 from penstock.core.manager import Manager
 from penstock.errors import InputError
-from penstock.live.controller.turns import Turns
-from penstock.live.protocol import messages
-from penstock.model import Event, Job, JobEnded, PhaseEnded, Site
+from penstock.live.controller.turns import FILE_SYSTEM, PhaseReport, Release, Turns
+from penstock.model import Admit, Event, Hold, Job, JobEnded, PhaseEnded, Site
 
 
 def turns(policy: str = "exclusive-fcfs", *, bandwidth: float | None = None) -> Turns:
@@ -20,23 +19,25 @@ def turns(policy: str = "exclusive-fcfs", *, bandwidth: float | None = None) -> 
     return made
 
 
-def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> messages.PhaseEnded:
-    return messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=0.0)
+def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> PhaseReport:
+    return PhaseReport(number=phase, bytes=moved, seconds=seconds, waited=0.0)
 
 
-def turn(job: str, phase: int = 1, weight: float = 1.0) -> tuple[str, messages.Turn]:
-    return job, messages.Turn(phase=phase, weight=weight)
+def turn(job: str, weight: float = 1.0) -> Admit:
+    return Admit(job=job, resource=FILE_SYSTEM, weight=weight, max_share=1.0)
 
 
-def hold(job: str, *behind: str, phase: int = 1) -> tuple[str, messages.Hold]:
-    return job, messages.Hold(phase=phase, behind=list(behind))
+def hold(job: str) -> Hold:
+    return Hold(job=job, resource=FILE_SYSTEM)
 
 
-def test_one_transfers_and_the_next_is_told_whom_it_waits_for() -> None:
+def test_one_transfers_and_the_others_wait_for_those_before_them() -> None:
     made = turns()
     assert made.phase_began(1.0, "a", 1) == [turn("a")]
-    assert made.phase_began(2.0, "b", 1) == [hold("b", "a")]
-    assert made.phase_began(3.0, "c", 1) == [hold("c", "a", "b")]
+    assert made.phase_began(2.0, "b", 1) == [hold("b")]
+    assert made.phase_began(3.0, "c", 1) == [hold("c")]
+    assert made.manager.ahead_of("b") == ["a"]
+    assert made.manager.ahead_of("c") == ["a", "b"]
     assert made.phase_ended(4.0, "a", ended(1)) == [turn("b")]
     assert made.states["b"].phase is not None
     assert made.states["b"].phase.admitted == 4.0
@@ -48,7 +49,7 @@ def test_sets_share_by_weight() -> None:
     """set-10: a and b take turns, c has another set and a hundred times their weight."""
     made = turns("set-10")
     made.phase_began(1.0, "a", 1)
-    assert made.phase_began(1.0, "b", 1) == [hold("b", "a")]
+    assert made.phase_began(1.0, "b", 1) == [hold("b")]
     assert made.phase_began(1.0, "c", 1) == [turn("c", weight=0.1)]
     assert made.share("c") == pytest.approx(0.1 / (0.1 + 0.001))
     assert made.share("b") == 0.0
@@ -60,14 +61,14 @@ def test_a_holder_that_goes_without_a_word_gives_its_turn_away(how: str) -> None
     made.phase_began(1.0, "a", 1)
     made.phase_began(2.0, "b", 1)
     if how == "its job ends":
-        orders = made.ended(3.0, "a")
+        actions = made.ended(3.0, "a")
     elif how == "nobody hears of it":
-        made.states["b"].heard = 5.5
-        assert made.silent(3.9, 3.0) == []
-        orders = made.silent(5.0, 3.0)
+        made.states["b"].last_report = 5.5
+        assert made.suspend_silent(3.9, 3.0) == []
+        actions = made.suspend_silent(5.0, 3.0)
     else:
-        orders = made.phase_began(3.0, "a", 2)
-    assert orders[0] == turn("b")
+        actions = made.phase_began(3.0, "a", 2)
+    assert actions[0] == turn("b")
 
 
 def test_a_waiter_that_goes_is_not_given_a_turn() -> None:
@@ -83,9 +84,9 @@ def test_who_waited_for_too_long_goes_out_of_turn_once() -> None:
     made = turns()
     made.phase_began(1.0, "a", 1)
     made.phase_began(2.0, "b", 1)
-    assert made.overdue(11.9, 10.0) == []
-    assert made.overdue(12.0, 10.0) == [("b", messages.Turn(phase=1, overdue=True))]
-    assert made.overdue(20.0, 10.0) == []
+    assert made.release_overdue(11.9, 10.0) == []
+    assert made.release_overdue(12.0, 10.0) == [Release(job="b")]
+    assert made.release_overdue(20.0, 10.0) == []
     assert list(made.waiting()) == []
     assert made.phase_ended(21.0, "b", ended(1)) == []
     assert made.phase_ended(22.0, "a", ended(1)) == []
@@ -106,13 +107,13 @@ def test_who_was_never_seen_alone_has_the_sites_bandwidth() -> None:
     made.phase_began(9.0, "b", 2)
     made.phase_ended(13.0, "a", ended(3, moved=300, seconds=5.0))
     made.phase_ended(13.0, "b", ended(2, moved=300, seconds=4.0))
-    found = {}
+    lengths: dict[str, list[float]] = {}
     for event in events:
         if isinstance(event, PhaseEnded):
-            found.setdefault(event.job, []).append(event.io)
-    assert found["b"] == [1.0, 1.0]
-    assert found["c"] == [1.0]
-    assert found["a"] == pytest.approx([1.0, 2.0, 300 / (150 * 0.95)])
+            lengths.setdefault(event.job, []).append(event.io)
+    assert lengths["b"] == [1.0, 1.0]
+    assert lengths["c"] == [1.0]
+    assert lengths["a"] == pytest.approx([1.0, 2.0, 300 / (150 * 0.95)])
 
 
 def test_what_a_phase_would_take_alone_is_its_bytes_over_the_best_bandwidth() -> None:
@@ -145,8 +146,9 @@ def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() 
         moved = round(100 * seconds)
         made.phase_ended(10.0 + seconds, name, ended(phase, moved=moved, seconds=seconds))
     made.phase_began(20.0, "a", 2)
-    assert ("a", messages.Hold(phase=2, behind=["b"])) in made.phase_began(23.0, "b", 2)
-    assert turn("a", 2) in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
+    assert hold("a") in made.phase_began(23.0, "b", 2)
+    assert made.manager.ahead_of("a") == ["b"]
+    assert turn("a") in made.phase_ended(25.0, "b", ended(2, moved=200, seconds=2.0))
     made.phase_ended(30.0, "a", ended(2, moved=800, seconds=8.0))
     assert made.states["a"].waited == 2.0
 
@@ -154,8 +156,8 @@ def test_waits_of_a_phase_that_is_held_again_do_not_count_what_it_transferred() 
 def test_a_controller_that_was_stopped_holds_nobodys_silence_against_it() -> None:
     made = turns()
     made.phase_began(1.0, "a", 1)
-    made.forgive(100.0)
-    assert made.silent(101.0, 3.0) == []
+    made.excuse_silence(100.0)
+    assert made.suspend_silent(101.0, 3.0) == []
     assert made.weights() == {"a": 1.0}
 
 

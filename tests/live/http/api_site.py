@@ -14,7 +14,7 @@ from limits import HANG
 
 from penstock.config import Config
 from penstock.errors import InputError
-from penstock.live.controller.wait_histogram import TurnWaits
+from penstock.live.controller.turn_waits import TurnWaits
 from penstock.live.deployment import launcher
 from penstock.live.deployment.spec import Deployment
 from penstock.live.http.api import Api

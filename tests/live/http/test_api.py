@@ -406,6 +406,12 @@ def test_a_real_controller(tmp_path: Path) -> None:
         assert admin.get("/v1/status").json()["mode"] == "off"
         found = admin.put("/v1/kill-switch", json={"on": False}).json()
         assert (found["kill_switch"], found["site"]) == (False, "advise")
+        # 'penstock mode off' is the same switch, with the same memory.
+        for mode in ("enforce", "off"):
+            launcher.ask(state, messages.SetMode(mode=mode), messages.Done)
+        assert admin.get("/v1/mode").json()["kill_switch"]
+        found = admin.put("/v1/kill-switch", json={"on": False}).json()
+        assert (found["kill_switch"], found["site"]) == (False, "enforce")
         assert ADMIN not in state.log.read_text()
         assert "ops gave job" in state.log.read_text()
     assert not state.http.exists()

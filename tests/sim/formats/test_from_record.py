@@ -240,7 +240,7 @@ def test_a_record_is_a_workload_file(tmp_path: Path, suffix: str) -> None:
 def test_what_is_wrong_names_the_file_once(tmp_path: Path) -> None:
     file = tmp_path / "day.jsonl"
     file.write_text("nonsense\n")
-    with pytest.raises(InputError, match=r"^[^:]*day.jsonl, line 1 is no header"):
+    with pytest.raises(InputError, match=r"^[^:]*day.jsonl, line 1 is not the header"):
         formats.read(file)
     for name in ("day.gz", "day.json.gz"):
         (tmp_path / name).write_text("x")

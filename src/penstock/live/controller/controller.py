@@ -80,8 +80,8 @@ class Controller:
         self.turn_service = TurnService(
             deployment.config,
             io_nodes=deployment.all_io_nodes,
-            tell=self._tell,
-            weigh=self._weigh,
+            send=self._send,
+            set_weights=self._set_weights,
             is_direct=lambda job: not self.io_node_map.map(job).nodes,
             assign=self._assign,
         )
@@ -125,8 +125,8 @@ class Controller:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         endless = {
-            "keeping gates and waits": self.turn_service.keep,
-            "slicing": self.turn_service.slice,
+            "heartbeats": self.turn_service.run,
+            "gate slices": self.turn_service.run_slices,
             "taking in last words": self.unreported_exits.keep,
         }
         if self.tuning is not None:
@@ -138,7 +138,7 @@ class Controller:
             keeper.cancel()
         if self.tuning is not None:
             await self.tuning.save()
-        self.turn_service.govern(messages.SetMode(mode="off"))
+        self.turn_service.set_kill_switch(True)
         self.state.deployment.unlink(missing_ok=True)
         log.info("stopping: %d jobs go on directly", len(self.jobs.running))
         for job in list(self.jobs.running):
@@ -167,8 +167,8 @@ class Controller:
     def _node_up(self, node: messages.Node) -> None:
         for job, mapped in self.io_node_map.node_up(node).items():
             self._push(job, mapped)
-        if self.turn_service.weighed:
-            self._weigh(self.turn_service.weighed)
+        if self.turn_service.weights:
+            self._set_weights(self.turn_service.weights)
         if self.tuning is not None:
             self.tuning.up(node.number)
 
@@ -181,9 +181,9 @@ class Controller:
     def _push(self, job: str, mapped: messages.NodeMap) -> None:
         if job in self._writers:
             self.jobs.running[job].maps += 1
-            self._tell(job, mapped)
+            self._send(job, mapped)
 
-    def _tell(self, job: str, message: messages.Message) -> None:
+    def _send(self, job: str, message: messages.Message) -> None:
         writer = self._writers.get(job)
         if writer is None:
             return
@@ -203,24 +203,26 @@ class Controller:
         if self.history is not None:
             self.history.changed(job.id)
 
-    def _weigh(self, weights: Mapping[str, float]) -> None:
+    def _set_weights(self, weights: Mapping[str, float]) -> None:
         if self.deployment.all_users:
             users = {job.id: uid_of(job.begin.user) for job in self.jobs.running.values()}
             weights = {f"{users[job]}/{job}": w for job, w in weights.items() if job in users}
-        self._do_soon(self._weigh_all(messages.SetWeights(weights=weights)))
+        self._do_soon(self._send_weights(messages.SetWeights(weights=weights)))
 
     def _do_soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _weigh_all(self, weigh: messages.SetWeights) -> None:
+    async def _send_weights(self, message: messages.SetWeights) -> None:
         for io_node in self.io_nodes.nodes:
             if io_node.node is not None:
                 try:
-                    await self.io_nodes.ask(io_node.number, weigh, messages.Done)
+                    await self.io_nodes.ask(io_node.number, message, messages.Done)
                 except OSError as error:
-                    log.warning("I/O node %d is not weighed: %s", io_node.number, reason(error))
+                    log.warning(
+                        "I/O node %d did not take the weights: %s", io_node.number, reason(error)
+                    )
 
     async def _accept_local(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -301,9 +303,9 @@ class Controller:
             self.archive.resumed(job, earlier)
         # The arbiter's word for it is in the answer.
         self.turn_service.started(job, self.archive.knowledge(job))
-        if (mate := self.turn_service.mate(job)) is not None:
-            self.io_node_map.follow(job.id, mate)
-            job.pinned = self.jobs.running[mate].pinned
+        if (other := self.turn_service.another_member(job)) is not None:
+            self.io_node_map.follow(job.id, other)
+            job.pinned = self.jobs.running[other].pinned
         self.archive.began(job.record(time.monotonic()))
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)

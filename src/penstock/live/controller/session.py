@@ -136,7 +136,7 @@ class Session:
                 self._link = self._controller.joined(IoNodeLink(node, self._writer))
             case messages.SetMode():
                 self._peer.check_rule("change a mode")
-                self._controller.turn_service.govern(message)
+                self._controller.turn_service.set_mode(message)
             case messages.Remap():
                 self._peer.check_rule("remap a job")
                 await self._controller.remap(message)

@@ -1,32 +1,39 @@
-"""Work that a controller does as long as it lives, whatever it raises meanwhile."""
+"""Background work of a controller: restarted when it fails, and cut into steps."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
 
-AGAIN_AFTER = 0.5
-"""Seconds, doubled with every failure that follows soon."""
-SLOWEST = 30.0
+FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
+"""Seconds before a restart: doubled with every failure that follows within the longest."""
 STEP = 0.002
-"""Seconds of work in the loop after which others go first."""
+"""Seconds of work in the loop after which other tasks run."""
 log = logging.getLogger("penstock.controller")
 
 
-async def run_forever(work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Do what shall never end, until cancelled; if it ends all the same, say so and begin anew."""
-    delay = AGAIN_AFTER
+async def run_forever(
+    work: Callable[[], Awaitable[None]],
+    name: str,
+    *,
+    first_delay: float = FIRST_DELAY,
+    longest_delay: float = LONGEST_DELAY,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Run `work` until cancelled: log and restart it, with back-off, when it returns or raises."""
+    delay = first_delay
     while True:
-        began = time.monotonic()
+        began = clock()
         try:
             await work()
-            log.error("%s has ended; it begins anew", name)
+            log.error("%s has ended; restarting it", name)
         except Exception:
-            log.exception("%s has failed; it begins anew", name)
-        if time.monotonic() - began > SLOWEST:
-            delay = AGAIN_AFTER
-        await asyncio.sleep(delay)
-        delay = min(2 * delay, SLOWEST)
+            log.exception("%s has failed; restarting it", name)
+        if clock() - began > longest_delay:
+            delay = first_delay
+        await sleep(delay)
+        delay = min(2 * delay, longest_delay)
 
 
 class Steps:
@@ -37,7 +44,7 @@ class Steps:
         self._began = time.perf_counter()
 
     async def pause(self) -> None:
-        """Let others go first if this step has taken its time."""
+        """Let other tasks run if this step has taken its time."""
         if time.perf_counter() - self._began >= self._seconds:
             await asyncio.sleep(0)
             self._began = time.perf_counter()

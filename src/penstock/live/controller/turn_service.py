@@ -1,260 +1,336 @@
-"""Turns and modes of a deployment's jobs: the clock and the voice of `Turns`.
+"""Gives turns to a deployment's jobs: the clock and the messages around `Turns`.
 
-A job is told only in its mode: who is observed never waits, and is shown what it would have had.
+A job is told what its mode says: in observe and advise it never waits, and its record shows what it
+would have waited.
 """
 
 import asyncio
 import logging
-import secrets
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import msgspec
 
-from penstock.config import OWN, Config
+from penstock.config import Config
 from penstock.config.sections import MODES
 from penstock.core.ledger import knows
-from penstock.learn.periods import HYSTERESIS
+from penstock.live.controller.core_inputs import policy_job, record_header
 from penstock.live.controller.gate_slices import GateSlicer
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.controller.modes import DEFAULT, Modes
 from penstock.live.controller.multi_host_jobs import MultiHostJob, MultiHostJobs
-from penstock.live.controller.turns import Order, Turns, TurnState
-from penstock.live.controller.wait_histogram import TurnWaits
+from penstock.live.controller.turn_status import with_progress, with_turn
+from penstock.live.controller.turn_waits import TurnWaits
+from penstock.live.controller.turns import PhaseReport, Release, Turns, TurnState
 from penstock.live.protocol import messages
 from penstock.live.protocol.counters import COUNTER_INTERVAL
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.users import canonical_user
 from penstock.live.store import Knowledge
-from penstock.model import Assign, Curve, Job, JobId, WakeAt
-from penstock.policies.base import Own
-from penstock.records import Chosen, Header, RecordWriter
+from penstock.model import Action, Admit, Assign, Hold, JobId, WakeAt
+from penstock.records import RecordWriter
 
-_BEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
-BEATS = 3
-"""Words a lease that say that the controller lives."""
+_HEARTBEAT = {mode: messages.Heartbeat(mode=mode) for mode in MODES}
+HEARTBEATS = 3
+"""Heartbeats per lease."""
 SPREAD = 25
-"""Pieces in which they are said."""
+"""Parts in which the heartbeats to all jobs are sent."""
 SILENCE = 3.0
-"""Seconds without a word from a job's agent after which its turn goes to others, at least."""
-LATE = 0.5
-"""Seconds that a word may take."""
+"""Seconds without a message from a job's agent after which its turn goes to others, at least."""
+LATENESS = 0.5
+"""Seconds that a message may take."""
 log = logging.getLogger("penstock.controller")
 
 
-def header(config: Config, io_nodes: int) -> Header:
-    """Return what a deployment's Manager is made of, as its record begins with it."""
-    allocation = config.allocation
-    allocated = allocation.policy != OWN and io_nodes > 0
-    placer = config.placement.name(allocation.allocator())
-    return Header(
-        run=secrets.token_hex(8),
-        epoch=time.time() - time.monotonic(),
-        began=time.monotonic(),
-        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
-        sharing=Chosen(policy=config.sharing.policy, options=config.sharing.options),
-        allocation=Chosen(policy=allocation.policy, options=allocation.options)
-        if allocated
-        else None,
-        placement=Chosen(policy=placer, options=config.placement.options) if allocated else None,
-        remap_delay=allocation.delay(),
-        learn={"changes": True, "hysteresis": HYSTERESIS},
-        fair_users=config.live.fair_users,
-    )
-
-
-def _hints(told: messages.Hints, known: Knowledge) -> dict[str, float | str]:
-    """Return what an event tells of a job beside what policies know of any."""
-    hints: dict[str, float | str] = {}
-    if known.w_iter:
-        hints["observations"] = known.observations
-    period = told.period or known.w_iter
-    if told.phases and period:
-        hints |= {"phases": told.phases, "period": period}
-    return hints
-
-
 class TurnService:
-    """Hears what jobs do; tells those whose mode is enforce when they may."""
+    """Handles what agents report of their phases; tells jobs in mode enforce when to transfer."""
 
     def __init__(
         self,
         config: Config,
         *,
         io_nodes: int,
-        tell: Callable[[JobId, messages.Message], None],
-        weigh: Callable[[Mapping[JobId, float]], None],
+        send: Callable[[JobId, messages.Message], None],
+        set_weights: Callable[[Mapping[JobId, float]], None],
         is_direct: Callable[[JobId], bool],
         assign: Callable[[Assign], None],
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        self.header = header(config, io_nodes)
+        """`send` sends a message to a job, `set_weights` the weights of jobs to the I/O nodes."""
+        self._clock = clock
+        self.header = record_header(config, io_nodes, epoch=wall_clock() - clock(), now=clock())
         knows(config.sharing.sharing().needs)
         self.turns = Turns(*self.header.manager())
         self.policy = config.sharing.policy
         self.modes = Modes(config.live.mode, config.live.users)
         self.lease, self.longest_wait = config.live.seconds()
-        # Until its gate has opened by itself, a silent agent may still keep its job waiting: for a
-        # lease after the last beat that it heard, which may be younger than its own last word.
-        self.silence = max(SILENCE, self.lease + COUNTER_INTERVAL + LATE)
+        # A silent agent may keep its job waiting until its gate opens by itself: for a lease after
+        # the last heartbeat that it received, which may be later than its own last message.
+        self.silence = max(SILENCE, self.lease + COUNTER_INTERVAL + LATENESS)
         self.waits = TurnWaits()
-        self.throttled: defaultdict[str, float] = defaultdict(float)
-        """Seconds that jobs waited for turns, by user."""
-        self._tell, self._weigh, self._assign = tell, weigh, assign
-        self._is_direct = is_direct
-        self._slicer = GateSlicer(self._sliced, self._slice)
-        self._teams = MultiHostJobs()
-        self._jobs: dict[JobId, JobEntry] = {}
-        self.weighed: dict[JobId, float] = {}
-        """The weights that I/O nodes were told."""
-        self._serial = 0
         self.failures = 0
-        """How often the policy raised something."""
+        """Times that the policy raised an exception or returned an invalid value."""
+        self.weights: dict[JobId, float] = {}
+        """The weights that the I/O nodes were sent."""
+        self._send, self._set_weights, self._assign = send, set_weights, assign
+        self._is_direct = is_direct
+        self._slicer = GateSlicer(self._direct_weights, self._set_gate)
+        self._multi_host = MultiHostJobs()
+        self._jobs: dict[JobId, JobEntry] = {}
+        self._serial = 0
 
-    def govern(self, told: messages.SetMode) -> None:
-        """Change a mode now; every gate hears of it at once."""
-        user = told.user
-        if user is not None and user not in self.modes.users and told.mode != DEFAULT:
+    # Modes.
+
+    def set_mode(self, message: messages.SetMode) -> None:
+        """Change a mode; all gates follow at once."""
+        user = message.user
+        if user is not None and user not in self.modes.users and message.mode != DEFAULT:
             user = canonical_user(user, {job.begin.user for job in self._jobs.values()})
-        self.modes.set(told.mode, user)
-        log.warning("mode of %s is %s", user or "the site", told.mode)
-        self._beat(self._jobs.values())
+        self.modes.set(message.mode, user)
+        log.warning("mode of %s is %s", user or "the site", message.mode)
+        self._modes_changed()
+
+    def set_site_mode(self, mode: str) -> None:
+        """Change the site's mode; if the kill switch is on, it stays on."""
+        self.modes.site_mode = mode
+        log.warning("mode of the site is %s", mode)
+        self._modes_changed()
+
+    def set_kill_switch(self, on: bool) -> None:
+        """Open every gate, or return to the modes."""
+        self.modes.kill_switch = on
+        log.warning("the kill switch is %s", "on" if on else "off")
+        self._modes_changed()
+
+    def _modes_changed(self) -> None:
+        self._send_heartbeats(self._jobs.values())
         for id, _ in list(self.turns.waiting()):
-            self.turns.watch.stands(id)
-        self._reweigh(self.turns.weights())
+            self.turns.observer.phase_changed(id)
+        self._update_weights(self.turns.weights())
         users = {id: job.begin.user for id, job in self._jobs.items()}
-        self._announce({id: 1.0 for id in self.weighed if self.modes.of(users[id]) != "enforce"})
+        self._send_weights(
+            {id: 1.0 for id in self.weights if self.modes.of(users[id]) != "enforce"}
+        )
+
+    # Jobs and their phases.
 
     def record(self, writer: RecordWriter) -> None:
-        """Write down what happens from now on."""
+        """Record all events from now on."""
         self.turns.record = writer.write
 
-    def started(self, job: JobEntry, known: Knowledge | None = None) -> None:
-        """A job begins, or another member of it; `known` is of its family."""
-        known = known or Knowledge()
+    def started(self, job: JobEntry, knowledge: Knowledge | None = None) -> None:
+        """A job, or another member of it, begins; `knowledge` is of its family."""
+        knowledge = knowledge or Knowledge()
         self._jobs[job.id] = job
-        if not self._teams.join(job.id, job.begin):
+        if not self._multi_host.join(job.id, job.begin):
             return
         self._serial += 1
-        model = Job(
-            id=job.id,
-            serial=self._serial,
-            nodes=job.begin.nodes,
-            processes=job.begin.processes,
-            user=job.begin.user,
-            executable=job.begin.executable,
-            w_iter=known.w_iter,
-            curve=Curve.of(dict(known.curve)) if known.curve else None,
-            hints=_hints(job.begin.hints, known),
-        )
-        volume = job.begin.hints.volume or known.phase_bytes
-        now = time.monotonic()
-        self._heed(lambda: self.turns.started(now, model, known.bandwidth or 0.0, volume))
+        model = policy_job(job.id, self._serial, job.begin, knowledge)
+        bandwidth = knowledge.bandwidth or 0.0
+        volume = job.begin.hints.volume or knowledge.phase_bytes
+        self._decide(partial(self.turns.started, self._clock(), model, bandwidth, volume))
 
     def ended(self, job: JobEntry) -> None:
         """A job, or a member of it, is gone."""
         if self._jobs.pop(job.id, None) is None:
             return
-        self.weighed.pop(job.id, None)
-        team = self._teams.of(job.id)
-        if team is not None and len(team.members) > 1 and job.id in team.asked:
-            cut = messages.PhaseEnded(
-                phase=team.asked[job.id],
-                bytes=0,
-                seconds=0.0,
-                waited=self._untold_wait(team) or 0.0,
+        self.weights.pop(job.id, None)
+        whole = self._multi_host.find(job.id)
+        if whole is not None and len(whole.members) > 1 and job.id in whole.in_phase:
+            waited = self._unreported_wait(whole) or 0.0
+            self._end_phase(
+                job.id,
+                PhaseReport(number=whole.in_phase[job.id], bytes=0, seconds=0.0, waited=waited),
             )
-            self.phase_ended(job, cut)
-        if team := self._teams.leave(job.id):
-            last = team.id
-            if (waited := self._untold_wait(team)) is not None:
-                self._waited(last, waited)
-            self._heed(lambda: self.turns.ended(time.monotonic(), last))
+        if (last := self._multi_host.leave(job.id)) is not None:
+            if (unreported := self._unreported_wait(last)) is not None:
+                self._count_wait(last.id, unreported)
+            self._decide(partial(self.turns.ended, self._clock(), last.id))
 
-    def _untold_wait(self, team: MultiHostJob) -> float | None:
-        """Return how long a phase waited that nobody will tell the end of; None: there is none."""
-        standing = self.turns.states[team.id]
-        phase = standing.phase or standing.untold
-        return None if phase is None else phase.waited_until(time.monotonic())
+    def ended_elsewhere(self, job: JobId) -> None:
+        """A job of an earlier controller ended: the record has it, though it had no turn here."""
+        self._decide(partial(self.turns.ended_elsewhere, self._clock(), job))
 
-    def ended_unheard(self, job: JobId) -> None:
-        """A job of an earlier controller has ended: the record has it, though no turn was its."""
-        self._heed(lambda: self.turns.ended_unheard(time.monotonic(), job))
-
-    def _standing(self, member: JobId) -> TurnState | None:
-        team = self._teams.of(member)
-        return None if team is None else self.turns.states.get(team.id)
-
-    def mate(self, job: JobEntry) -> JobId | None:
-        """Return another member of the job, which has its I/O nodes; None: there is none."""
-        team = self._teams.of(job.id)
-        return None if team is None else min(team.members - {job.id}, default=None)
-
-    def members(self, id: JobId) -> Iterable[JobId]:
-        """Return the members of a job, by the id that its turns go by."""
-        team = self._teams.by_id.get(id)
-        return () if team is None else team.members
-
-    def turn_id(self, member: JobId) -> JobId | None:
-        """Return the id that a member's turns go by; None: it has none."""
-        team = self._teams.of(member)
-        return None if team is None else team.id
-
-    def phase_began(self, job: JobEntry, told: messages.PhaseBegan) -> None:
-        """A job asks for its turn, or joins the one that it has on other hosts."""
-        team = self._teams.of(job.id)
-        if team is None:
+    def phase_began(self, job: JobEntry, message: messages.PhaseBegan) -> None:
+        """A job asks for its turn, or joins the phase of its other members."""
+        whole = self._multi_host.find(job.id)
+        if whole is None:
             return
-        resumes = team.resumes(job.id, told.phase)
-        if not team.begins(job.id, told.phase):
-            self._joins(job.id, told.phase, team)
+        resumes = whole.resumes(job.id, message.phase)
+        if not whole.begin_phase(job.id, message.phase):
+            self._join_phase(job.id, message.phase, whole)
             return
-        try:
-            now = time.monotonic()
-            orders = self.turns.phase_began(now, team.id, team.phase, told.bytes, resumes=resumes)
-        except Exception:  # a policy may be anybody's, and a job must not wait for it
-            orders = self._failed()
-        self._obey(orders)
+        self._decide(
+            partial(
+                self.turns.phase_began,
+                self._clock(),
+                whole.id,
+                whole.phase,
+                message.bytes,
+                resumes=resumes,
+            )
+        )
 
-    def _joins(self, member: JobId, number: int, team: MultiHostJob) -> None:
-        phase = self.turns.states[team.id].phase
-        if phase is None or phase.overdue or phase.admitted is not None:
-            weight = 1.0 if phase is None else phase.weight
-            self._tell(member, messages.Turn(phase=number, weight=weight))
-        else:
-            behind = self.turns.manager.ahead_of(team.id)
-            self._tell(member, messages.Hold(phase=number, behind=behind))
-
-    def phase_ended(self, job: JobEntry, told: messages.PhaseEnded) -> None:
+    def phase_ended(self, job: JobEntry, message: messages.PhaseEnded) -> None:
         """A job's phase is over, on this host at least."""
-        team = self._teams.of(job.id)
-        ended = None if team is None else team.ends(job.id, told)
-        if team is not None and ended is not None:
-            id, over = team.id, ended
-            self._waited(id, over.waited)
-            self._heed(lambda: self.turns.phase_ended(time.monotonic(), id, over))
+        self._end_phase(
+            job.id,
+            PhaseReport(
+                number=message.phase,
+                bytes=message.bytes,
+                seconds=message.seconds,
+                waited=message.waited,
+                idle=message.idle,
+                small=message.small,
+            ),
+        )
 
     def heard(self, job: JobEntry) -> None:
-        """A job's agent lives."""
-        if standing := self._standing(job.id):
-            standing.heard = time.monotonic()
+        """A job's agent is alive."""
+        if state := self._state(job.id):
+            state.last_report = self._clock()
 
-    def idle(self, job: JobEntry, told: messages.Idle) -> None:
-        """A job does not want its slice, or lends its turn to those who wait for it."""
-        team = self._teams.of(job.id)
-        if team is None or len(team.asked) != 1:
+    def idle(self, job: JobEntry, message: messages.Idle) -> None:
+        """A job does not use its slice, or yields its turn to jobs that wait for it."""
+        whole = self._multi_host.find(job.id)
+        if whole is None or len(whole.in_phase) != 1:
             return
-        if not told.lends:
-            self._slicer.idle(team.id)
-        elif self._is_wanted(team.id) and team.lends(job.id, told.phase):
-            self._tell(job.id, messages.Hold(phase=told.phase, turn_lent=True))
-            self._heed(partial(self.turns.lent, time.monotonic(), team.id))
+        if not message.lends:
+            self._slicer.idle(whole.id)
+        elif self._is_awaited(whole.id) and whole.yield_turn(job.id, message.phase):
+            self._send(job.id, messages.Hold(phase=message.phase, turn_lent=True))
+            self._decide(partial(self.turns.yield_turn, self._clock(), whole.id))
 
-    def _is_wanted(self, id: JobId) -> bool:
-        """Say whether somebody waits for what a job has."""
+    def another_member(self, job: JobEntry) -> JobId | None:
+        """Return another member of a job, which has its I/O nodes, if there is one."""
+        whole = self._multi_host.find(job.id)
+        return None if whole is None else min(whole.members - {job.id}, default=None)
+
+    def members(self, id: JobId) -> Iterable[JobId]:
+        """Return the members of a job, by the id of its turns."""
+        whole = self._multi_host.by_id.get(id)
+        return () if whole is None else whole.members
+
+    def turn_id(self, member: JobId) -> JobId | None:
+        """Return the id of a member's turns, if it has any."""
+        whole = self._multi_host.find(member)
+        return None if whole is None else whole.id
+
+    # What people are told.
+
+    def progress(self, record: JobRecord) -> JobRecord:
+        """Return a job's record with what its phases did so far."""
+        state = self._state(record.id)
+        return record if state is None else with_progress(record, state)
+
+    def describe(self, record: JobRecord) -> JobRecord:
+        """Return a job's record with its phases and its turn."""
+        id = self.turn_id(record.id)
+        if id is None or id not in self.turns.states:
+            return record
+        return with_turn(
+            record,
+            self.turns,
+            id,
+            mode=self.modes.of(record.user),
+            longest_wait=self.longest_wait,
+            now=self._clock(),
+        )
+
+    # Background work.
+
+    async def run(self) -> None:
+        """Send heartbeats, and end waits that are too long, until cancelled."""
+        while True:
+            began = self._clock()
+            jobs = list(self._jobs.values())
+            # A thousand heartbeats at once would delay turns for as long as sending them takes.
+            for k in range(SPREAD):
+                self._send_heartbeats(jobs[k::SPREAD])
+                await asyncio.sleep(self.lease / HEARTBEATS / SPREAD)
+            if self._clock() - began > self.lease:  # this process was stopped: it heard no job
+                self.turns.excuse_silence(self._clock())
+            self.end_waits()
+
+    def end_waits(self) -> None:
+        """Release phases that waited too long, and take the turns of silent jobs."""
+        now = self._clock()
+        self._decide(partial(self.turns.release_overdue, now, self.longest_wait))
+        self._decide(partial(self.turns.suspend_silent, now, self.silence))
+
+    async def run_slices(self) -> None:
+        """Keep the shares of direct jobs, until cancelled."""
+        await self._slicer.run()
+
+    # From decisions to messages.
+
+    def _decide(self, decide: Callable[[], list[Action]]) -> None:
+        try:
+            actions = decide()
+        except Exception:  # a policy file may raise anything, and no job may wait for it
+            self.failures += 1
+            log.exception("policy %s failed; waiting jobs go on without a turn", self.policy)
+            actions = self.turns.release_all(self._clock())
+        self._slicer.changed()
+        weights: dict[JobId, float] = {}
+        for action in actions:
+            match action:
+                case Admit(job=id, weight=weight):
+                    weights[id] = weight
+                    self._send_turn(id, messages.Turn(phase=0, weight=weight))
+                case Release(job=id, weight=weight, failed=failed):
+                    weights[id] = weight
+                    turn = messages.Turn(phase=0, weight=weight, overdue=True, failed=failed)
+                    self._send_turn(id, turn)
+                case Hold(job=id):
+                    behind = self.turns.manager.ahead_of(id)
+                    self._send_turn(id, messages.Hold(phase=0, behind=behind))
+                case Assign():
+                    for member in self._multi_host.by_id[action.job].members:
+                        self._assign(replace(action, job=member))
+                case WakeAt(time=due):
+                    delay = max(due - self._clock(), 0.0)
+                    asyncio.get_running_loop().call_later(delay, self._wake)
+        self._update_weights(weights)
+
+    def _wake(self) -> None:
+        self._decide(partial(self.turns.woke, self._clock()))
+
+    def _send_turn(self, id: JobId, message: messages.Turn | messages.Hold) -> None:
+        """Send a message to the members in a job's phase, each with its own phase number."""
+        for member, number in self._multi_host.by_id[id].in_phase.items():
+            self._send(member, msgspec.structs.replace(message, phase=number))
+        if isinstance(message, messages.Turn):
+            self._slicer.opened(id)
+
+    def _join_phase(self, member: JobId, number: int, whole: MultiHostJob) -> None:
+        phase = self.turns.states[whole.id].phase
+        if phase is not None and phase.is_waiting:
+            behind = self.turns.manager.ahead_of(whole.id)
+            self._send(member, messages.Hold(phase=number, behind=behind))
+        else:
+            weight = 1.0 if phase is None else phase.weight
+            self._send(member, messages.Turn(phase=number, weight=weight))
+
+    def _end_phase(self, member: JobId, report: PhaseReport) -> None:
+        whole = self._multi_host.find(member)
+        ended = None if whole is None else whole.end_phase(member, report)
+        if whole is not None and ended is not None:
+            self._count_wait(whole.id, ended.waited)
+            self._decide(partial(self.turns.phase_ended, self._clock(), whole.id, ended))
+
+    def _state(self, member: JobId) -> TurnState | None:
+        id = self.turn_id(member)
+        return None if id is None else self.turns.states.get(id)
+
+    def _is_enforced(self, id: JobId) -> bool:
+        return self.modes.of(self.turns.manager.jobs[id].user) == "enforce"
+
+    def _is_awaited(self, id: JobId) -> bool:
+        """Tell whether another job waits for the turn that this one has."""
         phase = self.turns.states[id].phase
         return (
             phase is not None
@@ -265,160 +341,47 @@ class TurnService:
             )
         )
 
-    async def keep(self) -> None:
-        """Say that the controller lives, and end waits that are too long, until cancelled."""
-        while True:
-            began = time.monotonic()
-            jobs = list(self._jobs.values())
-            # To all at once, a thousand words would keep turns waiting for as long as they take.
-            for k in range(SPREAD):
-                self._beat(jobs[k::SPREAD])
-                await asyncio.sleep(self.lease / BEATS / SPREAD)
-            now = time.monotonic()
-            if now - began > self.lease:  # it was stopped itself: nobody could be heard
-                self.turns.forgive(now)
-            self._heed(partial(self.turns.overdue, now, self.longest_wait))
-            self._heed(partial(self.turns.silent, now, self.silence))
+    def _unreported_wait(self, whole: MultiHostJob) -> float | None:
+        """Return the wait of a phase whose end will not be reported, if there is one."""
+        state = self.turns.states[whole.id]
+        phase = state.phase or state.suspended
+        return None if phase is None else phase.waited_until(self._clock())
 
-    async def slice(self) -> None:
-        """Keep the shares of direct jobs, until cancelled."""
-        await self._slicer.keep()
+    def _count_wait(self, id: JobId, seconds: float) -> None:
+        """Count the wait of a phase that is over, if its job is made to wait."""
+        if self._is_enforced(id):
+            # The agent says so; no phase can wait longer than this.
+            seconds = min(max(seconds, 0.0), 2 * self.longest_wait + self.lease)
+            self.waits.add(seconds, self.turns.manager.jobs[id].user)
 
-    def _sliced(self) -> dict[JobId, float]:
+    def _send_heartbeats(self, jobs: Iterable[JobEntry]) -> None:
+        for job in jobs:
+            if job.begin.protocol >= 2:
+                self._send(job.id, _HEARTBEAT[self.modes.of(job.begin.user)])
+
+    def _direct_weights(self) -> dict[JobId, float]:
         return {
             id: weight
             for id, weight in self.turns.weights().items()
-            if self._is_enforced(id) and all(map(self._is_direct, self._teams.by_id[id].members))
+            if self._is_enforced(id) and all(map(self._is_direct, self.members(id)))
         }
 
-    def _slice(self, id: JobId, open_: bool) -> None:
-        for member, number in self._teams.by_id[id].asked.items():
-            self._tell(member, messages.Slice(phase=number, open=open_))
+    def _set_gate(self, id: JobId, open_: bool) -> None:
+        for member, number in self._multi_host.by_id[id].in_phase.items():
+            self._send(member, messages.Slice(phase=number, open=open_))
 
-    def _is_enforced(self, id: JobId) -> bool:
-        return self.modes.of(self.turns.manager.jobs[id].user) == "enforce"
+    def _update_weights(self, weights: Mapping[JobId, float]) -> None:
+        """Divide jobs' weights among their members, and send those that changed."""
+        by_member: dict[JobId, float] = {}
+        for id, weight in weights.items():
+            members = self._multi_host.by_id[id].members
+            each = weight / len(members) if self._is_enforced(id) else 1.0
+            by_member |= dict.fromkeys(members, each)
+        self._send_weights(by_member)
 
-    def progress(self, record: JobRecord) -> JobRecord:
-        """Return a job's record with what its phases did so far."""
-        standing = self._standing(record.id)
-        if standing is None:
-            return record
-        phases = standing.phases
-        return msgspec.structs.replace(
-            record,
-            phases=phases,
-            phase_bytes=standing.bytes / phases if phases else None,
-            phase_seconds=standing.transferred / phases if phases else 0.0,
-            turn_waited_seconds=standing.waited,
-            bandwidth=standing.bandwidth or None,
-        )
-
-    def describe(self, record: JobRecord) -> JobRecord:
-        """Return a job's record with its phases and its turn."""
-        team, standing = self._teams.of(record.id), self._standing(record.id)
-        if team is None or standing is None:
-            return record
-        record, manager, phase = self.progress(record), self.turns.manager, standing.phase
-        known, group, weight = manager.jobs[team.id], None, None
-        with suppress(Exception):  # a policy may be anybody's
-            group, weight = manager.sharing.group(known), manager.sharing.weight(known)
-        period = manager.period(team.id)
-        record = msgspec.structs.replace(
-            record,
-            mode=self.modes.of(known.user),
-            doing="computing" if record.state == "running" else record.state,
-            group=None if group is Own.GROUP else str(group),
-            weight=weight,
-            w_iter=known.w_iter,
-            iterations=period.iterations if period else 0,
-        )
-        if phase is None or record.state != "running":
-            return record
-        now = time.monotonic()
-        if phase.admitted is None and not phase.overdue:
-            waited = now - phase.began
-            return msgspec.structs.replace(
-                record,
-                doing="waiting",
-                since_seconds=waited,
-                at_most_seconds=max(self.longest_wait - waited, 0.0),
-                behind=manager.ahead_of(team.id),
-            )
-        began = phase.began if phase.admitted is None else phase.admitted
-        return msgspec.structs.replace(
-            record,
-            doing="transferring",
-            since_seconds=now - began,
-            share=self.turns.share(team.id),
-        )
-
-    def _beat(self, jobs: Iterable[JobEntry]) -> None:
-        for job in jobs:
-            if job.begin.protocol >= 2:
-                self._tell(job.id, _BEAT[self.modes.of(job.begin.user)])
-
-    def _heed(self, decide: Callable[[], list[Order]]) -> None:
-        try:
-            orders = decide()
-        except Exception:
-            orders = self._failed()
-        self._obey(orders)
-
-    def _failed(self) -> list[Order]:
-        """Let all go on who wait: it may be for what the policy should have said."""
-        self.failures += 1
-        log.exception("policy %s failed; who waits goes on without a turn", self.policy)
-        return self.turns.failed(time.monotonic())
-
-    def _obey(self, orders: list[Order]) -> None:
-        self._slicer.changed()
-        weights: dict[JobId, float] = {}
-        for order in orders:
-            match order:
-                case (id, message):
-                    self._tell_all(id, message)
-                    if isinstance(message, messages.Turn):
-                        weights[id] = message.weight
-                case Assign():
-                    for member in self._teams.by_id[order.job].members:
-                        self._assign(replace(order, job=member))
-                case WakeAt(time=due):
-                    asyncio.get_running_loop().call_later(
-                        max(due - time.monotonic(), 0.0), self._wake
-                    )
-        self._reweigh(weights)
-
-    def _tell_all(self, id: JobId, message: messages.Turn | messages.Hold) -> None:
-        """Tell the members of a job that are in its phase; each counts its own."""
-        for member, number in self._teams.by_id[id].asked.items():
-            self._tell(member, msgspec.structs.replace(message, phase=number))
-        if isinstance(message, messages.Turn):
-            self._slicer.opened(id)
-
-    def _waited(self, id: JobId, seconds: float) -> None:
-        """Count the wait of a phase that is over, if it was really made to wait: each once."""
-        if self._is_enforced(id):
-            # An agent's word; no phase waits longer than this.
-            seconds = min(max(seconds, 0.0), 2 * self.longest_wait + self.lease)
-            self.waits.add(seconds)
-            self.throttled[self.turns.manager.jobs[id].user] += seconds
-
-    def _reweigh(self, weights: Mapping[JobId, float]) -> None:
-        """Tell the I/O nodes the weights of all jobs, if one has another: they keep no others."""
-        self._announce(
-            {
-                member: weight / len(team.members) if self._is_enforced(id) else 1.0
-                for id, weight in weights.items()
-                for team in (self._teams.by_id[id],)
-                for member in team.members
-            }
-        )
-
-    def _announce(self, weights: Mapping[JobId, float]) -> None:
-        changed = {job: w for job, w in weights.items() if self.weighed.get(job, 1.0) != w}
+    def _send_weights(self, weights: Mapping[JobId, float]) -> None:
+        """Send the weights of all jobs to the I/O nodes, if one changed: they keep no others."""
+        changed = {job: w for job, w in weights.items() if self.weights.get(job, 1.0) != w}
         if changed:
-            self.weighed |= changed
-            self._weigh(dict(self.weighed))
-
-    def _wake(self) -> None:
-        self._heed(lambda: self.turns.woke(time.monotonic()))
+            self.weights |= changed
+            self._set_weights(dict(self.weights))

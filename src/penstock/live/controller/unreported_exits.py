@@ -101,7 +101,7 @@ class UnreportedExits:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
         controller.archive.reported_late(job, lost)
-        controller.turn_service.ended_unheard(job.id)
+        controller.turn_service.ended_elsewhere(job.id)
         log.info("job %s had ended with %s while nobody heard", job.id, job.status)
 
 

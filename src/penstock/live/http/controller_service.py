@@ -34,7 +34,6 @@ class ControllerService:
         self._jobs, self._turn_service = controller.jobs, controller.turn_service
         self._store, self._record_writer = controller.archive.store, controller.record_writer
         self.status, self.remap = controller.status, controller.remap
-        self._mode: str = "observe"  # the site's mode while the kill switch is on
         self.dashboard: Dashboard = DashboardService(controller)
 
     async def job(self, job: str) -> JobRecord:
@@ -54,30 +53,24 @@ class ControllerService:
 
     async def modes(self) -> Modes:
         """Return the modes; the site's is the one that holds once the kill switch is off."""
-        killed = self._turn_service.modes.site == "off"
-        site = self._mode if killed else self._turn_service.modes.site
-        users = cast("dict[str, Mode]", dict(self._turn_service.modes.users))
-        return Modes(site=cast("Mode", site), kill_switch=killed, users=users)
+        modes = self._turn_service.modes
+        users = cast("dict[str, Mode]", dict(modes.users))
+        return Modes(site=cast("Mode", modes.site_mode), kill_switch=modes.kill_switch, users=users)
 
     async def set_mode(self, user: str | None, mode: Mode | None) -> None:
         """Set the mode of the site or of a user; while the kill switch is on, gates stay open."""
-        killed = self._turn_service.modes.site == "off"
-        if user is None and killed:
-            self._mode = mode or self._mode
-        elif mode is not None or user is not None:
+        if user is None:
+            if mode is not None:
+                self._turn_service.set_site_mode(mode)
+        else:
             try:
-                self._turn_service.govern(messages.SetMode(mode=mode or DEFAULT, user=user))
+                self._turn_service.set_mode(messages.SetMode(mode=mode or DEFAULT, user=user))
             except UnknownUserError as error:
                 raise NotFoundError(str(error)) from error
 
     async def kill_switch(self, on: bool) -> None:
         """Open every gate, or return to the site's mode."""
-        killed = self._turn_service.modes.site == "off"
-        if on and not killed:
-            self._mode = self._turn_service.modes.site
-            self._turn_service.govern(messages.SetMode(mode="off"))
-        elif killed and not on:
-            self._turn_service.govern(messages.SetMode(mode=self._mode))
+        self._turn_service.set_kill_switch(on)
 
     async def waiting(self) -> Turns:
         """Return the jobs that transfer and those that wait."""
@@ -99,7 +92,7 @@ class ControllerService:
         """Return what `/metrics` has beside the status."""
         return Measures(
             fail_opens=self._jobs.fail_opens(),
-            throttled_seconds=dict(self._turn_service.throttled),
+            throttled_seconds=dict(self._turn_service.waits.by_user),
             turn_waits=self._turn_service.waits,
             store_failures=self._store.failed_total,
             record_lost=self._record_writer.lost_total,

@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from penstock.live.controller.wait_histogram import WAIT_BOUNDS
+from penstock.live.controller.turn_waits import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord

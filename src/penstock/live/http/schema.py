@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from penstock.live.controller.wait_histogram import TurnWaits
+from penstock.live.controller.turn_waits import TurnWaits
 from penstock.live.http.dashboard.schema import JobPhases, Timeline, TuningNow
 from penstock.live.http.openapi import Reply
 from penstock.live.http.policy_list import PolicyChoice

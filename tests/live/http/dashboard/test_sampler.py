@@ -29,7 +29,7 @@ class Site:
         self.jobs = SimpleNamespace(running={}, totals=lambda: Totals(direct_bytes=10**15))
         self.tuning = SimpleNamespace(node=lambda number: {"pattern": self.pattern.get(number)})
         self.turn_service = SimpleNamespace(
-            turns=SimpleNamespace(states={}, watch=None),
+            turns=SimpleNamespace(states={}, observer=None),
             header=SimpleNamespace(epoch=1e9),
             turn_id=lambda id: None,
         )

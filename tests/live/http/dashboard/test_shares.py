@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from penstock.live.controller.job_table import JobEntry
+from penstock.live.controller.turns import PhaseReport
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.protocol import messages
@@ -25,7 +26,7 @@ class Clock:
 def history_of(job: JobEntry, clock: Clock) -> History:
     """Return the history of a site with one job."""
     turn_service: Any = SimpleNamespace(
-        turns=SimpleNamespace(states={}, watch=None),
+        turns=SimpleNamespace(states={}, observer=None),
         header=SimpleNamespace(epoch=1e9),
         members=lambda id: [id],
         turn_id=lambda id: id,
@@ -73,8 +74,8 @@ def transfer(history: History, lane: Lane, seconds: float) -> float:
 
 def report_end(history: History, ago: float, after: float) -> float:
     """Report that the phase ended this long before a time; return its end."""
-    report = messages.PhaseEnded(phase=1, bytes=1, seconds=1.0, waited=0.0)
-    history.over("job.1", after - history.epoch - ago, report)
+    report = PhaseReport(number=1, bytes=1, seconds=1.0, waited=0.0)
+    history.phase_ended("job.1", after - history.epoch - ago, report)
     assert history.faults == 0
     return round(after - ago, 4)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from penstock.live.controller.job_table import JobEntry
-from penstock.live.controller.turns import Expected
+from penstock.live.controller.turns import PhaseEstimate, PhaseReport
 from penstock.live.http.dashboard.lanes import (
     RATE_SECONDS,
     Kind,
@@ -19,7 +19,6 @@ from penstock.live.http.dashboard.lanes import (
     PhaseRecord,
     ShareClock,
 )
-from penstock.live.protocol import messages
 from penstock.model import JobId
 
 if TYPE_CHECKING:
@@ -70,9 +69,9 @@ class History:
         for job in controller.jobs.running.values():
             self.began(job)
         controller.history = self
-        self.turns.watch = self
+        self.turns.observer = self
         for id in self.turns.states:
-            self.stands(id)
+            self.phase_changed(id)
 
     def now(self) -> float:
         """Return the time in seconds since 1970, on a clock that does not jump."""
@@ -118,32 +117,32 @@ class History:
             lane.rate = 0.0
 
     @_isolated
-    def asked(self, job: JobId, expected: Expected) -> None:
+    def phase_expected(self, job: JobId, estimate: PhaseEstimate) -> None:
         """A phase is about to begin."""
         w_iter = self.turns.manager.jobs[job].w_iter
         phase = self.turns.states[job].phase
         began = self.now() if phase is None else self.epoch + phase.began
         for lane in self._members(job):
-            if lane.phase is not None and expected.resumes:
+            if lane.phase is not None and estimate.resumes:
                 continue
             lane.shared = lane.spent = 0.0
             if lane.phase is not None:  # it yielded its turn, and its end will not be reported
                 self._finish(lane, lane.phase, lane.since)
             lane.phase = PhaseRecord(
                 began=began,
-                predicted_seconds=expected.seconds,
-                predicted_bytes=expected.bytes,
+                predicted_seconds=estimate.seconds,
+                predicted_bytes=estimate.bytes,
                 w_iter=w_iter,
             )
 
     @_isolated
-    def stands(self, job: JobId) -> None:
+    def phase_changed(self, job: JobId) -> None:
         """A phase waits, or transfers, from now on."""
         for lane in self._members(job):
             self._follow(lane, job)
 
     @_isolated
-    def over(self, job: JobId, time_: float, report: messages.PhaseEnded | None) -> None:
+    def phase_ended(self, job: JobId, time_: float, report: PhaseReport | None) -> None:
         """A phase ended at a time, or was interrupted (no report)."""
         ended = self.epoch + time_
         for lane in self._members(job):
@@ -205,7 +204,7 @@ class History:
                 start = self.epoch + phase.admitted
                 reweighted = lane.kind == "io" and start <= lane.since
                 self.open(lane, "io", self.now() if reweighted else start, phase.weight)
-        elif phase.overdue:
+        elif phase.released:
             self.open(lane, "io", self.now(), 0.0)
         else:
             self.shares.set(self.clock(), id, 0.0)

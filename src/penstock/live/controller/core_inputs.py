@@ -1,0 +1,55 @@
+"""What a live deployment gives to the core: its policies, and jobs as policies know them."""
+
+import secrets
+from dataclasses import replace
+
+from penstock.config import OWN, Config
+from penstock.learn.periods import HYSTERESIS
+from penstock.live.protocol import messages
+from penstock.live.store import Knowledge
+from penstock.model import Curve, Job, JobId
+from penstock.records import Header, PolicySpec
+
+
+def record_header(config: Config, io_nodes: int, *, epoch: float, now: float) -> Header:
+    """Return the header of a deployment's record: everything that its Manager is made of."""
+    allocation, placement = config.allocation, None
+    allocator = None
+    if allocation.policy != OWN and io_nodes > 0:
+        allocator = PolicySpec(policy=allocation.policy, options=allocation.options)
+        placement = PolicySpec(
+            policy=config.placement.name(allocation.allocator()), options=config.placement.options
+        )
+    return Header(
+        run=secrets.token_hex(8),
+        epoch=epoch,
+        began=now,
+        site=replace(config.site.site(), resources=max(io_nodes, 1), direct=True),
+        sharing=PolicySpec(policy=config.sharing.policy, options=config.sharing.options),
+        allocation=allocator,
+        placement=placement,
+        remap_delay=allocation.delay(),
+        learn={"changes": True, "hysteresis": HYSTERESIS},
+        fair_users=config.live.fair_users,
+    )
+
+
+def policy_job(id: JobId, serial: int, begin: messages.BeginJob, knowledge: Knowledge) -> Job:
+    """Return a job as policies know it: what it says of itself, and what its family did."""
+    hints: dict[str, float | str] = {}
+    if knowledge.w_iter:
+        hints["observations"] = knowledge.observations
+    period = begin.hints.period or knowledge.w_iter
+    if begin.hints.phases and period:
+        hints |= {"phases": begin.hints.phases, "period": period}
+    return Job(
+        id=id,
+        serial=serial,
+        nodes=begin.nodes,
+        processes=begin.processes,
+        user=begin.user,
+        executable=begin.executable,
+        w_iter=knowledge.w_iter,
+        curve=Curve.of(dict(knowledge.curve)) if knowledge.curve else None,
+        hints=hints,
+    )

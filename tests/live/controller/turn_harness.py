@@ -1,0 +1,76 @@
+"""A turn service without sockets, on a clock that the test moves."""
+
+from typing import Any
+
+from penstock.config import Setting, load
+from penstock.live.controller.job_table import JobEntry
+from penstock.live.controller.turn_service import TurnService
+from penstock.live.protocol import messages
+from penstock.live.protocol.job_record import JobRecord
+
+Sent = list[tuple[str, str, int]]
+"""The job, kind and phase number of messages."""
+
+
+class TurnHarness:
+    """A turn service in mode enforce, the messages that it sent, and its weights."""
+
+    def __init__(
+        self,
+        policy: str = "exclusive-fcfs",
+        *,
+        lease: float = 2.0,
+        max_wait: float = 30.0,
+        mode: str = "enforce",
+    ) -> None:
+        settings = [
+            f"sharing.policy={policy}",
+            f"live.mode={mode}",
+            f"live.lease={lease} s",
+            f"live.max-wait={max_wait} s",
+        ]
+        self.now = 1000.0
+        self.jobs: dict[str, JobEntry] = {}
+        self.messages: list[tuple[str, messages.Message]] = []
+        self.weights: dict[str, float] = {}
+        self.turn_service = TurnService(
+            load(None, [Setting.parse(text) for text in settings]).config,
+            io_nodes=1,
+            send=lambda job, message: self.messages.append((job, message)),
+            set_weights=self.weights.update,
+            is_direct=lambda _: False,
+            assign=lambda _: None,
+            clock=lambda: self.now,
+        )
+
+    def start(self, id: str, team: str | None = None, user: str = "ann") -> JobEntry:
+        begin = messages.BeginJob(name=id, pid=1, command=["x"], user=user, protocol=2, team=team)
+        job = self.jobs[id] = JobEntry(id=id, serial=1, begin=begin, began=self.now)
+        self.turn_service.started(job)
+        return job
+
+    def record(self, id: str) -> JobRecord:
+        return self.turn_service.describe(self.jobs[id].record(self.now))
+
+    def begin(self, job: JobEntry, phase: int) -> Sent:
+        self.turn_service.phase_began(job, messages.PhaseBegan(phase=phase))
+        return self.take()
+
+    def end(self, job: JobEntry, phase: int, moved: int = 10, waited: float = 0.0) -> Sent:
+        ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=1.0, waited=waited)
+        self.turn_service.phase_ended(job, ended)
+        return self.take()
+
+    def wait(self, seconds: float, *, heard: bool = True) -> Sent:
+        """Let time pass, with or without a word of the jobs' agents, and end waits."""
+        self.now += seconds
+        for job in self.jobs.values() if heard else ():
+            self.turn_service.heard(job)
+        self.turn_service.end_waits()
+        return self.take()
+
+    def take(self) -> Sent:
+        """Return the messages since the last call."""
+        sent: list[Any] = self.messages.copy()
+        self.messages.clear()
+        return [(job, type(message).__name__, message.phase) for job, message in sent]
