@@ -21,7 +21,7 @@ from penstock.campaign.cells import (
     every,
     run,
 )
-from penstock.campaign.executors.local import Local, local_workers
+from penstock.campaign.executors.local import LocalPool, local_workers
 from penstock.errors import InputError
 from penstock.report.tables import rows_csv
 from penstock.studies import io_sets
@@ -227,13 +227,13 @@ def deadly(work: Callable[..., Any]) -> Campaign:
 
 
 def test_cells_of_a_worker_that_dies_are_run_again(tmp_path: Path) -> None:
-    told: list[str] = []
+    lines: list[str] = []
     work = deadly(partial(dies_once, mark=tmp_path / "mark"))
-    with Local(2, told.append) as place:
-        results = run(work, tmp_path, executor=place.executor())
+    with LocalPool(2, lines.append) as pool:
+        results = run(work, tmp_path, executor=pool.executor())
     assert (tmp_path / "mark").exists()
     assert len(results.rows) == 3
-    assert told == ["a worker process died; its cells are run again, 1 at a time"]
+    assert lines == ["a worker process died; its cells are run again, 1 at a time"]
 
 
 def test_a_cell_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None:

@@ -19,13 +19,7 @@ from campaign.dask_cluster import TESTS, DaskCluster, wait
 
 from penstock.campaign import executors
 from penstock.campaign.cells import RESULTS, Campaign, Results, every, run
-from penstock.campaign.executors import (
-    ExecutorError,
-    WorkerDiedError,
-    checks,
-    dask_executor,
-    on_dask,
-)
+from penstock.campaign.executors import ExecutorError, Limits, WorkerDiedError
 from penstock.campaign.executors.worker_check import UnfitWorkerError
 from penstock.cli import main
 from penstock.config.campaign import CampaignSection
@@ -78,10 +72,18 @@ def small_study(*, backwards: bool = False) -> Campaign:
     )
 
 
-def run_on(where: str, what: Campaign, directory: Path, wait: str = "60 s") -> Results:
+def run_on(
+    where: str,
+    what: Campaign,
+    directory: Path,
+    *,
+    wait: str = "60 s",
+    limits: Limits | None = None,
+) -> Results:
     directory.mkdir(exist_ok=True)
-    with executors.named(CampaignSection(on=where, wait=wait)) as place:
-        return run(what, directory, executor=place.executor())
+    section = CampaignSection(on=where, wait=wait)
+    with executors.open_pool(section, limits=limits) as workers:
+        return run(what, directory, executor=workers.executor())
 
 
 def kept(directory: Path) -> list[Any]:
@@ -158,13 +160,13 @@ def test_compare_gives_the_same_with_a_policy_of_ones_own(
         words = ["--jobs", "6", "--horizon", "200", "--seed", seed, "--out", name]
         assert main(["generate", "io-sets", *words]) == 0
     capsys.readouterr()
-    told = {}
+    outputs = {}
     for name, on in (("here", "local"), ("there", cluster.address)):
         words = ["a.json", "b.npz", "--policies", "./mine.py:Mine,exclusive-fcfs,set-10"]
         assert main(["compare", *words, "--json", "--on", on, "--out", name]) == 0
-        told[name] = capsys.readouterr().out
-    assert told["here"] == told["there"]
-    policies = json.loads(told["there"])["policies"]
+        outputs[name] = capsys.readouterr().out
+    assert outputs["here"] == outputs["there"]
+    policies = json.loads(outputs["there"])["policies"]
     assert policies["./mine.py:Mine"] == policies["exclusive-fcfs"]
     for name in ("results.csv", "comparison.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
@@ -230,9 +232,8 @@ def test_a_cell_whose_worker_dies_is_run_again(lonely: DaskCluster, tmp_path: Pa
 
 
 def test_a_scheduler_that_goes_away_ends_the_run_and_not_what_is_kept(
-    lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lonely: DaskCluster, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(on_dask, "CONNECT", 2.0)
     lonely.worker()
     out = tmp_path / "out"
     out.mkdir()
@@ -243,19 +244,18 @@ def test_a_scheduler_that_goes_away_ends_the_run_and_not_what_is_kept(
 
     work = partial(failing_cells.waits, directory=out, free=1)
     with (
-        executors.named(CampaignSection(on=lonely.address)) as place,
+        executors.open_pool(
+            CampaignSection(on=lonely.address), limits=Limits(connect=2.0)
+        ) as workers,
         pytest.raises(ExecutorError, match=r"went away; finished cells are kept"),
     ):
-        run(campaign(work), out, executor=place.executor(), advance=harm)
+        run(campaign(work), out, executor=workers.executor(), advance=harm)
     assert len(kept(out)) == 1
     assert len(run_on("local", campaign(partial(failing_cells.fails, at=-1)), out).rows) == 6
 
 
-def test_a_scheduler_that_hangs_is_not_waited_for(
-    lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask_executor, "ANSWER", 2.0)
-    monkeypatch.setattr(dask_executor, "CLOSE", 1.0)
+def test_a_scheduler_that_hangs_is_not_waited_for(lonely: DaskCluster, tmp_path: Path) -> None:
+    limits = Limits(answer=2.0, close=1.0)
     lonely.worker()
     assert lonely.scheduler is not None
     pid = lonely.scheduler.pid
@@ -267,10 +267,10 @@ def test_a_scheduler_that_hangs_is_not_waited_for(
 
     try:
         with (
-            executors.named(CampaignSection(on=lonely.address)) as place,
+            executors.open_pool(CampaignSection(on=lonely.address), limits=limits) as workers,
             pytest.raises(ExecutorError, match="has not answered for 2 s"),
         ):
-            run(campaign(work), tmp_path, executor=place.executor(), advance=harm)
+            run(campaign(work), tmp_path, executor=workers.executor(), advance=harm)
     finally:
         os.kill(pid, signal.SIGCONT)
     assert len(kept(tmp_path)) == 1
@@ -278,19 +278,19 @@ def test_a_scheduler_that_hangs_is_not_waited_for(
 
 STUCK = """
 import time
-from penstock.campaign.executors import fitness
+from penstock.campaign.executors import worker_check
 def stuck():
     time.sleep(600)
-fitness.fitness = stuck
+worker_check.environment = stuck
 """
 
 
 @pytest.mark.parametrize("kind", ["stopped", "stuck"])
 def test_a_worker_that_does_not_answer_is_left_out(
-    kind: str, lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, lonely: DaskCluster, tmp_path: Path
 ) -> None:
     """It is listed, and takes connections, but is stopped, or sits in a call for minutes."""
-    monkeypatch.setattr(checks, "ANSWER", 1.0)
+    limits = Limits(worker_answer=1.0)
     (tmp_path / "stuck.py").write_text(STUCK)
     log = lonely.folder / "worker-0.log"
     silent = lonely.worker(*(("--preload", str(tmp_path / "stuck.py")) * (kind == "stuck")))
@@ -299,19 +299,25 @@ def test_a_worker_that_does_not_answer_is_left_out(
         os.kill(silent.pid, signal.SIGSTOP)
     began = time.monotonic()
     with pytest.raises(ExecutorError, match=r"no worker for 1 s \(worker \S+ does not answer\)"):
-        run_on(lonely.address, campaign(failing_cells.where), tmp_path / "alone", wait="1 s")
+        run_on(
+            lonely.address,
+            campaign(failing_cells.where),
+            tmp_path / "alone",
+            wait="1 s",
+            limits=limits,
+        )
     assert time.monotonic() - began < PATIENCE
 
     fit = lonely.worker(threads=2)
-    told: list[str] = []
+    lines: list[str] = []
     (tmp_path / "beside").mkdir()
     section = CampaignSection(on=lonely.address, wait="60 s")
-    with executors.named(section, tell=told.append) as place:
+    with executors.open_pool(section, tell=lines.append, limits=limits) as workers:
         results = run(
-            campaign(failing_cells.where, 40), tmp_path / "beside", executor=place.executor()
+            campaign(failing_cells.where, 40), tmp_path / "beside", executor=workers.executor()
         )
     assert {row["process"] for row in results.rows} == {fit.pid}
-    assert len([line for line in told if "does not answer; the others" in line]) == 1
+    assert len([line for line in lines if "does not answer; the others" in line]) == 1
     if kind == "stopped":
         # Once it answers, it works again.
         os.kill(silent.pid, signal.SIGCONT)
@@ -321,10 +327,9 @@ def test_a_worker_that_does_not_answer_is_left_out(
 
 
 def test_pieces_for_workers_that_are_gone_are_handed_to_others(
-    lonely: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lonely: DaskCluster, tmp_path: Path
 ) -> None:
-    """While a worker is silent, pieces are for the fit ones; here the only one of them dies."""
-    monkeypatch.setattr(checks, "ANSWER", 1.0)
+    """While a worker is silent, only the fit ones get pieces; here the only one of them dies."""
     silent, fit = lonely.worker(), lonely.worker()
     log = lonely.folder / "worker-0.log"
     wait(lambda: "Starting established connection" in log.read_text(), "worker", lonely.logs)
@@ -340,21 +345,23 @@ def test_pieces_for_workers_that_are_gone_are_handed_to_others(
     work = partial(failing_cells.waits, directory=tmp_path, free=0)
     with (
         ThreadPoolExecutor(1) as beside,
-        executors.named(CampaignSection(on=lonely.address, wait="60 s")) as place,
+        executors.open_pool(
+            CampaignSection(on=lonely.address, wait="60 s"), limits=Limits(worker_answer=1.0)
+        ) as workers,
     ):
         harmed = beside.submit(harm)
-        results = run(campaign(work), tmp_path, executor=place.executor())
+        results = run(campaign(work), tmp_path, executor=workers.executor())
         harmed.result()
     assert len(results.rows) == 6
 
 
-def test_what_is_not_there_is_told(
+def test_missing_workers_and_schedulers_are_reported(
     lonely: DaskCluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(on_dask, "CONNECT", 1.0)
+    monkeypatch.setattr(executors, "LIMITS", Limits(connect=1.0))
     began = time.monotonic()
     words = ["reproduce", "sharing-policies", "--quick", "--out", str(tmp_path / "x")]
     assert main([*words, "--on", lonely.address, "--set", "campaign.wait=1 s"]) == 1

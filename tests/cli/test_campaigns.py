@@ -28,8 +28,8 @@ def cells(directory: Path) -> int:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--on", "slurmm"), "--on: 'slurmm' is no place to work at; say local, slurm, tcp://"),
-        (("--on", "tcp://head"), "'tcp://head' is no place to work at"),
+        (("--on", "slurmm"), "--on: 'slurmm' names no workers; use local, slurm, tcp://"),
+        (("--on", "tcp://head"), "'tcp://head' names no workers"),
         (("--on", "none.json"), "--on: there is no file 'none.json'"),
         (("--on", "jobs.json"), "jobs.json is not a Dask scheduler file"),
         (("--on", "slurm", "--jobs", "2"), "--jobs are cores of this machine"),

@@ -14,7 +14,7 @@ from campaign import one_cell
 from report.report_pages import assert_stands_alone
 
 from penstock import studies
-from penstock.campaign.executors import on_dask
+from penstock.campaign import executors
 from penstock.cli import main
 
 RUN = [sys.executable, "-m", "penstock.cli", "reproduce", "all", "--quick"]
@@ -252,7 +252,7 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Studies that run here do; the last that needs the place does not promise others."""
-    monkeypatch.setattr(on_dask, "CONNECT", 0.5)
+    monkeypatch.setattr(executors, "LIMITS", executors.Limits(connect=0.5))
     names = {name: f"campaign.one_cell:{name.upper()}" for name in ("away", "far", "last")}
     monkeypatch.setattr(studies, "STUDIES", names)
     monkeypatch.setattr(studies, "IN_ORDER", list(names))

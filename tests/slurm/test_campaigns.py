@@ -17,7 +17,7 @@ from slurm.cluster import Cluster
 
 from penstock.campaign import executors
 from penstock.campaign.cells import RESULTS, Campaign, every, run
-from penstock.campaign.executors import ExecutorError, dask_executor, on_slurm
+from penstock.campaign.executors import ExecutorError, Limits
 from penstock.cli import main
 from penstock.config.campaign import CampaignSection
 
@@ -54,8 +54,8 @@ def words(settings: dict[str, Any]) -> list[str]:
 
 def names(slurm: Cluster) -> list[str]:
     """Return the names of all jobs that Slurm has, but for those that are just ending."""
-    told = slurm.command("squeue", "-h", "-o", "%j %T").stdout
-    return [line.split()[0] for line in told.splitlines() if not line.endswith("COMPLETING")]
+    queue = slurm.command("squeue", "-h", "-o", "%j %T").stdout
+    return [line.split()[0] for line in queue.splitlines() if not line.endswith("COMPLETING")]
 
 
 def campaign(work: Any) -> Campaign:
@@ -79,11 +79,11 @@ def test_the_results_are_those_of_local_cores(
     assert main(["generate", "io-sets", "--jobs", "6", "--horizon", "200", "--out", "a.json"]) == 0
     capsys.readouterr()
     settings |= {"jobs": 2, "partition": "old", "sbatch": ["--nice=5"]}
-    told = {}
+    outputs = {}
     for name, more in (("here", []), ("there", words(settings))):
         assert main(["compare", "a.json", "--json", "--out", name, *more]) == 0
-        told[name] = capsys.readouterr().out
-    assert told["here"] == told["there"]
+        outputs[name] = capsys.readouterr().out
+    assert outputs["here"] == outputs["there"]
     for name in ("results.csv", "comparison.json"):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
     assert kept(tmp_path / "here") == kept(tmp_path / "there")
@@ -94,7 +94,7 @@ def test_jobs_that_end_too_early_are_submitted_again(
     slurm: Cluster, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """As at a time limit: somebody cancels the job while its worker is in the middle of a cell."""
-    told: list[str] = []
+    lines: list[str] = []
 
     def harm(steps: int) -> None:
         if steps and not (tmp_path / "go").exists():
@@ -102,10 +102,10 @@ def test_jobs_that_end_too_early_are_submitted_again(
             (tmp_path / "go").touch()
 
     work = partial(failing_cells.waits, directory=tmp_path, free=1)
-    with executors.named(CampaignSection(**settings), tell=told.append) as place:
-        results = run(campaign(work), tmp_path, executor=place.executor(), advance=harm)
+    with executors.open_pool(CampaignSection(**settings), tell=lines.append) as workers:
+        results = run(campaign(work), tmp_path, executor=workers.executor(), advance=harm)
     assert len(results.rows) == 4
-    assert any("1 of 1 Slurm jobs ended and are submitted again" in line for line in told)
+    assert any("1 of 1 Slurm jobs ended and are submitted again" in line for line in lines)
 
 
 def test_an_interrupt_cancels_the_jobs(
@@ -132,7 +132,7 @@ def test_an_interrupt_cancels_the_jobs(
     assert names(slurm) == []
 
 
-def test_what_slurm_refuses_is_told_in_its_words(
+def test_a_refusal_is_reported_in_slurms_words(
     settings: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ("--out", str(tmp_path / "out"))
@@ -159,14 +159,14 @@ def test_where_slurm_does_not_answer_no_job_is_looked_for(
     settings: dict[str, Any], unreachable: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(unreachable))
-    told: list[str] = []
+    lines: list[str] = []
     (tmp_path / "out").mkdir()
     with (
-        executors.named(CampaignSection(**settings), tell=told.append) as place,
+        executors.open_pool(CampaignSection(**settings), tell=lines.append) as workers,
         pytest.raises(ExecutorError, match=r"Slurm took no job: .*Unable to contact"),
     ):
-        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
-    assert told == []
+        run(campaign(failing_cells.where), tmp_path / "out", executor=workers.executor())
+    assert lines == []
     assert list((tmp_path / "campaigns").iterdir()) == [], "there are neither keys nor logs"
 
 
@@ -178,42 +178,40 @@ def test_jobs_that_slurm_says_nothing_of_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The controller goes away while a job waits."""
-    monkeypatch.setattr(dask_executor, "SILENT", 0.0)
-    monkeypatch.setattr(on_slurm, "COMMAND", 5.0)
-    told: list[str] = []
+    limits = Limits(quiet=0.0, command=5.0)
+    lines: list[str] = []
     reachable = os.environ["SLURM_CONF"]
 
     def tell(line: str) -> None:
-        told.append(line)
+        lines.append(line)
         monkeypatch.setenv("SLURM_CONF", str(unreachable))
 
     settings |= {"sbatch": ["--hold"], "wait": "2 s"}
     (tmp_path / "out").mkdir()
     with (
         pytest.raises(ExecutorError, match="Slurm has had no worker for 2 s"),
-        executors.named(CampaignSection(**settings), tell=tell) as place,
+        executors.open_pool(CampaignSection(**settings), tell=tell, limits=limits) as workers,
     ):
-        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
+        run(campaign(failing_cells.where), tmp_path / "out", executor=workers.executor())
     monkeypatch.setenv("SLURM_CONF", reachable)
     (left,) = names(slurm)
     advice = "Slurm does not say whether jobs of this run are left; see to them: scancel --name="
-    assert told[-1] == f"{advice}{left}"
+    assert lines[-1] == f"{advice}{left}"
     assert list((tmp_path / "campaigns").rglob("*.pem")) == []
     slurm.command("scancel", f"--name={left}")
 
 
 def test_workers_that_never_come_are_not_waited_for(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """The jobs end at once: their logs say why, and stay."""
-    monkeypatch.setattr(on_slurm, "AGAIN", 0)
-    monkeypatch.setattr(on_slurm, "SEEN_IDLE", 1.0)
+    limits = Limits(resubmissions=0, poll_idle=1.0)
     settings |= {"setup": ["echo no such module >&2; exit 1"]}
     (tmp_path / "out").mkdir()
     with (
-        executors.named(CampaignSection(**settings)) as place,
+        executors.open_pool(CampaignSection(**settings), limits=limits) as workers,
         pytest.raises(ExecutorError, match=r"jobs end before any work is done.*no such module"),
     ):
-        run(campaign(failing_cells.where), tmp_path / "out", executor=place.executor())
+        run(campaign(failing_cells.where), tmp_path / "out", executor=workers.executor())
     assert list((tmp_path / "campaigns").glob("*/*.err"))
     assert list((tmp_path / "campaigns").glob("*/*.pem")) == []

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from penstock import __version__
 from penstock.campaign.executors.dispatch import Piece, complete, result
-from penstock.campaign.executors.executor import ExecutorError, WorkerDiedError
-from penstock.campaign.executors.local import Local
+from penstock.campaign.executors.local import LocalPool
+from penstock.campaign.executors.pool import ExecutorError, WorkerDiedError
 from penstock.campaign.journal import CellId, Entry, Journal, Row, Value, rows_of
 from penstock.campaign.sizes import Size
 from penstock.errors import InputError
@@ -96,8 +96,8 @@ def run(
     finished, waits a little for what is running, and goes on as KeyboardInterrupt.
     """
     if executor is None and not campaign.alone:
-        with Local(cores) as place:
-            return run(campaign, directory, executor=place.executor(), advance=advance)
+        with LocalPool(cores) as pool:
+            return run(campaign, directory, executor=pool.executor(), advance=advance)
     with Journal(directory / RESULTS, campaign.header) as journal:
         wanted = {cell.id for cell in campaign.cells}
         advance(len(wanted & journal.entries.keys()))

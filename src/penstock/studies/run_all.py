@@ -10,7 +10,7 @@ from typing import Literal
 
 from penstock import studies
 from penstock.campaign.cells import RESULTS, Results
-from penstock.campaign.executors import ExecutorError, Place
+from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.campaign.journal import Journal
 from penstock.campaign.sizes import Size
 from penstock.errors import InputError
@@ -59,8 +59,8 @@ def run_all(
         for number, study in enumerate(chosen, start=1):
             label = f"[{number}/{len(chosen)}] {study.name}"
             try:
-                with workers.open() as place:
-                    results[study.name] = run.study(study, place, label)
+                with workers.open() as pool:
+                    results[study.name] = run.study(study, pool, label)
             except KeyboardInterrupt:
                 interrupted = True
                 results[study.name] = run.missing(
@@ -92,12 +92,12 @@ class Workers:
     """
 
     def __init__(
-        self, open_place: Callable[[], AbstractContextManager[Place]], *, remote: str
+        self, open_pool: Callable[[], AbstractContextManager[WorkerPool]], *, remote: str
     ) -> None:
-        self._open_place = open_place
+        self._open_pool = open_pool
         self._remote = remote
         self._stack = ExitStack()
-        self._place: Place | None = None
+        self._pool: WorkerPool | None = None
 
     def __enter__(self) -> "Workers":
         """Refuse remote workers that are not possible before any work."""
@@ -108,23 +108,23 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def _keep(self) -> Place:
-        self._place = self._stack.enter_context(self._open_place())
-        return self._place
+    def _keep(self) -> WorkerPool:
+        self._pool = self._stack.enter_context(self._open_pool())
+        return self._pool
 
     def _close(self) -> None:
-        self._place = None
+        self._pool = None
         self._stack.close()
 
     @contextmanager
-    def open(self) -> Iterator[Place]:
+    def open(self) -> Iterator[WorkerPool]:
         """Return workers for one study; new ones if the last have failed."""
         if not self._remote:
-            with self._open_place() as place:
-                yield place
+            with self._open_pool() as pool:
+                yield pool
             return
         try:
-            yield self._place or self._keep()
+            yield self._pool or self._keep()
         except ExecutorError:
             self._close()
             raise
@@ -175,12 +175,12 @@ class _Run:
                 self.say(f"{name} is left out: {reason}")
         return results, absent
 
-    def study(self, study: Study, place: Place, label: str) -> StudyResult:
+    def study(self, study: Study, pool: WorkerPool, label: str) -> StudyResult:
         self.say(label)
         out = self.out / study.name
         run_study.prepare(out)
         results = run_study.run(
-            study, out, size=self.size, seed=self.seed, place=place, label=label, say=self.say
+            study, out, size=self.size, seed=self.seed, pool=pool, label=label, say=self.say
         )
         return self.write(study, results)
 

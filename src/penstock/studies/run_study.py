@@ -7,7 +7,7 @@ from pathlib import Path
 from penstock import __version__
 from penstock.campaign import cells
 from penstock.campaign.cells import RESULTS, Results
-from penstock.campaign.executors import Place
+from penstock.campaign.executors import WorkerPool
 from penstock.campaign.journal import Journal
 from penstock.campaign.sizes import CAUTION, QUICK, Size
 from penstock.errors import InputError
@@ -55,13 +55,13 @@ def run(
     *,
     size: Size,
     seed: int,
-    place: Place,
+    pool: WorkerPool,
     label: str = "",
     say: Callable[[str], None] = message,
 ) -> Results:
     """Run the cells that `out` has no results of yet, with a progress bar."""
     campaign = study.campaign(size=size, seed=seed)
-    if campaign.alone and place.away:
+    if campaign.alone and pool.remote:
         say(f"{study.name}: measures time, and runs here instead of on others")
     done = 0
 
@@ -72,7 +72,7 @@ def run(
 
     with progress(label or study.name, len(campaign.cells)) as bar:
         try:
-            executor = None if campaign.alone else place.executor()
+            executor = None if campaign.alone else pool.executor()
             return cells.run(campaign, out, executor=executor, advance=advance)
         except KeyboardInterrupt:
             say(

@@ -1,4 +1,4 @@
-"""Independent pieces of work, handed to executors and kept as they finish."""
+"""Submit independent pieces of work to executors, and keep the results as they finish."""
 
 import signal
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from penstock.campaign.executors.executor import WorkerDiedError
+from penstock.campaign.executors.pool import WorkerDiedError
 
 PATIENCE = 10.0
 """Seconds that an interrupted campaign waits for the pieces already running."""
@@ -16,16 +16,16 @@ PATIENCE = 10.0
 
 @runtime_checkable
 class Renewable(Protocol):
-    """An executor that can start its workers anew when one has died."""
+    """An executor that can start its workers again when one has died."""
 
     def renew(self) -> bool:
-        """Start them, after which all that was submitted is either done or lost; False: no more."""
+        """Start them; what was submitted before is then done or lost. False: not again."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """A call for an executor; `key` says whose result it is."""
+    """A call for an executor; `key` identifies its result."""
 
     key: Hashable
     executor: Executor
@@ -40,20 +40,19 @@ def complete(
     room: Callable[[], int] | None = None,
     patience: float = PATIENCE,
 ) -> None:
-    """Have all pieces done; `keep` gets each as it finishes and raises what is wrong with it.
+    """Run all pieces; `keep` gets each as it finishes and raises its error.
 
-    With `room`, a piece is only asked for while fewer are unfinished: what it takes may be large.
-    What was lost with a worker is done again if its executor can be renewed. What has not begun is
-    cancelled when anything goes wrong. An interrupt waits `patience` for what has, keeps it, and
-    goes on as KeyboardInterrupt.
+    With `room`, the next piece is made only while fewer than that are unfinished, since its
+    arguments may be large. Pieces that were lost with a worker run again if their executor can be
+    renewed. An error cancels the pieces that have not begun. An interrupt waits `patience` seconds
+    for those that run, keeps them, and continues as KeyboardInterrupt.
     """
     unfinished = _Unfinished()
     try:
         for piece in pieces:
             unfinished.begin(piece)
             while room is not None and len(unfinished.pieces) >= max(1, room()):
-                found = wait(unfinished.pieces, return_when=FIRST_COMPLETED).done
-                for future in found:
+                for future in wait(unfinished.pieces, return_when=FIRST_COMPLETED).done:
                     unfinished.end(future, keep)
         while unfinished.pieces:
             for future in as_completed(list(unfinished.pieces)):
@@ -67,28 +66,28 @@ def complete(
 
 
 class _Unfinished:
-    """What is being done, and again if its worker died."""
+    """The pieces that run; those whose worker died run again."""
 
     def __init__(self) -> None:
         self.pieces: dict[Future[Any], Piece] = {}
 
     def begin(self, piece: Piece) -> None:
-        """Hand a piece to its executor."""
+        """Submit a piece to its executor."""
         # Workers start with the first submissions; one that starts while interrupts are blocked
-        # never sees the terminal's Ctrl-C, not even before it runs any line of ours.
+        # never gets the terminal's Ctrl-C, not even before it runs Penstock's code.
         try:
             with _interrupts_blocked():
                 self.pieces[piece.executor.submit(*piece.call)] = piece
         except BrokenProcessPool as error:
-            # A worker has died just now: as if it had been this piece's.
+            # A worker has just died: treat it as this piece's.
             died: Future[Any] = Future()
             died.set_exception(error)
             self.pieces[died] = piece
 
     def end(self, future: "Future[Any]", keep: Callable[[Hashable, "Future[Any]"], None]) -> None:
-        """Keep a piece that is done, or begin it and all others anew that died with its worker."""
+        """Keep a piece that is done; submit it and others again that died with a worker."""
         if future not in self.pieces:
-            return  # It was begun anew with another.
+            return  # It was submitted again with another.
         piece = self.pieces[future]
         if not _lost(future) or not self._renew(piece.executor):
             keep(piece.key, future)
@@ -112,7 +111,7 @@ def _lost(future: "Future[Any]") -> bool:
 
 
 def result(future: "Future[Any]") -> Any:
-    """Return what a piece gave; WorkerDiedError: whoever did it is gone."""
+    """Return the result of a piece; WorkerDiedError: its worker died."""
     try:
         return future.result()
     except BrokenProcessPool as error:

@@ -8,7 +8,7 @@ from types import FrameType
 import click
 
 from penstock.campaign import executors
-from penstock.campaign.executors import ExecutorError, Place
+from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.cli.common.options import option
 from penstock.config import Loaded
 
@@ -23,18 +23,18 @@ jobs = option(
 
 
 @contextmanager
-def executor(loaded: Loaded, jobs: int | None) -> Iterator[Place]:
+def executor(loaded: Loaded, jobs: int | None) -> Iterator[WorkerPool]:
     """Open the workers that the configuration names; their failure ends the verb in one line."""
-    with executor_errors(), place(loaded, jobs) as workers:
+    with executor_errors(), pool(loaded, jobs) as workers:
         yield workers
 
 
 @contextmanager
-def place(loaded: Loaded, jobs: int | None) -> Iterator[Place]:
+def pool(loaded: Loaded, jobs: int | None) -> Iterator[WorkerPool]:
     """Open the workers that the configuration names; their messages go to standard error."""
     with loaded.blame("campaign.on"):
-        workers = executors.named(loaded.config.campaign, cores=jobs, tell=_print)
-    with _interrupt_on_signals() if workers.away else nullcontext(), workers:
+        workers = executors.open_pool(loaded.config.campaign, cores=jobs, tell=_print)
+    with _interrupt_on_signals() if workers.remote else nullcontext(), workers:
         yield workers
 
 

@@ -93,12 +93,12 @@ def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         for policy in (policy_files(policies) | _shared_files(loaded)).values():
             policy.check_alone()
     reader = Reader(loaded, files, options.io_ratio, options.w_iter)
-    with executor_options.executor(loaded, options.jobs) as place, ExitStack() as stack:
+    with executor_options.executor(loaded, options.jobs) as pool, ExitStack() as stack:
         if out is not None:
             make_directory(out)
         comparison = Comparison(
-            task=_task(loaded, policy_files(policies), away=place.away),
-            place=place,
+            task=_task(loaded, policy_files(policies), away=pool.remote),
+            pool=pool,
             settings=_settings(loaded, policies),
             read=reader.read,
             advance=stack.enter_context(progress("simulating", len(files) * len(policies))).advance,

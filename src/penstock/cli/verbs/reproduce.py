@@ -113,7 +113,7 @@ def reproduce(
     if study == ALL:
         where = loaded.config.campaign.on
         workers = run_all.Workers(
-            lambda: executor_options.place(loaded, jobs), remote="" if where == LOCAL else where
+            lambda: executor_options.pool(loaded, jobs), remote="" if where == LOCAL else where
         )
         with executor_options.executor_errors():
             summary, interrupted = run_all.run_all(selected, out, workers, size=size, seed=seed)
@@ -127,9 +127,9 @@ def reproduce(
                 "others"
             )
         return
-    with executor_options.executor(loaded, jobs) as place:
+    with executor_options.executor(loaded, jobs) as pool:
         run_study.prepare(out)
-        results = run_study.run(selected[0], out, size=size, seed=seed, place=place)
+        results = run_study.run(selected[0], out, size=size, seed=seed, pool=pool)
     findings = run_study.write(selected[0], results, out).findings
     if as_json:
         emit_json(findings.claims)

@@ -21,7 +21,7 @@ import msgspec
 
 from penstock import __version__
 from penstock.campaign.cells import KEPT, RESULTS
-from penstock.campaign.executors import ExecutorError, Place
+from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
 from penstock.errors import error_prefix
@@ -63,7 +63,7 @@ class Comparison:
     """
 
     task: Task
-    place: Place
+    pool: WorkerPool
     settings: Mapping[str, Any]
     read: Callable[[Path], Workload]
     advance: Callable[[], None]
@@ -82,7 +82,7 @@ class Comparison:
             self._pieces(files, policies, keep_all=keep_all),
             self._keep,
             # A file is read only when a worker is free, so that few are in memory.
-            room=self.place.room,
+            room=self.pool.room,
             patience=PATIENCE if self.journal is not None else 0,
         )
         for number, file in enumerate(self.files):
@@ -112,7 +112,7 @@ class Comparison:
             }
             self._paths.append(path)
             self.files.append({**about, "policies": list(runnable)})
-            light = threads_suffice(workload, runnable, self.task, self.place.room())
+            light = threads_suffice(workload, runnable, self.task, self.pool.room())
             digest = None if self.journal is None else _digest(workload)
             shared = None
             for policy in runnable:
@@ -121,11 +121,11 @@ class Comparison:
                     self._finished[number, policy] = self.journal.entries[cell]
                     self.advance()
                     continue
-                shared = self.place.share(workload) if shared is None else shared
+                shared = self.pool.share(workload) if shared is None else shared
                 work = partial(simulate_cell, self.task)
                 yield Piece(
                     key=(number, policy),
-                    executor=self.place.executor(light=light),
+                    executor=self.pool.executor(light=light),
                     call=(work, shared, policy, cell, about),
                 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import registry
 from penstock.campaign.executors.dispatch import Piece, complete, result
-from penstock.campaign.executors.local import Local
+from penstock.campaign.executors.local import LocalPool
 from penstock.campaign.policy_file import PolicyFile, policy_errors
 from penstock.config import Loaded
 from penstock.core.arbiter import Arbiter
@@ -126,7 +126,7 @@ def simulate(
         outcomes[policy] = result(future)
         advance()
 
-    with Local() as place:
+    with LocalPool() as place:
         executor = place.executor(light=threads_suffice(workload, policies, task, place.room()))
         pieces = (
             Piece(key=policy, executor=executor, call=(task.measure, workload, policy))

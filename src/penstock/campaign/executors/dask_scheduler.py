@@ -1,4 +1,4 @@
-"""A Dask cluster that somebody runs: connected to by address, left running."""
+"""Connect to a Dask scheduler that somebody else runs, by address; leave it running."""
 
 import json
 import logging
@@ -9,36 +9,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.campaign.executors.dask_executor import CLOSE, Away
-from penstock.campaign.executors.executor import ExecutorError
+from penstock.campaign.executors.dask_pool import DaskPool
+from penstock.campaign.executors.pool import ExecutorError, Limits
 from penstock.errors import InputError
-
-CONNECT = 10.0
-"""Seconds that a scheduler has to answer at all, at first and after it went away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Theirs:
-    """A scheduler of somebody else, who starts its workers, too."""
+class ExternalScheduler:
+    """A scheduler whose workers somebody else starts."""
 
     client: Any
 
-    def look(self, workers: int, done: int) -> str:  # noqa: ARG002
-        """Return nothing: only who runs the cluster knows."""
+    def look_after_workers(self, workers: int, done: int) -> str:  # noqa: ARG002
+        """Return nothing: only the owner of the cluster can start workers."""
         return ""
 
 
-def on_dask(where: str, *, wait: float, tell: Callable[[str], None]) -> Away:
-    """Return the place behind a scheduler's address or scheduler file."""
+def scheduler_pool(
+    where: str, *, wait: float, tell: Callable[[str], None], limits: Limits
+) -> DaskPool:
+    """Return the workers behind a scheduler's address or scheduler file."""
     address = where if "://" in where else _address(Path(where))
     name = f"the Dask scheduler at {address}"
 
     @contextmanager
-    def connect() -> Iterator[Theirs]:
-        with connected(address, name) as client:
-            yield Theirs(client=client)
+    def connect() -> Iterator[ExternalScheduler]:
+        with connected(address, name, limits) as client:
+            yield ExternalScheduler(client=client)
 
-    return Away(name, connect, wait=wait, tell=tell)
+    return DaskPool(name, connect, wait=wait, tell=tell, limits=limits)
 
 
 def _address(file: Path) -> str:
@@ -50,22 +49,22 @@ def _address(file: Path) -> str:
 
 
 @contextmanager
-def connected(address: Any, name: str) -> Iterator[Any]:
-    """Give a client of the scheduler at an address, or of a cluster."""
+def connected(address: Any, name: str, limits: Limits) -> Iterator[Any]:
+    """Connect to the scheduler at an address, or to a cluster."""
     import distributed  # noqa: PLC0415
     from distributed.versions import VersionMismatchWarning  # noqa: PLC0415
 
-    made: Any = distributed.Client
-
-    quiet()
+    new_client: Any = distributed.Client
+    silence_dask()
     with warnings.catch_warnings():
-        # The versions that matter are checked, and the others do not.
+        # worker_check compares the versions that matter.
         warnings.simplefilter("ignore", VersionMismatchWarning)
         try:
-            client = made(address, timeout=CONNECT, set_as_default=False)
+            client = new_client(address, timeout=limits.connect, set_as_default=False)
         except (OSError, TimeoutError, RuntimeError) as error:
             raise ExecutorError(
-                f"{name} did not answer within {CONNECT:g} s; see that it runs and can be reached"
+                f"{name} did not answer within {limits.connect:g} s; check that it runs and that "
+                "this host reaches it"
             ) from error
         except (ValueError, TypeError) as error:
             raise InputError(f"{name}: {error}") from error
@@ -73,11 +72,11 @@ def connected(address: Any, name: str) -> Iterator[Any]:
         yield client
     finally:
         with suppress(Exception):
-            client.close(timeout=CLOSE)
+            client.close(timeout=limits.close)
 
 
-def quiet() -> None:
-    """Keep Dask's log off the terminal: what goes wrong is told once, in one line."""
+def silence_dask() -> None:
+    """Keep Dask's log off the terminal: an error is reported once, in one line."""
     for name in ("distributed", "tornado.application", *logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "tornado"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

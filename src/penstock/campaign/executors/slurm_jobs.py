@@ -1,8 +1,8 @@
-"""Workers that Slurm starts, through dask-jobqueue: jobs of ours, none of which is left behind.
+"""Workers that Slurm starts, through dask-jobqueue; no job is left behind.
 
-The scheduler runs in this process, on the network that the configuration names, and takes only who
-has a key that is made for this run: anybody on a cluster could otherwise have code run in the
-user's name. All jobs have one name, found nowhere else, by which they are cancelled at the end.
+The scheduler runs in this process, on the network that the configuration names. It accepts only
+workers with a key that is generated for this run: otherwise anybody on the cluster could run code
+in the user's name. All jobs have one unique name, by which they are cancelled at the end.
 """
 
 import getpass
@@ -20,33 +20,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.campaign.executors.dask_executor import Away
-from penstock.campaign.executors.executor import ExecutorError
-from penstock.campaign.executors.on_dask import connected, quiet
+from penstock.campaign.executors.dask_pool import DaskPool
+from penstock.campaign.executors.dask_scheduler import connected, silence_dask
+from penstock.campaign.executors.pool import ExecutorError, Limits
 from penstock.config.campaign import CampaignSection
 from penstock.errors import InputError, unknown
 from penstock.files import reason
 
-COMMAND = 30.0
-"""Seconds that one of Slurm's commands has, and its jobs to end."""
-SEEN_IDLE, SEEN_BUSY = 3.0, 30.0
-"""Seconds between two questions to Slurm, while there is no worker and while there are some."""
-AGAIN = 3
-"""How often jobs are submitted again that ended before any work was done."""
-TOLD = 300
-"""Letters of a worker's log that an error shows."""
+LOG_END = 300
+"""Characters of a worker's log that an error shows."""
 NEVER = "100000 h"
 ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "STOPPED"}
 
 
-def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
-    """Return the place that a configuration describes."""
+def slurm_pool(section: CampaignSection, tell: Callable[[str], None], limits: Limits) -> DaskPool:
+    """Return the workers that a configuration describes."""
     for command in ("sbatch", "squeue", "scancel"):
         if shutil.which(command) is None:
             raise InputError(f"slurm: there is no {command} here; start penstock on a login node")
-    known = [name for _, name in socket.if_nameindex()]
-    if section.interface is not None and section.interface not in known:
-        raise unknown("campaign.interface", section.interface, known)
+    interfaces = [name for _, name in socket.if_nameindex()]
+    if section.interface is not None and section.interface not in interfaces:
+        raise unknown("campaign.interface", section.interface, interfaces)
     directory = Path(section.directory).expanduser().absolute()
     if any(character.isspace() for character in str(directory)):
         raise InputError(f"campaign.directory {str(directory)!r} has a blank; choose another")
@@ -55,7 +49,7 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
     except OSError as error:
         raise InputError(f"campaign.directory {directory}: {reason(error)}") from error
 
-    _jobqueue()  # Here: it can only be imported by the main thread.
+    _jobqueue()  # Only the main thread can import it.
 
     @contextmanager
     def connect() -> Iterator[Jobs]:
@@ -64,9 +58,9 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
         submissions = Submissions()
         with (
             _private(folder),
-            _cancelling(name, submissions, tell),
-            _cluster(section, name, folder, submissions) as cluster,
-            connected(cluster, "Dask's scheduler in this process") as client,
+            _cancelling(name, submissions, tell, limits),
+            _cluster(section, name, folder, submissions, limits) as cluster,
+            connected(cluster, "Dask's scheduler in this process", limits) as client,
         ):
             jobs = Jobs(
                 client=client,
@@ -75,34 +69,35 @@ def on_slurm(section: CampaignSection, tell: Callable[[str], None]) -> Away:
                 folder=folder,
                 tell=tell,
                 submissions=submissions,
-                wanted=section.jobs,
+                count=section.jobs,
+                limits=limits,
             )
             jobs.submit()
             yield jobs
 
-    return Away("Slurm", connect, wait=section.wait_seconds(), tell=tell)
+    return DaskPool("Slurm", connect, wait=section.wait_seconds(), tell=tell, limits=limits)
 
 
 @dataclass(slots=True, kw_only=True)
 class Submissions:
-    """Calls of sbatch: how many there were, those that surely gave no job, what was said."""
+    """Calls of sbatch: how many, how many surely gave no job, and the errors."""
 
-    begun: int = 0
-    fruitless: int = 0
+    count: int = 0
+    failures: int = 0
     refusals: list[str] = field(default_factory=list)
 
     def refused(self, error: Exception) -> None:
-        """Note that one failed."""
-        said = str(error).partition("stderr:")[2].strip()
-        text = " ".join((said or str(error)).split())
+        """Record that one failed."""
+        stderr = str(error).partition("stderr:")[2].strip()
+        text = " ".join((stderr or str(error)).split())
         self.refusals.append(text)
-        # One that Slurm was too slow to confirm may be in the queue all the same.
-        self.fruitless += "timed out" not in text.lower()
+        # One that Slurm was too slow to confirm may still be in the queue.
+        self.failures += "timed out" not in text.lower()
 
     @property
-    def none(self) -> bool:
-        """Whether there is no job, whatever Slurm says later."""
-        return self.begun == self.fruitless
+    def no_job(self) -> bool:
+        """Whether there is surely no job."""
+        return self.count == self.failures
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,54 +110,57 @@ class Jobs:
     folder: Path
     tell: Callable[[str], None]
     submissions: Submissions
-    wanted: int
-    fruitless: int = 0
+    count: int
+    limits: Limits
+    failures: int = 0
     done: int = 0
-    asked: float = 0.0
+    polled: float = 0.0
     states: Mapping[str, str] = field(default_factory=dict)
 
     def submit(self) -> None:
-        """Have as many jobs as wanted, those that wait or run included."""
-        self.asked = time.monotonic()
-        self.cluster.scale(jobs=self.wanted)
+        """Submit jobs until as many wait or run as configured."""
+        self.polled = time.monotonic()
+        self.cluster.scale(jobs=self.count)
         while not self._submitted():
             if self.submissions.refusals:
                 raise ExecutorError(f"Slurm took no job: {self.submissions.refusals[0]}")
-            if time.monotonic() > self.asked + COMMAND:
-                raise ExecutorError(f"Slurm took no job: sbatch has not ended for {COMMAND:g} s")
+            limit = self.limits.command
+            if time.monotonic() > self.polled + limit:
+                raise ExecutorError(f"Slurm took no job: sbatch has not ended for {limit:g} s")
             time.sleep(0.05)
 
     def _submitted(self) -> bool:
         jobs = list(self.cluster.workers.values())
-        return len(jobs) == self.wanted and all(job.job_id for job in jobs)
+        return len(jobs) == self.count and all(job.job_id for job in jobs)
 
-    def look(self, workers: int, done: int) -> str:
+    def look_after_workers(self, workers: int, done: int) -> str:
         """Return what the jobs wait for; submit those again that ended."""
-        if time.monotonic() - self.asked > (SEEN_BUSY if workers else SEEN_IDLE):
-            self.asked = time.monotonic()
-            found = _states(self.name)
-            if found is not None:
-                self.states = found
-                if len(found) < self.wanted:
+        limits = self.limits
+        if time.monotonic() - self.polled > (limits.poll_busy if workers else limits.poll_idle):
+            self.polled = time.monotonic()
+            states = _states(self.name, limits)
+            if states is not None:
+                self.states = states
+                if len(states) < self.count:
                     self._replace(done)
         waiting = sum(state != "RUNNING" for state in self.states.values())
-        return f"{waiting} of {self.wanted} jobs wait in the queue" if waiting else ""
+        return f"{waiting} of {self.count} jobs wait in the queue" if waiting else ""
 
     def _replace(self, done: int) -> None:
-        """Submit again what ended: at its time limit, with its node, by somebody's scancel."""
-        self.fruitless = 0 if done > self.done else self.fruitless + 1
+        """Submit jobs again that ended: at the time limit, with their node, or by scancel."""
+        self.failures = 0 if done > self.done else self.failures + 1
         self.done = done
-        ended = self.wanted - len(self.states)
-        if self.fruitless > AGAIN:
+        ended = self.count - len(self.states)
+        if self.failures > self.limits.resubmissions:
             raise ExecutorError(
-                f"Slurm's jobs end before any work is done, {self.fruitless} times now{self._log()}"
+                f"Slurm's jobs end before any work is done, {self.failures} times now{self._log()}"
             )
-        self.tell(f"{ended} of {self.wanted} Slurm jobs ended and are submitted again{self._log()}")
+        self.tell(f"{ended} of {self.count} Slurm jobs ended and are submitted again{self._log()}")
         self.cluster.sync(self._drop_ended)
         self.submit()
 
     async def _drop_ended(self) -> None:
-        """Make Dask forget the jobs that ended, so that it submits others in their stead."""
+        """Make Dask forget the jobs that ended, so that it submits others in their place."""
         for name, job in list(self.cluster.workers.items()):
             if job.job_id not in self.states:
                 del self.cluster.workers[name]
@@ -171,11 +169,11 @@ class Jobs:
         """Return the end of the latest log, which says why a worker ended."""
         logs = sorted(self.folder.glob("*.err"), key=lambda file: file.stat().st_mtime)
         text = " ".join(logs[-1].read_text(errors="replace").split()) if logs else ""
-        return f" ({logs[-1]} ends with: {text[-TOLD:]})" if text else ""
+        return f" ({logs[-1]} ends with: {text[-LOG_END:]})" if text else ""
 
 
 def _jobqueue() -> tuple[Any, Any]:
-    """Return the job and the cluster of dask-jobqueue, whose import takes Ctrl-C for itself."""
+    """Return the job and the cluster of dask-jobqueue, whose import takes over Ctrl-C."""
     before = signal.getsignal(signal.SIGINT)
     from dask_jobqueue.slurm import SLURMCluster, SLURMJob  # noqa: PLC0415
 
@@ -186,20 +184,20 @@ def _jobqueue() -> tuple[Any, Any]:
 
 @contextmanager
 def _cluster(
-    section: CampaignSection, name: str, folder: Path, submissions: Submissions
+    section: CampaignSection, name: str, folder: Path, submissions: Submissions, limits: Limits
 ) -> Iterator[Any]:
-    """Give dask-jobqueue's cluster, with a scheduler and no jobs yet."""
+    """Start dask-jobqueue's cluster, with a scheduler and no jobs yet."""
     import dask  # noqa: PLC0415
     from distributed.core import Status  # noqa: PLC0415
 
-    base, made = _jobqueue()
-    quiet()
+    base, new_cluster = _jobqueue()
+    silence_dask()
 
     class Job(base):  # type: ignore[misc, valid-type]
-        """A job whose refusal is told to us: Dask keeps it to itself."""
+        """A job that reports its refusal, which Dask does not."""
 
         async def _submit_job(self, script_filename: str) -> Any:
-            submissions.begun += 1
+            submissions.count += 1
             try:
                 return await super()._submit_job(script_filename)
             except Exception as error:
@@ -207,10 +205,10 @@ def _cluster(
                 self.status = Status.failed  # Else Dask cannot close its cluster.
                 raise
 
-    # We look after the jobs that end; Dask would cancel those that took their place.
+    # Jobs replaces the jobs that end; Dask would cancel the new ones.
     with dask.config.set({"distributed.deploy.lost-worker-timeout": NEVER}):
         try:
-            cluster = made(
+            cluster = new_cluster(
                 job_cls=Job,
                 job_name=name,
                 cores=section.cores,
@@ -225,7 +223,7 @@ def _cluster(
                 interface=section.interface,
                 log_directory=str(folder),
                 security=_keys(folder),
-                # It is neither encrypted nor asked for.
+                # The dashboard is neither encrypted nor needed.
                 scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 silence_logs=False,
             )
@@ -234,29 +232,29 @@ def _cluster(
         try:
             yield cluster
         finally:
-            # Whatever it leaves is cancelled by name.
+            # _cancelling cancels what is left, by name.
             with suppress(Exception):
-                cluster.close(timeout=COMMAND)
+                cluster.close(timeout=limits.command)
 
 
 def _keys(folder: Path) -> Any:
-    """Return new keys in files of a folder, with which scheduler and workers know each other."""
+    """Return new TLS keys, in files of a folder, for the scheduler and its workers."""
     from distributed.security import Security  # noqa: PLC0415
 
-    made: Any = Security
-    texts = made.temporary().get_tls_config_for_role("worker")
+    security: Any = Security
+    texts = security.temporary().get_tls_config_for_role("worker")
     files = {part: folder / f"{part}.pem" for part in ("ca_file", "cert", "key")}
     for part, file in files.items():
         file.touch(mode=0o600)
         file.write_text(texts[part])
     roles = ("scheduler", "worker", "client")
-    ours = {f"tls_{role}_{part}": str(files[part]) for role in roles for part in ("cert", "key")}
-    return made(tls_ca_file=str(files["ca_file"]), require_encryption=True, **ours)
+    pairs = {f"tls_{role}_{part}": str(files[part]) for role in roles for part in ("cert", "key")}
+    return security(tls_ca_file=str(files["ca_file"]), require_encryption=True, **pairs)
 
 
 @contextmanager
 def _private(folder: Path) -> Iterator[None]:
-    """Make a folder for the keys and logs of a run; logs stay when something went wrong."""
+    """Create a folder for the keys and logs of a run; logs stay after a failure."""
     folder.mkdir(mode=0o700)
     try:
         yield
@@ -269,15 +267,18 @@ def _private(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _cancelling(name: str, submissions: Submissions, tell: Callable[[str], None]) -> Iterator[None]:
-    """Cancel all jobs of a name at the end, and see that they are gone."""
+def _cancelling(
+    name: str, submissions: Submissions, tell: Callable[[str], None], limits: Limits
+) -> Iterator[None]:
+    """Cancel all jobs of a name at the end, and wait until they have ended."""
     try:
         yield
     finally:
-        until = time.monotonic() + COMMAND
-        while not submissions.none:
-            _slurm("scancel", "--quiet", f"--name={name}", f"--user={getpass.getuser()}")
-            left = _states(name)
+        until = time.monotonic() + limits.command
+        while not submissions.no_job:
+            user = f"--user={getpass.getuser()}"
+            _slurm(limits, "scancel", "--quiet", f"--name={name}", user)
+            left = _states(name, limits)
             if left is not None and not left:
                 break
             if time.monotonic() > until:
@@ -291,23 +292,24 @@ def _cancelling(name: str, submissions: Submissions, tell: Callable[[str], None]
             time.sleep(0.2)
 
 
-def _states(name: str) -> dict[str, str] | None:
-    """Return the states of the jobs of a name that have not ended; None if Slurm does not tell."""
-    told = _slurm("squeue", "-h", f"--user={getpass.getuser()}", f"--name={name}", "-o", "%i %T")
-    if told is None:
+def _states(name: str, limits: Limits) -> dict[str, str] | None:
+    """Return the states of jobs of a name that have not ended; None if Slurm does not answer."""
+    user = f"--user={getpass.getuser()}"
+    output = _slurm(limits, "squeue", "-h", user, f"--name={name}", "-o", "%i %T")
+    if output is None:
         return None
-    states = dict(line.split(maxsplit=1) for line in told.splitlines())
+    states = dict(line.split(maxsplit=1) for line in output.splitlines())
     return {job: state for job, state in states.items() if state in ALIVE}
 
 
-def _slurm(*words: str) -> str | None:
+def _slurm(limits: Limits, *words: str) -> str | None:
     try:
-        # In a session of its own: the terminal's Ctrl-C is not for it.
+        # In a session of its own, so that the terminal's Ctrl-C does not reach it.
         done = subprocess.run(
             words,
             capture_output=True,
             text=True,
-            timeout=COMMAND,
+            timeout=limits.command,
             check=False,
             start_new_session=True,
         )
