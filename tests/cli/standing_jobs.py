@@ -3,6 +3,7 @@
 from typing import Any
 
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord
 
 MIB = 1 << 20
@@ -45,9 +46,10 @@ def job(id: str, **changes: Any) -> JobRecord:
     return JobRecord(**fields | changes)
 
 
-def node(number: int, **changes: Any) -> dict[str, Any]:
-    told = {"number": number, "id": 100 + number, "state": "serving", "jobs": ["a.1"]}
-    return told | {"queued": 0, "read_bytes": 0, "write_bytes": 0} | changes
+def node(number: int, **changes: Any) -> IoNodeRecord:
+    fields = {"number": number, "id": 100 + number, "state": "serving", "jobs": ["a.1"]}
+    fields |= {"alive": True, "deaths": 0, "queued": 0, "read_bytes": 0, "write_bytes": 0}
+    return IoNodeRecord(**fields | changes)
 
 
 def status(*jobs: JobRecord, **changes: Any) -> messages.Status:

@@ -146,7 +146,8 @@ def test_an_io_node_that_does_not_answer_is_marked(site: Site, visit: Visits) ->
     page = visit(site.url)
     labels = page.locator(".heat-label")
     expect(labels).to_have_text(["I/O node 0", "I/O node 1", "direct"])
-    pid = int(str(site.status().io_nodes[1]["pid"]))
+    pid = site.status().io_nodes[1].pid
+    assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
         expect(labels.nth(1)).to_have_text("I/O node 1 (not answering)")

@@ -10,18 +10,14 @@ from made.text import escaped, fenced, table
 from penstock.live.http.metrics import ControllerMetrics, Scrape
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 RULES = Path(__file__).parents[3] / "deploy" / "prometheus" / "penstock.rules.yml"
 ENDINGS = {"counter": "_total"}
-NODE = {
-    "number": 0,
-    "state": "serving",
-    "queued": 0,
-    "deaths": 0,
-    "read_bytes": 0,
-    "write_bytes": 0,
-}
+NODE = IoNodeRecord(
+    number=0, alive=True, state="serving", deaths=0, jobs=[], queued=0, read_bytes=0, write_bytes=0
+)
 JOB = JobRecord(
     id="a.1",
     state="running",
@@ -35,7 +31,18 @@ JOB = JobRecord(
     waits=0,
     waited_seconds=0.0,
 )
-TUNING = dict.fromkeys(("rounds", "explored", "guarded", "missed"), 0)
+TUNING = TuningStatus(
+    policy="",
+    parameters=[],
+    applied=True,
+    rounds=0,
+    explored=0,
+    guarded=0,
+    missed=0,
+    exploring=[],
+    contexts=0,
+    faults=0,
+)
 
 
 def families() -> list[Metric]:

@@ -179,7 +179,7 @@ def test_jobs_have_io_nodes_that_they_reach_and_that_serve_their_user(site: Site
             assert numbers(begin(bob, "bob")) == []
         assert numbers(ada.receive(messages.NodeMap, WAIT)) == []
         assert numbers(here.receive(messages.NodeMap, WAIT)) == [0]
-        assert [known["state"] for known in site.status().io_nodes] == ["serving", "away"]
+        assert [node.state for node in site.status().io_nodes] == ["serving", "away"]
 
 
 def test_an_io_node_is_itself_whichever_way_it_comes(site: Site) -> None:
@@ -208,7 +208,7 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> 
         serve(serving, node())
         with ControlConnection(site.state.controller) as asking:
             found = asking.ask(messages.GetStatus(), messages.Status)  # nobody answers for 2 s
-        assert found.io_nodes[1]["state"] == "not answering"
+        assert found.io_nodes[1].state == "not answering"
         serving.receive(messages.GetCounters, WAIT)
         with ControlConnection(site.state.controller) as asking:
             asking.send(messages.GetStatus())
@@ -216,7 +216,7 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> 
             serving.send(measured(1))
             serving.send(measured(2))
             status = asking.receive(messages.Status, WAIT)
-        assert status.io_nodes[1]["requests"] == 2
+        assert status.io_nodes[1].requests == 2
 
 
 def measured(requests: int) -> messages.NodeCounters:

@@ -22,6 +22,7 @@ from penstock.learn.detection.model import save, shipped
 from penstock.live.controller.tuning import Checkpoint, ModelFile
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.model import Context
 
@@ -81,8 +82,8 @@ class Tuned:
         found: messages.Status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
         return found
 
-    def until(self, holds: Callable[[dict[str, Any], dict[str, Any]], bool]) -> None:
-        """Wait until that holds of what is told of the tuning and of the I/O node."""
+    def until(self, holds: Callable[[TuningStatus, IoNodeRecord], bool]) -> None:
+        """Wait until a condition holds of the tuning and of the I/O node."""
         end = time.monotonic() + WITHIN
         while time.monotonic() < end:
             found = self.status()
@@ -111,9 +112,9 @@ def learnt(site: Tuned) -> list[dict[str, Any]]:
 def test_top_shows_the_pattern_and_the_choice_while_a_real_job_runs(tuned: Tuned) -> None:
     tuned.up()
     with tuned.job():
-        tuned.until(lambda told, node: told["rounds"] > 12 and node.get("operation") == "write")
+        tuned.until(lambda tuning, node: tuning.rounds > 12 and node.operation == "write")
         for _ in range(20):  # ranks drift apart, and look otherwise for a while
-            tuned.until(lambda _, node: node["pattern"] == "shared-strided")
+            tuned.until(lambda _, node: node.pattern == "shared-strided")
             shown = tuned.penstock("top", "--once", "--interval", "0.1 s")
             if "shared-strided" in shown:
                 break
@@ -130,14 +131,14 @@ def test_what_was_learnt_survives_a_killed_controller(tuned: Tuned) -> None:
     """The next controller goes on from the last checkpoint: it has little left to explore."""
     tuned.up()
     with tuned.job():
-        tuned.until(lambda told, _: told["rounds"] > 20)
+        tuned.until(lambda tuning, _: tuning.rounds > 20)
     tuned.penstock("down")
     (before,) = {
         c["pattern"]: c for c in learnt(tuned) if c["pattern"] == "shared-strided"
     }.values()
     tuned.up()
     with tuned.job():
-        tuned.until(lambda told, _: told["rounds"] > 3)
+        tuned.until(lambda tuning, _: tuning.rounds > 3)
         os.kill(int(tuned.state.lock.read_text()), signal.SIGKILL)
     (after,) = (c for c in learnt(tuned) if c["pattern"] == "shared-strided")
     assert after["seen"] >= before["seen"]
@@ -147,10 +148,10 @@ def test_what_was_learnt_survives_a_killed_controller(tuned: Tuned) -> None:
 def test_a_site_that_is_observed_is_told_and_not_changed(tuned: Tuned) -> None:
     tuned.up(mode="observe")
     with tuned.job():
-        tuned.until(lambda told, _: told["rounds"] > 6)
+        tuned.until(lambda tuning, _: tuning.rounds > 6)
         found = tuned.status()
         assert found.tuning is not None
-        assert found.tuning["applied"] is False
+        assert found.tuning.applied is False
         assert "sets nothing" in tuned.penstock("top", "--once", "--interval", "0.2 s")
     tuned.penstock("down")
     tried = {v for c in learnt(tuned) for v, n in zip(c["values"], c["count"], strict=True) if n}
@@ -160,23 +161,26 @@ def test_a_site_that_is_observed_is_told_and_not_changed(tuned: Tuned) -> None:
 def test_with_the_mode_the_windows_go_back(tuned: Tuned) -> None:
     tuned.up()
     with tuned.job():
-        tuned.until(lambda told, _: told["rounds"] > 12)
+        tuned.until(lambda tuning, _: tuning.rounds > 12)
         tuned.penstock("mode", "observe")
-        tuned.until(lambda told, node: not told["applied"] and node["tuned"] == {"window": 1e-3})
+        tuned.until(lambda tuning, node: not tuning.applied and node.tuned == {"window": 1e-3})
 
 
 def test_an_io_node_that_does_not_answer_keeps_nobody_waiting(tuned: Tuned) -> None:
     tuned.up("--set", "tuning.deadline=50 ms")
     with tuned.job():
-        tuned.until(lambda told, _: told["rounds"] > 2)
-        pid = int(str(tuned.status().io_nodes[0]["pid"]))
+        tuned.until(lambda tuning, _: tuning.rounds > 2)
+        pid = tuned.status().io_nodes[0].pid
+        assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
             time.sleep(0.5)
         finally:
             os.kill(pid, signal.SIGCONT)
-        rounds = int(str((tuned.status().tuning or {})["rounds"]))
-        tuned.until(lambda told, _: told["rounds"] > rounds + 2)
+        tuning = tuned.status().tuning
+        assert tuning is not None
+        rounds = tuning.rounds
+        tuned.until(lambda tuning, _: tuning.rounds > rounds + 2)
 
 
 def test_a_window_is_not_tuned_where_nobody_has_one(tuned: Tuned) -> None:
@@ -194,7 +198,7 @@ def test_a_tuner_that_is_out_of_its_mind_hurts_nobody(tuned: Tuned, fault: str) 
     policy.write_text("class Mine:\n" + "".join(map(method.format, names)))
     tuned.up("--set", f"tuning.policy={policy}:Mine")
     with tuned.job():
-        tuned.until(lambda told, node: told["faults"] > 3 and node["tuned"] == {"window": 1e-3})
+        tuned.until(lambda tuning, node: tuning.faults > 3 and node.tuned == {"window": 1e-3})
         moved = tuned.status().forwarded_bytes
         end = time.monotonic() + WITHIN
         while tuned.status().forwarded_bytes <= moved:

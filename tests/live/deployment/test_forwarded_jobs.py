@@ -78,7 +78,7 @@ def status(state: StateDirectory) -> messages.Status:
 
 def written(state: StateDirectory) -> list[object]:
     """Return the bytes that each I/O node has written."""
-    return [node["write_bytes"] for node in status(state).io_nodes]
+    return [node.write_bytes for node in status(state).io_nodes]
 
 
 def penstock(*args: str | Path) -> subprocess.CompletedProcess[str]:
@@ -134,8 +134,9 @@ def test_a_job_whose_io_node_is_killed_is_none_the_worse(
     state: StateDirectory, root: Path, job: "subprocess.Popen[str]"
 ) -> None:
     write(job, "a")
-    before = status(state).io_nodes[0]
-    os.kill(int(str(before["pid"])), signal.SIGKILL)
+    pid = status(state).io_nodes[0].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     write(job, "b")
     write(job, "c")
     finish(job)
@@ -209,7 +210,7 @@ def test_an_attached_deployment_ends_with_who_started_it(root: Path, tmp_path: P
     state = StateDirectory(tmp_path / "state")
     program = (
         "import sys\n"
-        "from penstock.live import launcher\n"
+        "from penstock.live.deployment import launcher\n"
         "from penstock.live.deployment.spec import Deployment\n"
         f"launcher.up(Deployment(state={str(state.folder)!r}, roots=[{str(root)!r}], io_nodes=1,"
         " attached=True))\n"

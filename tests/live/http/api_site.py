@@ -38,6 +38,7 @@ from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
 from penstock.live.protocol.client import ControlConnection
+from penstock.live.protocol.io_node_record import IoNodeRecord
 from penstock.live.protocol.job_record import JobRecord
 from penstock.live.protocol.state_directory import StateDirectory
 
@@ -205,17 +206,25 @@ class FakeService:
         await self.answers.wait()
         if self.fails:
             raise self.fails
-        nodes: list[dict[str, object]] = [
-            {"number": 0, "alive": True, "state": "serving", "pid": 54321, "id": 1, "deaths": 2}
-            | {"jobs": ["job.1"], "queued": 5, "read_bytes": 10, "write_bytes": 20}
-            | {"groups": {"1000/job.1": 20}},
-            {"number": 1, "alive": False, "state": "down", "pid": None, "deaths": 6, "jobs": []},
-        ]
+        serving = IoNodeRecord(
+            number=0,
+            alive=True,
+            state="serving",
+            pid=54321,
+            id=1,
+            deaths=2,
+            jobs=["job.1"],
+            queued=5,
+            read_bytes=10,
+            write_bytes=20,
+            groups={"1000/job.1": 20},
+        )
+        down = IoNodeRecord(number=1, alive=False, state="down", deaths=6, jobs=[])
         return messages.Status(
             site="lab",
             roots=["/home/ada/project"],
             jobs=list(self.listed),
-            io_nodes=nodes,
+            io_nodes=[serving, down],
             forwarded_bytes=30,
             direct_bytes=40,
             fail_open_total=3,

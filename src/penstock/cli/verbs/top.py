@@ -41,7 +41,7 @@ class Sample:
     def moved(self) -> dict[object, int]:
         """Return the bytes moved so far, by id of the job or of the I/O node's process."""
         jobs: dict[object, int] = {job.id: job.moved_bytes for job in self.status.jobs}
-        nodes = {node["id"]: _bytes(node, "read", "write") for node in self.status.io_nodes}
+        nodes: dict[object, int] = {node.id: node.moved_bytes for node in self.status.io_nodes}
         return jobs | nodes
 
 
@@ -100,7 +100,6 @@ def _sample(state: StateDirectory) -> Sample:
 def view(before: Sample, after: Sample) -> dict[str, Any]:
     """Return the present state, with rates since the sample before."""
     status, earlier = after.status, before.moved()
-    served: list[dict[str, Any]] = status.io_nodes
     elapsed = max(after.time - before.time, 1e-9)
 
     def rate(key: object, moved: int, age: float) -> float | None:
@@ -119,23 +118,23 @@ def view(before: Sample, after: Sample) -> dict[str, Any]:
     ]
     io_nodes = [
         {
-            "number": node["number"],
-            "state": node["state"],
-            "queued": node.get("queued", 0),
-            "jobs": len(node.get("jobs", [])),
-            "rate": rate(node["id"], _bytes(node, "read", "write"), float("inf")),
-            "operation": node.get("operation"),
-            "pattern": node.get("pattern"),
-            "tuned": node.get("tuned", {}),
+            "number": node.number,
+            "state": node.state,
+            "queued": node.queued or 0,
+            "jobs": len(node.jobs),
+            "rate": rate(node.id, node.moved_bytes, float("inf")),
+            "operation": node.operation or None,
+            "pattern": node.pattern or None,
+            "tuned": node.tuned or {},
         }
-        for node in served
+        for node in status.io_nodes
     ]
     return {
         "policy": status.policy,
         "mode": status.mode,
         "modes": status.modes,
         "turns": status.turns,
-        "tuning": status.tuning,
+        "tuning": None if status.tuning is None else msgspec.to_builtins(status.tuning),
         "policy_failures": status.policy_failures,
         "jobs": sorted(jobs, key=_order),
         "io_nodes": io_nodes,
@@ -163,10 +162,6 @@ def _job(job: JobRecord) -> dict[str, Any]:
 def _order(job: Mapping[str, Any]) -> tuple[int, float, float]:
     """Order jobs by activity, then by share, then by how long they wait."""
     return ORDER.index(job["doing"]), -job["share"], -(job["since_seconds"] or 0.0)
-
-
-def _bytes(record: Mapping[str, Any], *kinds: str) -> int:
-    return sum(int(record.get(f"{kind}_bytes", 0)) for kind in kinds)
 
 
 def _emit(views: Iterator[dict[str, Any]], *, once: bool) -> None:

@@ -215,7 +215,7 @@ def up(*, options: Options, loaded: Loaded, as_json: bool) -> None:
                 "roots": deployment.roots,
                 "http": url,
                 "listen": address,
-                "io_nodes": status.io_nodes,
+                "io_nodes": msgspec.to_builtins(status.io_nodes),
             }
         )
         return

@@ -199,10 +199,10 @@ def _through(job: JobRecord, status: messages.Status) -> Iterator[str]:
         yield f"Its data calls go to {names}; {show_volume(job.forwarded_bytes)} were forwarded."
     else:
         yield "It has no I/O nodes: its data calls go to the file system directly."
-    states = {node["number"]: node for node in status.io_nodes}
-    for node in (states[number] for number in numbers if number in states):
-        if node["state"] != "serving":
-            yield f"I/O node {node['number']} is {node['state']}."
+    states = {node.number: node.state for node in status.io_nodes}
+    for number in numbers:
+        if states.get(number, "serving") != "serving":
+            yield f"I/O node {number} is {states[number]}."
     if job.direct_bytes and numbers:
         yield f"{show_volume(job.direct_bytes)} went direct: {', '.join(_direct(job))}."
 

@@ -54,12 +54,12 @@ class IoNode:
             return "away"
         return "down" if self.given_up else "starting"
 
-    def silence(self, why: str) -> dict[str, object]:
-        """Return for how long it has not answered, and why, as far as can be told from here."""
+    def silence(self, why: str) -> tuple[float, str]:
+        """Return for how long it has not answered, and why, as far as this host can see."""
         # It may have gone while it was asked.
         if self.node is not None and not self.remote and is_stopped(self.node.pid):
             why = f"its process is stopped; 'kill -CONT {self.node.pid}' lets it go on"
-        return {"silent_seconds": time.monotonic() - self.answered, "why": why}
+        return time.monotonic() - self.answered, why
 
 
 class IoNodes:

@@ -4,12 +4,13 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec import structs
 
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
 from penstock.live.deployment.spec import ANSWERS_WITHIN
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -34,37 +35,37 @@ async def overview(controller: "Controller") -> messages.Status:
         mode=turn_service.modes.site,
         modes=turn_service.modes.users,
         turns=turn_service.turns.turns,
-        tuning=None if controller.tuning is None else controller.tuning.told(),
+        tuning=None if controller.tuning is None else controller.tuning.status(),
         refused=controller.refusals.total,
         policy_failures=turn_service.failures,
     )
 
 
-async def _io_node(controller: "Controller", io_node: IoNode) -> dict[str, object]:
-    told: dict[str, object] = {
-        "number": io_node.number,
-        "alive": io_node.node is not None,
-        "state": io_node.absence,
-        "pid": None,
-        "id": None,
-        "deaths": io_node.deaths,
-        "jobs": controller.io_node_map.on(io_node.number),
-    }
+async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
+    record = IoNodeRecord(
+        number=io_node.number,
+        alive=io_node.node is not None,
+        state=io_node.absence,
+        deaths=io_node.deaths,
+        jobs=controller.io_node_map.on(io_node.number),
+    )
     if io_node.node is None:
-        return told
-    told |= {"state": "serving", "pid": io_node.node.pid, "id": io_node.node.id}
+        return record
+    fields: dict[str, Any] = {"pid": io_node.node.pid, "id": io_node.node.id}
     if controller.tuning is not None:
-        told |= controller.tuning.node(io_node.number)
+        fields |= structs.asdict(controller.tuning.node(io_node.number))
     try:
-        measured = await controller.io_nodes.ask(
+        answer = await controller.io_nodes.ask(
             io_node.number, messages.GetCounters(), messages.NodeCounters
         )
+        if not isinstance(answer, messages.Failure):
+            counters = structs.asdict(answer)
+            del counters["node"]
+            return structs.replace(record, **fields | counters | {"state": "serving"})
+        why = answer.error
     except TimeoutError:
         why = f"no answer came within {ANSWERS_WITHIN:g} s"
-        return told | {"state": "not answering", **io_node.silence(why)}
     except OSError as error:
-        return told | {"state": "not answering", **io_node.silence(reason(error))}
-    if isinstance(measured, messages.Failure):
-        return told | {"state": "not answering", **io_node.silence(measured.error)}
-    plain: dict[str, Any] = msgspec.to_builtins(measured)
-    return told | {k: v for k, v in plain.items() if k not in {"type", "node", "number"}}
+        why = reason(error)
+    silent, why = io_node.silence(why)
+    return structs.replace(record, **fields, state="not answering", silent_seconds=silent, why=why)

@@ -23,6 +23,7 @@ from penstock.files import reason, replacing
 from penstock.learn.detection.model import Model, load, shipped
 from penstock.live.controller.io_nodes import IoNodes
 from penstock.live.protocol import messages as wire
+from penstock.live.protocol.io_node_record import NodeTuning, TuningStatus
 from penstock.model import Tune, Value
 
 FORMAT = 1
@@ -178,35 +179,37 @@ class Tuning:
             except (OSError, InputError) as error:
                 log.warning("what was learnt is not saved: %s", reason(error))
 
-    def told(self) -> dict[str, Any]:
-        """Return what is tuned, and how that goes."""
+    def status(self) -> TuningStatus:
+        """Return the tuned parameters, and the totals over all rounds."""
         councils = self.councils
-        return {
-            "policy": self.section.policy,
-            "parameters": [p.name for p in self.parameters],
-            "applied": self._applied(),
-            "rounds": sum(c.rounds for c in councils),
-            "explored": sum(c.explored for c in councils),
-            "guarded": sum(c.guarded for c in councils),
-            "missed": sum(c.missed for c in councils),
-            "exploring": sorted({c.exploring for c in councils if c.exploring}),
-            "contexts": len(self.experience.accounts),
-            "faults": self.experience.faults,
-        }
+        return TuningStatus(
+            policy=self.section.policy,
+            parameters=[p.name for p in self.parameters],
+            applied=self._applied(),
+            rounds=sum(c.rounds for c in councils),
+            explored=sum(c.explored for c in councils),
+            guarded=sum(c.guarded for c in councils),
+            missed=sum(c.missed for c in councils),
+            exploring=sorted({c.exploring for c in councils if c.exploring}),
+            contexts=len(self.experience.accounts),
+            faults=self.experience.faults,
+        )
 
-    def node(self, number: int) -> dict[str, Any]:
-        """Return what was made of an I/O node's last report, and what it is to have."""
+    def node(self, number: int) -> NodeTuning:
+        """Return the values of an I/O node, and the access pattern of its last report."""
         council = self._of(number)
-        seen = council.last.get(number)
-        told: dict[str, Any] = {
-            "tuned": dict(council.has.get(number, {})),
-            "chosen": dict(council.chosen.get(number, {})),
-        }
-        if seen is not None:
-            context = seen.context
-            told |= {"pattern": seen.pattern, "confidence": seen.confidence, "rate": seen.rate}
-            told["operation"] = None if context is None else context.operation
-        return told
+        values = dict(council.has.get(number, {}))
+        tuning = NodeTuning(tuned=values, chosen=dict(council.chosen.get(number, {})))
+        report = council.last.get(number)
+        if report is None:
+            return tuning
+        return msgspec.structs.replace(
+            tuning,
+            pattern=report.pattern,
+            confidence=report.confidence,
+            rate=report.rate,
+            operation=None if report.context is None else report.context.operation,
+        )
 
     def _of(self, number: int) -> Council:
         return self.councils[number // self._size]

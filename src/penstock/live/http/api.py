@@ -31,7 +31,6 @@ from penstock.live.http.openapi import Operation, Reply, document, operation, op
 from penstock.live.http.schema import (
     Explanation,
     Health,
-    IoNodeAnswer,
     Modes,
     Service,
     SetIoNodes,
@@ -43,6 +42,7 @@ from penstock.live.http.schema import (
 )
 from penstock.live.protocol import messages
 from penstock.live.protocol.address import Address, url
+from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
 from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.state_directory import StateDirectory
 from penstock.live.protocol.tokens import Bearer, Tokens
@@ -95,9 +95,9 @@ class SiteApi:
         status = await self._status.get()
         kind = SiteRecord if client else SiteSummary
         fields = {name: getattr(status, name) for name in kind.__struct_fields__}
-        fields["io_nodes"] = _io_nodes(status, client)
         if client is None:
             fields["jobs"] = [job.summary() for job in status.jobs]
+            fields["io_nodes"] = [node.summary() for node in status.io_nodes]
         return kind(**fields)
 
     @operation("GET", "/v1/jobs")
@@ -124,7 +124,7 @@ class SiteApi:
             raise HttpError(409, f"job {id} has ended", "GET /v1/jobs lists the running jobs")
         if len(set(body.nodes)) < len(body.nodes):
             raise HttpError(422, "an I/O node is named twice", "name each I/O node once")
-        numbers = {node.number for node in _io_nodes(await self._status.get(), client)}
+        numbers = {node.number for node in (await self._status.get()).io_nodes}
         if not numbers.issuperset(body.nodes):
             raise HttpError(409, "no such I/O node", "GET /v1/io-nodes lists them")
         try:
@@ -137,9 +137,10 @@ class SiteApi:
         return await self._service.job(id)
 
     @operation("GET", "/v1/io-nodes")
-    async def io_nodes(self, client: Bearer | None) -> list[IoNodeAnswer]:
+    async def io_nodes(self, client: Bearer | None) -> list[IoNodeRecord] | list[IoNodeSummary]:
         """The I/O nodes."""
-        return _io_nodes(await self._status.get(), client)
+        nodes = (await self._status.get()).io_nodes
+        return nodes if client else [node.summary() for node in nodes]
 
     @operation("GET", "/v1/waiting")
     async def waiting(self, client: Bearer | None) -> Turns:
@@ -183,7 +184,7 @@ class SiteApi:
     async def health(self, _: None) -> Reply[Health]:
         """Whether the controller is alive, and can serve jobs."""
         try:
-            states = [node.state for node in _io_nodes(await self._status.get(), None)]
+            states = [node.state for node in (await self._status.get()).io_nodes]
         except (TimeoutError, OSError):
             return Reply(Health(live=True, ready=False, io_nodes=0, serving=0), 503)
         serving = states.count("serving")
@@ -255,22 +256,6 @@ class Api:
         )
         app.router.redirect_slashes = False
         return app
-
-
-def _io_nodes(status: messages.Status, client: Bearer | None) -> list[IoNodeAnswer]:
-    nodes = msgspec.convert(status.io_nodes, list[IoNodeAnswer])
-    return nodes if client else [msgspec.structs.replace(n, **_PRIVATE_IO_NODE) for n in nodes]
-
-
-def _unset(kind: type[msgspec.Struct], public: set[str]) -> dict[str, Any]:
-    return dict.fromkeys(set(kind.__struct_fields__) - public, msgspec.UNSET)
-
-
-_PRIVATE_IO_NODE = _unset(
-    IoNodeAnswer,
-    {"number", "alive", "state", "deaths", "jobs", "scheduler", "connections", "queued"}
-    | {"requests", "read_bytes", "write_bytes", "errors", "refused", "silent_seconds"},
-)
 
 
 class HttpPort:

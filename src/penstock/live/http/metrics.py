@@ -12,6 +12,7 @@ from heapq import nlargest
 from itertools import accumulate
 from typing import Any
 
+from msgspec import UNSET
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -20,6 +21,7 @@ from prometheus_client.registry import Collector
 from penstock.live.controller.turn_waits import WAIT_BOUNDS
 from penstock.live.http.schema import Measures, Turns
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -67,7 +69,7 @@ class ControllerMetrics(Collector):
         yield from self._totals(scrape)
         yield from _turns(scrape)
         yield from _io_nodes(scrape.status.io_nodes)
-        yield from _tuning(scrape.status.tuning or {})
+        yield from _tuning(scrape.status.tuning)
         yield from self._top_jobs(scrape.status.jobs)
         yield _counters(
             "http_answers", "Answers of the HTTP API, by status code.", "code", scrape.answers
@@ -145,12 +147,12 @@ def _turns(scrape: Scrape) -> Iterator[Metric]:
     )
 
 
-def _io_nodes(io_nodes: list[dict[str, Any]]) -> Iterator[Metric]:
-    serving = {str(node["number"]): float(node["state"] == "serving") for node in io_nodes}
+def _io_nodes(io_nodes: list[IoNodeRecord]) -> Iterator[Metric]:
+    serving = {str(node.number): float(node.state == "serving") for node in io_nodes}
     yield _gauge("io_node_up", "1 if an I/O node serves and answers, else 0.", "node", serving)
-    queued = {str(node["number"]): node["queued"] for node in io_nodes if "queued" in node}
+    queued = {str(node.number): node.queued for node in io_nodes if node.queued is not UNSET}
     yield _gauge("io_node_queue", "Requests queued in an I/O node.", "node", queued)
-    deaths = {str(node["number"]): node["deaths"] for node in io_nodes}
+    deaths = {str(node.number): node.deaths for node in io_nodes}
     yield _counters("io_node_deaths", "Times that an I/O node's process died.", "node", deaths)
     moved = CounterMetricFamily(
         "penstock_io_node_bytes",
@@ -158,21 +160,22 @@ def _io_nodes(io_nodes: list[dict[str, Any]]) -> Iterator[Metric]:
         labels=["node", "direction"],
     )
     for node in io_nodes:
-        for direction in ("read", "write"):
-            if f"{direction}_bytes" in node:
-                moved.add_metric([str(node["number"]), direction], node[f"{direction}_bytes"])
+        for direction, value in (("read", node.read_bytes), ("write", node.write_bytes)):
+            if value is not UNSET:
+                moved.add_metric([str(node.number), direction], value)
     yield moved
 
 
-def _tuning(tuning: dict[str, Any]) -> Iterator[Metric]:
-    texts = {
-        "rounds": "Tuning rounds: choices of values for the I/O nodes' parameters.",
-        "explored": "Choices made to explore.",
-        "guarded": "Choices for which exploring would have cost too much.",
-        "missed": "Reports of I/O nodes that came too late for a choice.",
-    }
-    for name in texts if tuning else ():
-        yield _total(f"tuning_{name}", texts[name], tuning[name])
+def _tuning(tuning: TuningStatus | None) -> Iterator[Metric]:
+    if tuning is None:
+        return
+    rounds = "Tuning rounds: choices of values for the I/O nodes' parameters."
+    yield _total("tuning_rounds", rounds, tuning.rounds)
+    yield _total("tuning_explored", "Choices made to explore.", tuning.explored)
+    guarded = "Choices for which exploring would have cost too much."
+    yield _total("tuning_guarded", guarded, tuning.guarded)
+    missed = "Reports of I/O nodes that came too late for a choice."
+    yield _total("tuning_missed", missed, tuning.missed)
 
 
 def _counter(job: JobRecord, counter: str) -> int:

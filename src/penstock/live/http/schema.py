@@ -18,6 +18,7 @@ from penstock.live.http.policy_list import PolicyChoice
 from penstock.live.http.record_list import RecordedRun
 from penstock.live.http.what_if_runs import WhatIf, WhatIfRequest
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import IoNodeRecord, IoNodeSummary
 from penstock.live.protocol.job_record import JobRecord, JobSummary
 from penstock.live.protocol.shared_page import MAP_NODES
 
@@ -53,51 +54,10 @@ class Explanation(Answer, frozen=True, kw_only=True):
     bandwidth: float | None
 
 
-class IoNodeAnswer(Answer, frozen=True, kw_only=True):
-    """An I/O node, and its counters if it answers."""
-
-    number: Count
-    alive: bool
-    state: str
-    deaths: Count
-    jobs: list[str]
-    scheduler: str | UnsetType = UNSET
-    connections: Count | UnsetType = UNSET
-    queued: Count | UnsetType = UNSET
-    requests: Count | UnsetType = UNSET
-    read_bytes: Count | UnsetType = UNSET
-    write_bytes: Count | UnsetType = UNSET
-    errors: Count | UnsetType = UNSET
-    refused: Count | UnsetType = UNSET
-    silent_seconds: float | UnsetType = UNSET
-    # With a token:
-    id: int | UnsetType | None = UNSET
-    pid: int | UnsetType | None = UNSET
-    why: str | UnsetType = UNSET
-    sessions: Count | UnsetType = UNSET
-    files: Count | UnsetType = UNSET
-    reads: Count | UnsetType = UNSET
-    writes: Count | UnsetType = UNSET
-    syncs: Count | UnsetType = UNSET
-    batches: Count | UnsetType = UNSET
-    aggregated: Count | UnsetType = UNSET
-    dropped: Count | UnsetType = UNSET
-    groups: dict[str, int] | UnsetType = UNSET
-    in_service: dict[str, int] | UnsetType = UNSET
-    # Where parameters are tuned:
-    tuned: dict[str, int | float | str] | UnsetType = UNSET
-    chosen: dict[str, int | float | str] | UnsetType = UNSET
-    pattern: str | UnsetType = UNSET
-    confidence: float | UnsetType = UNSET
-    rate: float | UnsetType = UNSET
-    operation: str | UnsetType | None = UNSET
-
-
 class SiteBase(Answer, frozen=True, kw_only=True):
     """The site, as far as anybody may know."""
 
     site: str
-    io_nodes: list[IoNodeAnswer]
     forwarded_bytes: Count
     direct_bytes: Count
     fail_open_total: Count
@@ -111,12 +71,14 @@ class SiteSummary(SiteBase, frozen=True, kw_only=True):
     """The site, for clients without a token."""
 
     jobs: list[JobSummary]
+    io_nodes: list[IoNodeSummary]
 
 
 class SiteRecord(SiteBase, frozen=True, kw_only=True):
     """The site, as `penstock status --json` prints it."""
 
     jobs: list[JobRecord]
+    io_nodes: list[IoNodeRecord]
     roots: list[str]
     emulated: str | None
     modes: dict[str, str]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from penstock.io_node_settings import IoNodeSettings
+from penstock.live.protocol.io_node_record import IoNodeRecord, TuningStatus
 from penstock.live.protocol.job_record import JobRecord
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ class Status(Message, frozen=True, kw_only=True):
     roots: list[str] = []
     emulated: str | None = None  # what is emulated below, as 'penstock up --emulate' was told
     jobs: list[JobRecord]
-    io_nodes: list[dict[str, object]]
+    io_nodes: list[IoNodeRecord]
     forwarded_bytes: int
     direct_bytes: int
     fail_open_total: int
@@ -337,7 +338,7 @@ class Status(Message, frozen=True, kw_only=True):
     mode: str = "observe"
     modes: dict[str, str] = {}  # of users with a mode of their own
     turns: int = 0  # granted so far
-    tuning: dict[str, object] | None = None  # what the tuner does; None: nothing is tuned
+    tuning: TuningStatus | None = None  # None: nothing is tuned
     refused: int = 0  # connections, jobs and requests since the controller started
     policy_failures: int = 0  # times that the policy raised an exception or gave invalid answers
 

@@ -170,14 +170,13 @@ class _Onlooker:
         with ControlConnection(self._state.controller) as controller:
             while not self._over.wait(INTERVAL):
                 status = controller.ask(messages.GetStatus(), messages.Status)
-                nodes: list[dict[str, Any]] = [dict(node) for node in status.io_nodes]
-                busy = next((node for node in nodes if node.get("operation")), None)
+                busy = next((node for node in status.io_nodes if node.operation), None)
                 if busy is not None:
                     self.seen.append(
                         Chosen(
                             at=time.monotonic() - began,
-                            operation=str(busy["operation"]),
-                            window=float(busy["tuned"]["window"]),
+                            operation=str(busy.operation),
+                            window=float((busy.tuned or {})["window"]),
                         )
                     )
 

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from penstock.live.controller.job_table import JobEntry
 from penstock.live.http.dashboard.history import History
 from penstock.live.http.dashboard.sampler import Sampler
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import NodeTuning
 from penstock.live.store import Totals
 
 MIB = 1 << 20
@@ -27,7 +29,7 @@ class Site:
         nodes = [node, SimpleNamespace(**{**vars(node), "number": 1})]
         self.io_nodes = SimpleNamespace(nodes=nodes, ask_each=self.ask_each)
         self.jobs = SimpleNamespace(running={}, totals=lambda: Totals(direct_bytes=10**15))
-        self.tuning = SimpleNamespace(node=lambda number: {"pattern": self.pattern.get(number)})
+        self.tuning = SimpleNamespace(node=self.node_tuning)
         self.turn_service = SimpleNamespace(
             turns=SimpleNamespace(states={}, observer=None),
             header=SimpleNamespace(epoch=1e9),
@@ -35,6 +37,9 @@ class Site:
         )
         self.history: History = History(self.as_controller, lambda: self.clock)
         self.sampler = Sampler(self.as_controller, self.history)
+
+    def node_tuning(self, number: int) -> NodeTuning:
+        return NodeTuning(pattern=self.pattern.get(number, UNSET))
 
     @property
     def as_controller(self) -> Any:

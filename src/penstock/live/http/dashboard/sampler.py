@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.live.controller.supervise import Steps
 from penstock.live.http.dashboard.history import WINDOW, History
 from penstock.live.http.dashboard.lanes import Lane
 from penstock.live.http.dashboard.schema import NodeNow, Sample
 from penstock.live.protocol import messages
+from penstock.live.protocol.io_node_record import NodeTuning
 
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
@@ -123,7 +124,7 @@ class Sampler:
         io_node = self._controller.io_nodes.nodes[number]
         _, measured = self._measured.get(number, (0.0, None))
         serves = io_node.node is not None
-        tuning: dict[str, Any] = {}
+        tuning = NodeTuning()
         if serves and self._controller.tuning is not None:
             tuning = self._controller.tuning.node(number)
         state = "serving" if measured is not None else "not answering"
@@ -136,9 +137,9 @@ class Sampler:
             job_count=len(jobs),
             scheduler=None if measured is None else measured.scheduler,
             queued=None if measured is None else measured.queued,
-            operation=tuning.get("operation"),
-            pattern=tuning.get("pattern"),
-            tuned=tuning.get("tuned", {}),
+            operation=tuning.operation or None,
+            pattern=tuning.pattern or None,
+            tuned=tuning.tuned,
         )
 
     async def _note_patterns(self, lanes: list[Lane], jobs_on: dict[int, list[str]]) -> None:
@@ -151,8 +152,8 @@ class Sampler:
             numbers = lane.job.io_nodes
             if lane.kind != "io" or len(numbers) != 1 or jobs_on.get(numbers[0]) != [lane.job.id]:
                 continue
-            pattern = tuning.node(numbers[0]).get("pattern")
+            pattern = tuning.node(numbers[0]).pattern or None
             last = lane.patterns[-1][1] if lane.patterns else None
-            if pattern not in {None, "unknown", last}:
-                lane.patterns.append((self._history.now(), str(pattern)))
+            if pattern is not None and pattern not in {"unknown", last}:
+                lane.patterns.append((self._history.now(), pattern))
                 lane.revision = self._history.lanes.next()

@@ -49,14 +49,14 @@ class TuningHistory:
         tuning = self._tuning
         if tuning is None:
             return TuningNow(policy=None)
-        summary = tuning.told()
+        status = tuning.status()
         values = sorted(_candidates(tuning), key=lambda value: -value.chosen)
         return TuningNow(
-            policy=summary["policy"],
-            applied=summary["applied"],
-            rounds=summary["rounds"],
-            explored=summary["explored"],
-            contexts=summary["contexts"],
+            policy=status.policy,
+            applied=status.applied,
+            rounds=status.rounds,
+            explored=status.explored,
+            contexts=status.contexts,
             parameters=[
                 Parameter(name=p.name, values=list(p.values), default=p.default)
                 for p in tuning.parameters
