@@ -2,7 +2,7 @@
 
     python benchmarks/periods.py [--data FOLDER] [--sample 0.02]
 
-For every trace in FTIO's own examples (../shared/data/ftio-traces): the phases that PhaseFinder
+For every trace in FTIO's own examples (PENSTOCK_DATA/ftio-traces): the phases that PhaseFinder
 sees in counters sampled as an agent would, the w_iter that Period makes of them, and the period of
 FTIO (Fourier transform and autocorrelation) with its confidence. docs/live/phases.md explains those
 that differ.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from penstock.learn.periods import Period
 from penstock.learn.phases import Began, Ended, PhaseFinder
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "ftio-traces"
+DATA = Path(os.environ.get("PENSTOCK_DATA", "data")) / "ftio-traces"
 MIB, MB = 2.0**20, 1e6
 CONFIDENT = 0.6
 """FTIO calls a period of less confidence than this no period."""

@@ -3,7 +3,7 @@
 Trained up to a number of processes, asked for up to 16 times as many, as ARCHER is: every split on
 which designs were compared. ARCHER's own runs of more than 1,536 processes are not read.
 
-    python benchmarks/write_models_design.py ../shared/data/archer-benchio/benchio_write_reps.csv
+    python benchmarks/write_models_design.py $PENSTOCK_DATA/archer-benchio/benchio_write_reps.csv
 """
 
 import argparse

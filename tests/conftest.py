@@ -1,12 +1,18 @@
 """Settings for all tests."""
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import failures
 import pytest
 import schedule
 from hypothesis import settings
+
+# Workers use all cores already: threads of the algebra's own would only wait for each other.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
 # A shell's background jobs are born deaf to interrupts, nohup's to hang-ups, and so would be what
 # tests start.
@@ -23,3 +29,16 @@ settings.load_profile("soak" if "PENSTOCK_SOAK" in os.environ else "default")
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(failures.Plugin())
     config.pluginmanager.register(schedule.Plugin())
+
+
+def pytest_collection_finish() -> None:
+    # What was imported stays: `gc.collect` looks only at what tests make, and is quick.
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaks_are_reported_here() -> Iterator[None]:
+    """Find sockets and transports that a file of tests left open before another file begins."""
+    yield
+    gc.collect()

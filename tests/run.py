@@ -93,8 +93,12 @@ def run_pytest_alone(arguments: Sequence[str], record: Path) -> tuple[int, str]:
 
 
 def environment(record: Path) -> dict[str, str]:
-    """Return this environment, with a place for a run's record."""
-    return os.environ | {failures.RECORD: str(record)}
+    """Return this environment, with a place for a run's record.
+
+    Workers use all cores already: threads of the algebra's own would only wait for each other.
+    """
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    return os.environ | threads | {failures.RECORD: str(record)}
 
 
 def commit(root: Path = ROOT) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 ALONE = (
     "tests/chaos/",
@@ -41,7 +41,7 @@ def place_of(unit: str) -> int:
     return next(places, len(LONGEST))
 
 
-class LongestFirst(LoadFileScheduling):
+class LongestFirst(LoadFileScheduling):  # type: ignore[misc]
     """Hands out units in the order in which `Plugin` has sorted the tests."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -95,7 +95,7 @@ class Stack:
         self.injected["writers killed"] += 1
 
     def check(self, rank: int, status: int) -> None:
-        _, complaints = self.writers[rank].communicate(timeout=60)
+        _, complaints = self.writers[rank].communicate(timeout=HANG)
         assert self.writers[rank].returncode in (status, 0), complaints
 
     def hurt(self) -> None:
@@ -127,6 +127,7 @@ def compare(folder: Path) -> tuple[int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 1200)
 def test_nothing_acknowledged_is_lost_and_nothing_old_comes_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,14 +22,14 @@ from pathlib import Path
 import pytest
 from chaos.test_chaos import BLOCKS, RANKS, compare
 from chaos.writer import ENTRY
-from limits import HANG
+from limits import HANG, within
 
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli"]
-SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 90.0
+SECONDS = 60 * float(os.environ.get("PENSTOCK_SOAK", "0")) or 27.0
 LEASE, LONGEST_WAIT = 1.0, 1.0
-ALLOWED = LEASE + 2.0
+ALLOWED = within(LEASE + 2.0)
 CAUSES = ("failed_open", "gave_up", "lapses", "overdue")
 
 
@@ -56,7 +56,7 @@ class Job:
 
     def finish(self, *statuses: int) -> None:
         """Let it end: its input does; both of its processes are gone when its output is."""
-        _, complaints = self.agent.communicate(timeout=60)
+        _, complaints = self.agent.communicate(timeout=HANG)
         assert self.agent.returncode in (0, *statuses), complaints
 
 
@@ -77,7 +77,11 @@ class Site:
         command += ["--state", self.state.folder, "--mode", "enforce", "--policy", "exclusive-fcfs"]
         command += ["--set", f"live.lease={LEASE}", "--set", f"live.max-wait={LONGEST_WAIT}"]
         done = subprocess.run(
-            [*PENSTOCK, *map(str, command)], capture_output=True, text=True, timeout=60, check=False
+            [*PENSTOCK, *map(str, command)],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
 
@@ -179,7 +183,7 @@ class Site:
 
     def down(self) -> None:
         subprocess.run(
-            [*PENSTOCK, "down", "--state", str(self.state.folder)], timeout=60, check=False
+            [*PENSTOCK, "down", "--state", str(self.state.folder)], timeout=HANG, check=False
         )
 
 
@@ -195,7 +199,8 @@ def stalls(folder: Path, stopped: list[tuple[float, float]]) -> list[tuple[int, 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(SECONDS + 240)
+@pytest.mark.timed
+@pytest.mark.timeout(SECONDS + 1200)
 def test_nothing_is_lost_and_nobody_hangs_whatever_dies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

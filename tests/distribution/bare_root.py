@@ -39,8 +39,8 @@ class BareRoot:
     def __init__(self, folder: Path, shown: Sequence[Path]) -> None:
         self.folder = folder
         self._mounts: list[str] = []
-        for path in ("usr/bin", "proc", "dev", "etc", "tmp", str(HOME)[1:]):
-            (folder / path).mkdir(parents=True)
+        for name in ("usr/bin", "proc", "dev", "etc", "tmp", str(HOME)[1:]):
+            (folder / name).mkdir(parents=True)
         folder.chmod(0o755)
         (folder / "tmp").chmod(0o1777)
         os.chown(folder / str(HOME)[1:], USER, USER)
@@ -83,8 +83,8 @@ class BareRoot:
             if path.is_symlink():
                 (self.folder / name).symlink_to(path.readlink())
         triplet = sysconfig.get_config_var("MULTIARCH")
-        for folder in (f"/usr/lib/{triplet}", "/usr/lib64"):
-            self._show(Path(folder))
+        for folder in (Path(f"/usr/lib/{triplet}"), Path("/usr/lib64")):
+            self._show(folder)
 
     def _take_python(self) -> None:
         """Take the interpreter and its standard library; what was installed into it stays out."""

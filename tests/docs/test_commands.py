@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from docs import pages
 from docs.pages import ROOT, blocks, commands
-from docs.shell_session import provide, typed
+from docs.shell_session import WITHIN, provide, typed
+from shared import locked, shared_folder
 
 from penstock import config
 from penstock.cli.verbs.reproduce import reproduce
@@ -27,12 +28,15 @@ EVERY_STUDY = "all"
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```\n", re.M | re.S)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study is run once, whatever the number of pages that name it."""
-    return tmp_path_factory.mktemp("studies")
+    """A study is run once, whatever the number of pages that name it and of workers."""
+    folder = shared_folder(tmp_path_factory) / "studies"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
+@pytest.mark.timeout(2 * WITHIN)
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if commands(text)])
 def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
     provide(tmp_path)
@@ -61,9 +65,11 @@ def reproduced(study: str, out: Path, studies: Path) -> None:
     """Run a study in its smallest size, or take what was run before."""
     if QUICK is None or study == EVERY_STUDY:
         return
-    if not (studies / study).exists():
-        ended = typed(f"penstock reproduce {study} {QUICK} --out {study}", studies)
-        assert ended.status == 0, f"{study}\n{ended.err}"
+    with locked(studies / f"{study}.lock"):
+        if not (studies / study).exists():
+            ended = typed(f"penstock reproduce {study} {QUICK} --out {study}.part", studies)
+            assert ended.status == 0, f"{study}\n{ended.err}"
+            (studies / f"{study}.part").rename(studies / study)
     shutil.copytree(studies / study, out)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WITHIN = 250.0
+WITHIN = 800.0
 
 
 def run(*words: str | Path, folder: Path, check: bool = True) -> str:

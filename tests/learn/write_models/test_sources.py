@@ -5,13 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import published_data
 import pytest
+from learn.write_models.archer import samples
 
 from penstock.errors import InputError
 from penstock.learn.write_models.sources import archer, explorer, ior, tokio
 from penstock.model.write import Write
 
-UPSTREAM = Path(__file__).parents[4] / "shared" / "data"
 MIB = 2**20
 
 FORMS = Path(__file__).parent / "ior"
@@ -138,11 +139,9 @@ def test_damaged_tables_of_archer(text: str, said: str) -> None:
         archer.samples(text, "benchio.csv")
 
 
-def test_archers_own_file() -> None:
-    file = UPSTREAM / "archer-benchio" / "benchio_write_reps.csv"
-    if not file.exists():
-        pytest.skip("ARCHER's results are not beside this checkout")
-    found = archer.samples(file.read_text(), file.name)
+@published_data.either
+def test_archers_own_results(*, full: bool) -> None:
+    found = samples(by_job=False, full=full)
     assert sum(len(sample.times) for sample in found) == 1839 + 580
     assert {sample.write.nodes for sample in found} >= {1, 2, 64, 1024}
     assert max(sample.write.bursts for sample in found) == 24576
@@ -197,14 +196,11 @@ def test_a_cut_archive_is_told(tmp_path: Path) -> None:
     assert len(tokio.read(file)) == 1
 
 
-@pytest.mark.parametrize(("system", "runs"), [("mira", 2533), ("cori", 11232)])
-def test_tokios_own_files(system: str, runs: int) -> None:
-    found = sorted((UPSTREAM / "tokio").glob(f"{system}-*.csv.gz"))
-    if not found:
-        pytest.skip("TOKIO's summaries are not beside this checkout")
-    (file,) = found
-    read = tokio.read(file)
-    assert len(read) == runs
+@published_data.either
+@pytest.mark.parametrize(("system", "runs", "carried"), [("mira", 2533, 410), ("cori", 11232, 370)])
+def test_tokios_own_summaries(system: str, runs: int, carried: int, *, full: bool) -> None:
+    read = tokio.read(published_data.path(f"tokio-{system}.csv", full=full))
+    assert len(read) == (runs if full else carried)
     assert {run.operation for run in read} == {"read", "write"}
 
 

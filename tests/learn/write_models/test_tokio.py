@@ -1,8 +1,7 @@
 """A year of runs on Cori and Mira (TOKIO): what a model reaches beside what identical runs do."""
 
-from pathlib import Path
-
 import numpy as np
+import published_data
 import pytest
 
 from penstock.errors import InputError
@@ -10,32 +9,25 @@ from penstock.learn.write_models import interference
 from penstock.learn.write_models.interference import Run
 from penstock.learn.write_models.sources import tokio
 
-FOLDER = Path(__file__).parents[4] / "shared/data/tokio"
-FILES = {
-    "cori": "cori-summaries_2017-02-14-2018-02-15.csv.gz",
-    "mira": "mira-summaries_2017-02-14_2018-02-15.csv.gz",
-}
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", FILES)
-def test_the_error_stands_beside_the_floor(machine: str) -> None:
+@published_data.either
+@pytest.mark.parametrize("machine", ["cori", "mira"])
+def test_the_error_stands_beside_the_floor(machine: str, *, full: bool) -> None:
     """Load measured during a run explains it; it is no prediction, as it has the run in it.
 
     No model loses more than a fifth against the usual bandwidth of the configuration, and none is
     far below the floor, which would mean that it had seen the answer.
     """
-    path = FOLDER / FILES[machine]
-    if not path.exists():
-        pytest.skip("the measured data are not beside this checkout (../shared/data)")
+    path = published_data.path(f"tokio-{machine}.csv", full=full)
     runs = interference.write_runs(tokio.read(path))
     columns = sorted({name for run in runs for name in run.load})
     known = [name for name in columns if not name.startswith(tokio.DURING)]
     before = interference.errors(runs, known, seed=1)
     explained = interference.errors(runs, columns, seed=1)
     print(machine, len(runs), before, explained)
-    assert before.tested > 300
-    assert before.pairs > 100
+    assert before.tested > (300 if full else 100)
+    assert before.pairs > (100 if full else 50)
     for one in (before, explained):
         assert 0.01 < one.floor < 0.2
         assert 0.5 * one.floor <= one.model <= 1.2 * one.usual
