@@ -142,7 +142,7 @@ def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path
         StudyResult(name="z", title="Z", command="c", state="failed", problem="no <memory>"),
         StudyResult(name="w", title="W", command="c", state="not run"),
     ]
-    text = page(studies, made=[("seed", "7")], caution="quick: too few")
+    text = page(studies, provenance=[("seed", "7")], caution="quick: too few")
     read = assert_stands_alone(text)
     assert "#x-claim-2" in read.links
     assert "#x-claim-1" not in read.links

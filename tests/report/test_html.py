@@ -22,13 +22,13 @@ FINDINGS = Findings(
         Claim(claim="c", by="penstock", paper="1", ours="1", holds=True, why="Rule: equal."),
     ],
     figures=[FIGURE],
-    made=[("seed", "7")],
+    provenance=[("seed", "7")],
 )
 
 
 def test_the_page_needs_no_other_file(tmp_path: Path) -> None:
     pictures = {"one": save(FIGURE, tmp_path)["svg"]}
-    text = page(FINDINGS, pictures, made=[("command", "penstock reproduce x --out DIR")])
+    text = page(FINDINGS, pictures, provenance=[("command", "penstock reproduce x --out DIR")])
     checker = assert_stands_alone(text)
     assert len(checker.figures) == 1
     for said in ("A <study>", "2 < 3", "Rule: x & y.", "Simulated & synthetic", "--out DIR"):

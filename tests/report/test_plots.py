@@ -21,7 +21,7 @@ from penstock.report.findings import (
     Series,
     Stretch,
 )
-from penstock.report.plots import _apart, draw, save
+from penstock.report.plots import draw, save, spread
 from penstock.report.style import LOOKS, look
 
 
@@ -114,7 +114,7 @@ def test_curves_are_named_where_they_end_without_overlap() -> None:
 
 @pytest.mark.parametrize("wanted", [[0, 0, 0], [0, 1, 50, 51], [5, 20, 40]])
 def test_names_are_moved_apart_no_more_than_needed(wanted: list[float]) -> None:
-    placed = _apart(wanted, 10)
+    placed = spread(wanted, 10)
     assert all(b - a >= 10 - 1e-3 for a, b in pairwise(placed))
     assert sum(placed) == pytest.approx(sum(wanted))
     if all(b - a >= 10 for a, b in pairwise(wanted)):

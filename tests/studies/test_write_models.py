@@ -76,7 +76,7 @@ def test_every_figure_says_that_it_is_simulated_and_can_be_drawn(findings: Findi
 
 def test_without_measured_data_it_says_so(findings: Findings) -> None:
     assert not [claim for claim in findings.claims if "(measured)" in claim.claim]
-    assert "not at hand" in dict(findings.made)["measured"]
+    assert "not at hand" in dict(findings.provenance)["measured"]
 
 
 def test_measured_data_that_are_not_there_are_told(

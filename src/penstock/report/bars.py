@@ -1,4 +1,4 @@
-"""Bars over labels: a group or a stack of them a label, a colour a series."""
+"""Bars over labels: one group or stack per label, one colour per series."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ LETTER = 0.085
 
 
 def draw_bars(axes: Any, panel: Bars, colours: Mapping[str, str]) -> None:
-    """Draw a panel; `colours` are those of series that have one everywhere."""
+    """Draw a panel; `colours` are of series that look the same in every figure."""
     places = np.arange(len(panel.labels))
     base = np.zeros(len(places))
     width = GROUP if panel.stacked else GROUP / len(panel.series)
@@ -104,6 +104,6 @@ def labels_below(panel: Bars) -> float:
 
 
 def bars_width(panel: Bars) -> float:
-    """Return the inches that the bars want."""
+    """Return the inches that the bars need."""
     each = 1.0 if panel.stacked else float(len(panel.series))
     return max(1.15 if panel.small else 2.2, len(panel.labels) * (0.1 + 0.14 * each))

@@ -1,10 +1,13 @@
-"""What a study found, as plain records: studies make them, reports show them."""
+"""The findings of a study as plain records: studies make them, reports show them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from penstock.report.papers import Claimant
+
+Items = Sequence[tuple[str, str]]
+"""Names and values, for a table of two columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +23,8 @@ class Claim:
     """A statement of a paper (or ours) held against our data.
 
     `by` is who makes it: a paper, by its short name, or we. `holds` follows from the data by the
-    rule that `why` begins with; where ours differs, `why` goes on to say what we know about the
-    reason. A claim that `repeats` another study's in small is counted there where both are told.
+    rule that `why` begins with; where our result differs, `why` adds what we know about the reason.
+    A claim of a first look `repeats` one of another study, which counts it.
     """
 
     claim: str
@@ -69,7 +72,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """One pair of axes with a dot and an interval a label: a metric policy by policy."""
+    """One pair of axes with one dot and interval per label: a metric policy by policy."""
 
     title: str
     labels: Sequence[str]
@@ -116,7 +119,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """One pair of axes with a lane a job: what it did when."""
+    """One pair of axes with one lane per job: what it did when."""
 
     title: str
     x: str
@@ -128,11 +131,10 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """One pair of axes with bars over labels, a colour a series: side by side, or stacked.
+    """One pair of axes with bars over labels, one colour per series: side by side, or stacked.
 
     A series has a height for each label, and the ends of a range around it where there is one; its
-    x is not looked at. Where `colour_by` is "sign" a lone series is coloured by what is above zero
-    and what is below.
+    x is ignored. Where `colour_by` is "sign", bars above and below zero differ in colour.
     """
 
     title: str
@@ -151,7 +153,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """One pair of axes with a coloured cell a row and a stretch of time; no value, no colour."""
+    """One pair of axes with rows of coloured cells over time; no value, no colour."""
 
     title: str
     x: str
@@ -169,8 +171,8 @@ Panel = Curves | Dots | Lanes | Bars | Scatter | HeatMap
 class Figure:
     """Panels side by side (or one above the other), with a caption that says what was simulated.
 
-    `columns` > 0 breaks the panels into rows of so many. `source` is what the figure rests on, in a
-    word or two: "simulated", "measured".
+    `columns` > 0 is the number of panels per row. `source` is what the figure rests on, in a word
+    or two: "simulated", "measured".
     """
 
     name: str
@@ -193,10 +195,10 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a study has to say.
+    """The claims, table and figures of a study.
 
-    `table` is a head and rows of text, for a study that compares rather than claims; `made` is how
-    the results came about, item by item.
+    `table` is a header and rows of text, for a study that compares rather than claims;
+    `provenance` is how the results were made, item by item.
     """
 
     title: str
@@ -204,5 +206,5 @@ class Findings:
     claims: Sequence[Claim] = ()
     table: Sequence[Sequence[str]] = ()
     figures: Sequence[Figure] = ()
-    made: Sequence[tuple[str, str]] = ()
+    provenance: Items = ()
     basis: Basis = Basis()

@@ -66,11 +66,11 @@ def draw(
     _draw_load(load, run, view)
     for axes in (lanes, load):
         _mark_window(axes, view, window)
-    seen = (
+    part = (
         f"{view.begin:g} to {view.end:g} s, {len(view.jobs):,} of {len(run.workload):,} jobs"
         f"{', those that do I/O then' if len(view.jobs) < len(run.workload) else ''}"
     )
-    lanes.set_title(f"{title}: {seen}", loc="left", fontsize=11, pad=26, parse_math=False)
+    lanes.set_title(f"{title}: {part}", loc="left", fontsize=11, pad=26, parse_math=False)
     legend = [
         Patch(color=TRANSFER, label="transferring (height: granted share)"),
         Patch(color=LOST, label="waiting for a turn, or for more share"),
@@ -83,7 +83,7 @@ def draw(
     )
     with replacing(path) as partial:
         figure.savefig(partial, format=path.suffix[1:].lower())
-    return seen if span is not None else f"{seen}; choose others with --plot-window A:B"
+    return part if span is not None else f"{part}; choose others with --plot-window A:B"
 
 
 def _choose(
@@ -139,12 +139,12 @@ def _does_io(run: Run, j: int, view: _View) -> bool:
 def _draw_jobs(axes: Axes, run: Run, view: _View) -> None:
     computing, in_io = list[Bar](), list[Bar]()
     for row, j in enumerate(view.jobs.tolist()):
-        seen = _phases(run, j, view)
+        phases = _phases(run, j, view)
         head = run.workload.offsets[j]
         lane = LANE / len(run.workload.resources_of(j))
         lanes = row + np.arange(lane, LANE + lane / 2, lane)
         usable = lane * run.workload.max_share[j]
-        for i in seen.tolist():
+        for i in phases.tolist():
             start = run.start[j] if i == head else run.end[i - 1]
             computing.append((start, run.request[i], row + LANE - 0.12, row + LANE))
             in_io += [(run.request[i], run.end[i], bottom - usable, bottom) for bottom in lanes]
@@ -185,9 +185,11 @@ def _granted(run: Run, view: _View) -> list[Bar]:
     assert timeline is not None
     row_of = np.full(len(run.workload), -1)
     row_of[view.jobs] = np.arange(len(view.jobs))
-    seen = (timeline.start < view.end) & (timeline.end > view.begin) & (row_of[timeline.job] >= 0)
+    visible = (
+        (timeline.start < view.end) & (timeline.end > view.begin) & (row_of[timeline.job] >= 0)
+    )
     bars = []
-    for k in np.flatnonzero(seen).tolist():
+    for k in np.flatnonzero(visible).tolist():
         resources = run.workload.resources_of(int(timeline.job[k]))
         lane = LANE / len(resources)
         bottom = row_of[timeline.job[k]] + lane * (1 + resources.index(int(timeline.resource[k])))
@@ -209,9 +211,9 @@ def _draw_load(axes: Axes, run: Run, view: _View) -> None:
     """Draw the part of all resources that is granted, over time."""
     timeline = run.timeline
     assert timeline is not None
-    seen = (timeline.start < view.end) & (timeline.end > view.begin)
-    times = np.concatenate((timeline.start[seen], timeline.end[seen]))
-    change = np.concatenate((timeline.share[seen], -timeline.share[seen]))
+    visible = (timeline.start < view.end) & (timeline.end > view.begin)
+    times = np.concatenate((timeline.start[visible], timeline.end[visible]))
+    change = np.concatenate((timeline.share[visible], -timeline.share[visible]))
     order = np.argsort(times, kind="stable")
     granted: Floats = np.cumsum(change[order]) / run.site.resources
     axes.fill_between(times[order], granted, step="post", color=TRANSFER, lw=0, alpha=0.75)

@@ -1,4 +1,4 @@
-"""Who moved how much when: a cell a group of ranks and a stretch of time, darker for more."""
+"""Which ranks moved how much when: one row per group of ranks, darker cells for more bytes."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import numpy as np
 from penstock.report.findings import HeatMap
 
 MOST_ROWS = 8
-"""Rows that are named, evenly spaced."""
+"""Rows with a label, evenly spaced."""
 
 
 def draw_heat_map(axes: Any, panel: HeatMap) -> None:
     """Draw the cells of a panel, the first row on top."""
     cells = np.array(panel.cells, float)
-    shown = np.ma.masked_less_equal(cells, 0)
+    values = np.ma.masked_less_equal(cells, 0)
     begin, end = panel.window
     edges = np.linspace(begin, end, cells.shape[1] + 1)
-    mesh = axes.pcolormesh(edges, np.arange(len(panel.rows) + 1), shown, cmap="viridis_r", vmin=0)
+    mesh = axes.pcolormesh(edges, np.arange(len(panel.rows) + 1), values, cmap="viridis_r", vmin=0)
     bar = axes.figure.colorbar(mesh, ax=axes, pad=0.015, fraction=0.03)
     bar.set_label(panel.unit)
     bar.outline.set_visible(False)

@@ -1,29 +1,28 @@
-"""A report as one page that needs no other file: it can be mailed, archived and opened anywhere."""
+"""A report as one page that needs no other file: mail it, archive it, open it anywhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 from penstock.report import html_parts
-from penstock.report.findings import Findings
+from penstock.report.findings import Findings, Items
+from penstock.report.html_parts import tag
+
+PROVENANCE = "How it was made"
 
 
 def page(
-    findings: Findings,
-    pictures: Mapping[str, Path],
-    *,
-    made: Sequence[tuple[str, str]] = (),
-    caution: str = "",
+    findings: Findings, pictures: Mapping[str, Path], *, provenance: Items = (), caution: str = ""
 ) -> str:
     """Return the page; `pictures` are the SVG files of the figures by name."""
     body = [
         "<main>",
-        f"<h1>{escape(findings.title)}</h1>",
-        *html_parts.cautioned(caution),
-        f'<p class="summary">{escape(findings.summary)}</p>',
+        tag("h1", escape(findings.title)),
+        *html_parts.warning(caution),
+        tag("p", escape(findings.summary), class_="summary"),
         *content(findings, pictures),
-        "<h2>How it was made</h2>",
-        html_parts.made((*made, *findings.made)),
+        tag("h2", PROVENANCE),
+        html_parts.provenance((*provenance, *findings.provenance)),
         "</main>",
     ]
     return html_parts.document(findings.title, body)
@@ -37,12 +36,8 @@ def content(
         ("Claims", [html_parts.claims(findings.claims, study=study)] if findings.claims else []),
         ("Figures", html_parts.figures(findings.figures, pictures)),
     ]
-    # Where there are many claims, they are what the page is about.
+    # Claims come first, unless the study compares rather than claims.
     if findings.table:
-        parts = [("Means", [html_parts.table(findings.table)]), *reversed(parts)]
-    return [
-        piece
-        for title, pieces in parts
-        if pieces
-        for piece in (f"<{heading}>{title}</{heading}>", *pieces)
-    ]
+        columns, *rows = ([escape(cell) for cell in row] for row in findings.table)
+        parts = [("Means", [html_parts.table(columns, rows)]), *reversed(parts)]
+    return [piece for title, pieces in parts if pieces for piece in (tag(heading, title), *pieces)]

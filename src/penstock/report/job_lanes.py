@@ -1,4 +1,4 @@
-"""Who did what when: a lane a job, computing light, waiting hatched, I/O as tall as its share."""
+"""What each job did when: one lane per job; computing light, waiting hatched, I/O tall."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def draw_lanes(axes: Any, panel: Lanes) -> None:
                 linewidth=0,
             )
         else:
-            # The whole lane is framed, so that a part of the bandwidth is seen as a part.
+            # Fill the whole lane, so that a part of the bandwidth looks like a part.
             axes.broken_barh(span, (bottom, HEIGHT), facecolors=LACKING, linewidth=0)
             axes.broken_barh(span, (bottom, HEIGHT * part.share), facecolors=IO, linewidth=0)
     axes.set_xlim(*panel.window)

@@ -51,7 +51,7 @@ STYLE: Any = {
 TOP, TITLE, AXIS = 0.42, 0.34, 0.56
 """Inches above all panels, above one for its title, and below one for its axis."""
 ALL_MARKERS, SOME_MARKERS = 21, 11
-"""Up to how many points each has a marker, and how many have one otherwise."""
+"""With up to this many points each has a marker; otherwise this many have one."""
 LABEL = 8.0
 WIDTH = 0.068
 """Inches that a letter of a long label takes."""
@@ -60,7 +60,7 @@ FORMATS = ("png", "svg")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Inches that a panel takes: its axes, and what stands left, right of and below them."""
+    """Inches of a panel: its axes, and the space left, right of and below them."""
 
     width: float
     height: float
@@ -152,8 +152,8 @@ def _draw_panel(axes: Any, panel: Panel, *, first: bool) -> None:
     elif isinstance(panel, Dots):
         _draw_dots(axes, panel, names=first)
     elif isinstance(panel, Bars):
-        known = {s.label: LOOKS[s.label].colour for s in panel.series if s.label in LOOKS}
-        draw_bars(axes, panel, known)
+        colours = {s.label: LOOKS[s.label].colour for s in panel.series if s.label in LOOKS}
+        draw_bars(axes, panel, colours)
     elif isinstance(panel, Scatter):
         _draw_scatter(axes, panel)
     elif isinstance(panel, HeatMap):
@@ -217,12 +217,12 @@ def _label_curves(axes: Any, panel: Curves) -> None:
     def points(y: float) -> float:
         return float(height * _part(y, low, high, log=panel.log_y))
 
-    wanted = sorted(
+    labels = sorted(
         [(points(s.y[-1]), s.label, look(s.label).colour) for s in panel.series]
         + [(points(reference.y), reference.label, FAINT) for reference in panel.references]
     )
-    placed = _apart([y for y, _, _ in wanted], 1.25 * LABEL)
-    for (y, label, colour), at in zip(wanted, placed, strict=True):
+    positions = spread([y for y, _, _ in labels], 1.25 * LABEL)
+    for (y, label, colour), at in zip(labels, positions, strict=True):
         axes.annotate(
             label,
             xy=(1.0, y / height),
@@ -244,9 +244,9 @@ def _part(y: float, low: float, high: float, *, log: bool) -> float:
     return (y - low) / (high - low)
 
 
-def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+def spread(heights: Sequence[float], gap: float) -> list[float]:
     """Return sorted positions moved as little as needed to be `gap` apart."""
-    positions = np.array(wanted, float)
+    positions = np.array(heights, float)
     for _ in range(200):
         overlap = gap - np.diff(positions)
         if not (overlap > 1e-6).any():

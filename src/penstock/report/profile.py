@@ -16,10 +16,10 @@ MIB = 2**20
 
 def write(profiles: Sequence[Profile], left_out: int, path: Path) -> None:
     """Write the page, whole or not at all."""
-    found = findings(profiles, left_out)
+    content = findings(profiles, left_out)
     with tempfile.TemporaryDirectory() as folder, replacing(path) as partial:
-        pictures = {f.name: plots.save(f, Path(folder))["svg"] for f in found.figures}
-        partial.write_text(html.page(found, pictures), encoding="utf-8")
+        pictures = {f.name: plots.save(f, Path(folder))["svg"] for f in content.figures}
+        partial.write_text(html.page(content, pictures), encoding="utf-8")
 
 
 def findings(profiles: Sequence[Profile], left_out: int = 0) -> Findings:
@@ -44,7 +44,7 @@ def findings(profiles: Sequence[Profile], left_out: int = 0) -> Findings:
         summary=f"What {len(profiles)} runs did to their files, by their Darshan logs.{more}",
         table=(head, *rows),
         figures=[_figure(k, one) for k, one in enumerate(profiles)],
-        made=(("logs", ", ".join(one.log for one in profiles)),),
+        provenance=(("logs", ", ".join(one.log for one in profiles)),),
     )
 
 

@@ -1,8 +1,7 @@
 """How each policy is drawn, in every figure: a colour, a line and a marker.
 
-The colours are those of Okabe and Ito, and of Tol's muted scheme for the list orders, which people
-with any kind of colour vision tell apart; the lines and markers say the same again for a print in
-grey.
+The colours are those of Okabe and Ito, and of Tol's muted scheme for the list orders, which
+readers with any kind of colour vision distinguish; lines and markers do the same in a grey print.
 """
 
 from collections.abc import Mapping
@@ -91,5 +90,5 @@ def look(label: str) -> Look:
     if label in LOOKS:
         return LOOKS[label]
     policy, _, variant = label.partition(",")
-    known = LOOKS.get(policy, OTHER)
-    return Look(colour=known.colour, line=(0, (1.5, 1)), marker="o") if variant else known
+    base = LOOKS.get(policy, OTHER)
+    return Look(colour=base.colour, line=(0, (1.5, 1)), marker="o") if variant else base

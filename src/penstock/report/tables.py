@@ -11,7 +11,7 @@ from rich.table import Table
 from penstock.report.findings import Claim
 
 COLUMNS = ("claim", "by", "paper", "ours", "holds", "why")
-SHOWN = ("claim", "paper", "ours", "holds")
+TERMINAL = ("claim", "paper", "ours", "holds")
 YES, NO = "yes", "no"
 
 
@@ -22,12 +22,12 @@ def cells(claim: Claim) -> dict[str, str]:
 
 
 def tally(claims: Sequence[Claim]) -> str:
-    """Return how many claims hold; those that are seen in small, and judged elsewhere, apart."""
-    judged = [claim for claim in claims if claim.repeats is None]
+    """Return how many claims hold; claims of a first look, judged elsewhere, separately."""
+    own = [claim for claim in claims if claim.repeats is None]
     small = [claim for claim in claims if claim.repeats is not None]
     parts = []
-    if judged or not small:
-        parts.append(f"{sum(claim.holds for claim in judged)} of {len(judged)} claims hold")
+    if own or not small:
+        parts.append(f"{sum(claim.holds for claim in own)} of {len(own)} claims hold")
     if small:
         where = " and ".join(dict.fromkeys(c.repeats.study for c in small if c.repeats))
         parts.append(
@@ -38,13 +38,13 @@ def tally(claims: Sequence[Claim]) -> str:
 
 
 def claims_text(claims: Sequence[Claim], width: int = 160) -> str:
-    """Return the table for a terminal: what differs says why below it."""
+    """Return the table for a terminal, with the reasons for what differs below it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 1, 0), expand=True)
-    for column, ratio in zip(SHOWN, (12, 8, 16, 2), strict=True):
+    for column, ratio in zip(TERMINAL, (12, 8, 16, 2), strict=True):
         table.add_column(column, ratio=ratio, overflow="fold")
     for claim in claims:
         texts = cells(claim)
-        table.add_row(*(escape(texts[column]) for column in SHOWN))
+        table.add_row(*(escape(texts[column]) for column in TERMINAL))
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, highlight=False)
     console.print(table)

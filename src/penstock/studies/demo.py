@@ -178,7 +178,7 @@ def findings(results: Results) -> Findings:
             emulated="the speed of the file system",
             measured=f"{len(jobs)} real processes, unmanaged and managed",
         ),
-        made=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
+        provenance=(("window", f"{window[0]:g} to {window[1]:g} s of each run"),),
     )
 
 

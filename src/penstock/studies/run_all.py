@@ -193,7 +193,7 @@ class _Run:
             command=run_study.command(study.name, self.size, self.seed),
             findings=written.findings,
             pictures=written.pictures,
-            made=written.made,
+            provenance=written.provenance,
             cells=len(results.campaign.cells),
             seconds=sum(results.seconds.values()),
         )

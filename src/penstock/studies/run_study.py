@@ -1,6 +1,6 @@
 """Run one study in its directory, and write its results, figures and page there."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from penstock.errors import InputError
 from penstock.files import make_directory, replacing
 from penstock.progress import message, progress
 from penstock.report import html, plots, tables
-from penstock.report.findings import Findings
+from penstock.report.findings import Findings, Items
 from penstock.studies.study import Study
 
 
@@ -24,7 +24,7 @@ class Written:
 
     findings: Findings
     pictures: Mapping[str, Path]
-    made: Sequence[tuple[str, str]]
+    provenance: Items
 
 
 def prepare(out: Path) -> None:
@@ -98,7 +98,7 @@ def write(study: Study, results: Results, out: Path) -> Written:
     pictures = {
         figure.name: plots.save(figure, out / "figures")["svg"] for figure in findings.figures
     }
-    made = (
+    provenance = (
         ("command", command(study.name, campaign.size, campaign.seed)),
         ("penstock", __version__),
         ("size", campaign.size),
@@ -110,11 +110,13 @@ def write(study: Study, results: Results, out: Path) -> Written:
         "results.csv": tables.rows_csv(results.rows),
         "claims.csv": tables.claims_csv(findings.claims),
         "claims.md": tables.claims_markdown(findings.claims),
-        "report.html": html.page(findings, pictures, made=made, caution=CAUTION[campaign.size]),
+        "report.html": html.page(
+            findings, pictures, provenance=provenance, caution=CAUTION[campaign.size]
+        ),
     }
     for name, text in texts.items():
         write_text(out / name, text)
-    return Written(findings=findings, pictures=pictures, made=made)
+    return Written(findings=findings, pictures=pictures, provenance=provenance)
 
 
 def write_text(path: Path, text: str) -> None:

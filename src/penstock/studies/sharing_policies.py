@@ -156,7 +156,7 @@ def findings(results: Results) -> Findings:
         figures=[_lanes(example), _dots(table, policies, workloads)],
         claims=claims(table),
         basis=Basis(simulated="all results; workloads are synthetic"),
-        made=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
+        provenance=(("workloads", str(workloads)), ("spread", "standard deviation over workloads")),
     )
 
 

@@ -12,6 +12,7 @@ from penstock import __version__
 from penstock.campaign.sizes import CAUTION, Size
 from penstock.report import tables
 from penstock.report.all_studies import page
+from penstock.report.findings import Items
 from penstock.report.summary import StudyResult, counted, of_papers, partial, tallies
 from penstock.studies import run_study
 
@@ -57,7 +58,7 @@ def write(out: Path, summary: Summary) -> None:
         "report.html": page(
             summary.studies,
             absent=summary.absent,
-            made=_made(summary),
+            provenance=_provenance(summary),
             caution=CAUTION[summary.size],
         ),
         SUMMARY: tables.rows_csv(tally(summary)),
@@ -113,7 +114,7 @@ def _claims(summary: Summary) -> list[dict[str, object]]:
     ]
 
 
-def _made(summary: Summary) -> list[tuple[str, str]]:
+def _provenance(summary: Summary) -> Items:
     now = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     earlier = ", ".join(summary.taken_in)
     seconds = sum(study.seconds for study in summary.studies)

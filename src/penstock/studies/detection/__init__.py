@@ -54,7 +54,7 @@ def findings(results: Results) -> Findings:
             measured="what our own I/O nodes saw of real processes"
             + ("" if results.campaign.size == FULL else "; it comes with the package"),
         ),
-        made=(
+        provenance=(
             (
                 "observations",
                 f"{len(seen)}, of {compared.runs} runs on an emulated file system",

@@ -81,7 +81,7 @@ def findings(results: Results) -> Findings:
             measured="189 access patterns on MareNostrum 4 and nine applications on "
             "Grid'5000, published with the thesis; what policies give is computed from them",
         ),
-        made=(
+        provenance=(
             ("sets", f"{DRAWS[results.campaign.size]} draws of {sets.SETS} sets"),
             ("queues", f"{QUEUES[results.campaign.size]} random orders and random queues"),
         ),

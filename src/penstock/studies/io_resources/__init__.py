@@ -60,7 +60,7 @@ def findings(results: Results) -> Findings:
             simulated="all results; sets of jobs, and curves over storage targets, are synthetic",
             measured="curves over I/O nodes, on MareNostrum 4 (Bez et al. 2020)",
         ),
-        made=(
+        provenance=(
             ("sets a load", ", ".join(f"{name} {number}" for name, number in sets.items())),
             ("setting", "20 resources, 480 compute nodes, 40 jobs (our choice of K)"),
             ("counts", "1 to 8, between measured ones interpolated; no direct access"),

@@ -54,7 +54,7 @@ def findings(results: Results) -> Findings:
         claims=claims,
         figures=figures(table),
         basis=Basis(simulated="all results; workloads are synthetic"),
-        made=(
+        provenance=(
             ("workloads a point", f"{workloads} (half of that for the rivals at full size)"),
             ("gain", "Utilization: ours / other - 1; others: other / ours - 1"),
         ),

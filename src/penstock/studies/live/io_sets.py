@@ -135,7 +135,7 @@ def findings(results: Results) -> Findings:
             emulated="the speed of the file system",
             measured=f"{JOBS} real processes, managed and unmanaged",
         ),
-        made=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
+        provenance=(("jobs", f"{JOBS}, each a process under 'penstock run'"),),
     )
 
 

@@ -55,7 +55,7 @@ def findings(results: Results) -> Findings:
         ],
         figures=figures(table),
         basis=Basis(simulated="all results; workloads are synthetic"),
-        made=(
+        provenance=(
             ("workloads", f"{workloads} for each of {loads} alpha_gen from 0.5 to 10"),
             ("partition", f"{PARTITION} compute nodes behind each I/O node"),
             ("list order", "FIFO (exclusive-fcfs) unless said otherwise"),

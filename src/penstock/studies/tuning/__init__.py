@@ -61,7 +61,7 @@ def findings(results: Results) -> Findings:
             measured="real processes through our own I/O nodes, now"
             + ("" if results.campaign.size == FULL else "; rewards come with the package"),
         ),
-        made=(
+        provenance=(
             ("rewards", f"{len(offline.rewards)} scenarios x 7 windows, measured, emulated"),
             ("offline", f"{amounts.draws} repetitions of {OBSERVATIONS} observations, drawn"),
             ("online", "16 processes, 4 I/O nodes, a choice every 0.25 s"),

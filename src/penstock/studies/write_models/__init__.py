@@ -41,7 +41,7 @@ def findings(results: Results) -> Findings:
             simulated="the write paths of Cetus and Titan, and all samples of them",
             measured="ARCHER's and TOKIO's results" if at_hand else f"nothing: {absent}",
         ),
-        made=(
+        provenance=(
             (
                 "training",
                 ", ".join(f"{one.machine} {one.trained}" for one in compared)
