@@ -7,7 +7,7 @@ import pytest
 from live.controller.turn_deployment import Deployed, deployed
 from live.store.sample_jobs import ended
 
-from penstock.live.store import Store, WriteBehind, write_behind
+from penstock.live.store import Limits, Store, WriteBehind
 from penstock.records import Record, replay
 
 HOUR, YEAR = 3600.0, 365 * 86400.0
@@ -78,16 +78,14 @@ def test_turns_leases_and_times_do_not_follow_the_wall_clock(
     assert replayed.first_difference is None
 
 
-def test_a_clock_that_jumped_ahead_deletes_no_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_that_jumped_ahead_deletes_no_history(tmp_path: Path) -> None:
     """Jobs that ended a minute ago would be older than any history kept."""
     now = [1.7e9]
-    monkeypatch.setattr(write_behind.time, "time", lambda: now[0])
-    with WriteBehind(Store(f"sqlite:///{tmp_path}/store.db"), history=30 * 86400.0) as kept:
+    store = Store(f"sqlite:///{tmp_path}/store.db")
+    limits = Limits(history=30 * 86400.0)
+    with WriteBehind(store, limits=limits, wall_clock=lambda: now[0]) as kept:
         kept.ended(ended(1, id="a.1", began=now[0], ended=now[0]))
         kept.flush()
         now[0] += YEAR
-        kept._pruned = -HOUR * 24
-        kept._prune()
-        assert kept._store.ended("a.1") is not None
+        kept.prune()
+        assert store.ended("a.1") is not None

@@ -16,12 +16,13 @@ from penstock.live.store import (
     Changes,
     Families,
     Knowledge,
+    Limits,
     Store,
     Totals,
     WriteBehind,
-    rows,
-    schema,
 )
+from penstock.live.store.rows import LONGEST_NAME
+from penstock.live.store.schema import LONGEST_COMMAND, Schema
 
 
 def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
@@ -110,11 +111,8 @@ def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
     )
 
 
-def test_a_user_of_ever_new_programs_forgets_his_own_alone(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rows, "FAMILIES_A_USER", 3)
-    with WriteBehind(Store(url)) as keeper:
+def test_a_user_of_ever_new_programs_forgets_his_own_alone(url: str) -> None:
+    with WriteBehind(Store(url), limits=Limits(families_per_user=3)) as keeper:
         keeper.learn(family(user="bob"), KNOWN)
         for k in range(3):
             keeper.learn(family(executable=f"a{k}"), KNOWN)
@@ -146,8 +144,8 @@ def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) ->
     with Store(url) as store:
         memory = store.load()
     assert memory.running[-1] == running(3)
-    assert len(memory.running[0].name.encode()) <= rows.LONGEST_NAME
-    assert sum(len(word.encode()) for word in memory.running[0].command) <= schema.LONGEST_COMMAND
+    assert len(memory.running[0].name.encode()) <= LONGEST_NAME
+    assert sum(len(word.encode()) for word in memory.running[0].command) <= LONGEST_COMMAND
     assert memory.ended[0].forwarded_bytes == 2**63 - 1
     found = memory.families.recall(odd)
     assert found is not None
@@ -211,34 +209,30 @@ def fails_half_way(connection: Connection) -> None:
     raise InputError("half way")
 
 
-def test_an_older_schema_is_migrated_as_a_whole_or_refused(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(serial=5))
-    monkeypatch.setattr(schema, "VERSION", 3)
     with pytest.raises(InputError, match="version 1, which this Penstock cannot bring to 3"):
-        Store(url)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: rename_serial, 2: fails_half_way})
+        Store(url, Schema(version=3))
     with pytest.raises(InputError, match="half way"):
-        Store(url)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: rename_serial, 2: rename_serial})
+        Store(url, Schema(version=3, migrations={1: rename_serial, 2: fails_half_way}))
     for _ in range(2):  # and once only
-        with Store(url) as store:
+        with Store(
+            url, Schema(version=3, migrations={1: rename_serial, 2: rename_serial})
+        ) as store:
             assert store.load().serial == 205
-    monkeypatch.setattr(schema, "VERSION", 2)
     with pytest.raises(InputError, match="version 3, of a newer Penstock; this one knows 2"):
-        Store(url)
+        Store(url, Schema(version=2))
 
 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "is no URL"),
+        ("nonsense", "is not a URL"),
         ("mysql://host/db", "cannot be in 'mysql'"),
-        ("sqlite://", "would remember nothing"),
+        ("sqlite://", "would be lost at the end"),
         ("sqlite:////no/such/folder/store.db", "No such file or directory"),
-        ("postgresql://ann:secret@/db?host=/no/such/folder", "see that the server runs"),
+        ("postgresql://ann:secret@/db?host=/no/such/folder", "check that the server runs"),
     ],
 )
 def test_what_cannot_be_opened_says_why_in_a_line_and_no_password(url: str, said: str) -> None:
@@ -275,15 +269,15 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(path: Path, damage: str) ->
         "other": b"no database at all\n" * 1000,
     }[damage]
     path.write_bytes(damaged)
-    with pytest.raises(InputError, match=r"is damaged: .*move it away"):
+    with pytest.raises(InputError, match=r"is damaged: .*move it and store.db-wal away"):
         Store(f"sqlite:///{path}")
     assert path.read_bytes() == damaged
 
 
-def test_a_file_that_is_gone_without_its_journal_is_not_made_anew(path: Path) -> None:
+def test_a_file_that_is_gone_but_not_its_journal_is_not_created_again(path: Path) -> None:
     path.unlink()
     path.with_name("store.db-wal").write_bytes(b"rows")
-    with pytest.raises(InputError, match=r"its journal store\.db-wal is not"):
+    with pytest.raises(InputError, match=r"its journal store\.db-wal exists"):
         Store(f"sqlite:///{path}")
     assert not path.exists()
 
@@ -296,7 +290,7 @@ def test_a_row_of_nonsense_costs_that_row_alone(
     connection.close()
     with Store(f"sqlite:///{path}") as store:
         assert len(store.load().running) == 499
-    assert "passed over" in caplog.text
+    assert "skipped a row" in caplog.text
 
 
 def test_a_server_that_lets_nobody_in_is_quoted_without_the_password(postgres: Postgres) -> None:

@@ -43,5 +43,5 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_up(tmp_path: Path) -
     up = ["up", "--root", str(tmp_path / "data"), "--io-nodes", "0", "--state", str(tmp_path / "s")]
     refused = penstock(*up, "--store", "nonsense")
     assert refused.returncode == 2
-    assert "'nonsense' is no URL" in refused.stderr
+    assert "'nonsense' is not a URL" in refused.stderr
     assert penstock("status", "--state", str(tmp_path / "s")).returncode != 0

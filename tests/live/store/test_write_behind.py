@@ -19,7 +19,7 @@ from live.store.postgres import Postgres, postgres_server
 from live.store.sample_jobs import KNOWN, ended, family, running
 
 from penstock.errors import InputError
-from penstock.live.store import Changes, Store, StoreError, Totals, WriteBehind, write_behind
+from penstock.live.store import Changes, Limits, Store, StoreError, Totals, WriteBehind
 
 WAIT = HANG
 
@@ -145,9 +145,8 @@ def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> N
     assert not path.exists()
 
 
-def test_all_is_written_without_being_asked_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_behind, "LATER", 0.5)
-    kept = WriteBehind(Store(url))
+def test_all_is_written_without_being_asked_for(url: str) -> None:
+    kept = WriteBehind(Store(url), limits=Limits(later=0.5))
     for change in (
         lambda: kept.running(running(1)),
         lambda: kept.running(running(1, phases=9)),
@@ -176,9 +175,9 @@ class Stuck(Store):
 
 
 @contextmanager
-def stuck(url: str) -> Iterator[tuple[WriteBehind, Stuck]]:
+def stuck(url: str, **limits: int) -> Iterator[tuple[WriteBehind, Stuck]]:
     store = Stuck(url)
-    kept = WriteBehind(store)
+    kept = WriteBehind(store, limits=Limits(**limits))
     store.asked.clear()
     store.may.clear()
     try:
@@ -193,7 +192,7 @@ def stuck(url: str) -> Iterator[tuple[WriteBehind, Stuck]]:
 
 def test_nobody_waits_for_a_database_that_does_not_answer(url: str) -> None:
     with stuck(url) as (kept, store):
-        for k in range(write_behind.RESERVED + 10):
+        for k in range(Limits().reserved + 10):
             kept.serial()
             kept.running(running(k % 10, phases=k))
             kept.learn(family(), KNOWN)
@@ -208,10 +207,9 @@ def test_nobody_waits_for_a_database_that_does_not_answer(url: str) -> None:
 
 
 def test_what_waits_is_bounded_and_the_oldest_goes_first(
-    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(write_behind, "MOST", 100)
-    with stuck(url) as (kept, store):
+    with stuck(url, most=100) as (kept, store):
         for k in range(100, 400):
             kept.ended(ended(k))
         assert kept.dropped_total == 200
@@ -334,7 +332,7 @@ def test_old_history_is_forgotten_as_time_goes(url: str) -> None:
     with Store(url) as store:
         store.write(Changes(jobs={"ior.1": ended(1, ended=time.time() - 100.0)}))
         store.write(Changes(jobs={"ior.2": ended(2, ended=time.time() + os.getpid())}))
-    with WriteBehind(Store(url), history=50.0) as kept:
+    with WriteBehind(Store(url), limits=Limits(history=50.0)) as kept:
         assert len(kept.memory.ended) == 2
     with Store(url) as store:
         assert [job.serial for job in store.load().ended] == [2]
@@ -361,9 +359,7 @@ def test_what_comes_after_a_flush_does_not_keep_it_waiting(url: str) -> None:
         finally:
             over.set()
             others.join(WAIT)
-        with kept._changed:
-            waits = {**kept._soon.jobs, **kept._later.jobs, **kept._batch.jobs}
-        assert not {f"ior.{k}" for k in range(5)} & set(waits)
+        assert not {f"ior.{k}" for k in range(5)} & kept.waiting_jobs()
 
 
 def test_a_flush_says_no_while_the_store_refuses(url: str) -> None:

@@ -1,23 +1,24 @@
-"""The controller's database: job families, jobs, totals (docs/formats/store.md)."""
+"""What a controller keeps across restarts: families, jobs, totals (docs/formats/store.md)."""
 
 from penstock.live.store.database import StoreError
 from penstock.live.store.rows import (
     Families,
     Family,
     Knowledge,
-    Recalled,
+    RecalledKnowledge,
     Totals,
 )
 from penstock.live.store.store import Changes, Memory, Store
-from penstock.live.store.write_behind import WriteBehind
+from penstock.live.store.write_behind import Limits, WriteBehind
 
 __all__ = [
     "Changes",
     "Families",
     "Family",
     "Knowledge",
+    "Limits",
     "Memory",
-    "Recalled",
+    "RecalledKnowledge",
     "Store",
     "StoreError",
     "Totals",

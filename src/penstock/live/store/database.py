@@ -1,8 +1,7 @@
-"""Databases that a store can be in: SQLite in a file, PostgreSQL at a URL.
+"""Opens the store's database: SQLite in a file, or PostgreSQL at a URL.
 
-One controller has a store at a time. In a file that is a lock beside it; in PostgreSQL an advisory
-lock of the session, so that every transaction is one of a session that has the lock, also after a
-lost connection was made anew.
+One controller uses a store at a time. For a file there is a lock beside it; in PostgreSQL each
+session takes an advisory lock, so that every transaction has the lock, even after a reconnect.
 """
 
 import importlib.util
@@ -24,16 +23,16 @@ from penstock.live.protocol.state_directory import hold_lock, lock_holder, write
 from penstock.live.store import schema
 
 PATIENCE = 10
-"""Seconds that anything in a database may take."""
+"""Seconds that a statement may take."""
 BUSY = 2
-"""Seconds that another process, a backup say, may hold a SQLite file's write lock."""
-LETS_GO_WITHIN = 2.0
-"""Seconds in which PostgreSQL notices that a controller has ended; till then it has the lock."""
+"""Seconds that another process, such as a backup, may hold a SQLite file's write lock."""
+RELEASE_SECONDS = 2.0
+"""Seconds within which PostgreSQL releases the lock of a controller that ended."""
 _LOCK = 0x50454E53  # PENS
 _SESSION = (
     f"SET statement_timeout = '{PATIENCE}s'",
     f"SET lock_timeout = '{PATIENCE}s'",
-    # A controller's host that is gone without a word loses the lock after half a minute.
+    # A host that disappears loses the lock after half a minute.
     "SET tcp_keepalives_idle = 10",
     "SET tcp_keepalives_interval = 5",
     "SET tcp_keepalives_count = 3",
@@ -47,15 +46,15 @@ _FILE = (
 
 
 class StoreError(Exception):
-    """A database that fails, and may not the next time; `kind` is the same for the same cause."""
+    """A failure of the database that may be temporary; equal causes have equal `kind`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
     @classmethod
-    def of(cls, error: SQLAlchemyError) -> "StoreError":
-        """Return what a database's error says, in one line."""
+    def from_error(cls, error: SQLAlchemyError) -> "StoreError":
+        """Return a database's error, in one line."""
         cause = getattr(error, "orig", None) or error
         kind = (
             getattr(cause, "sqlite_errorname", None)
@@ -66,42 +65,42 @@ class StoreError(Exception):
 
 
 class TakenError(Exception):
-    """Another controller has the store."""
+    """Another controller uses the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A database whose tables are there, and that is ours until it is closed."""
+class OpenDatabase:
+    """A database with its tables, locked for this process until it is released."""
 
     engine: Engine
     where: str
-    check: Callable[[], None]  # StoreError: what was opened is no more
+    check: Callable[[], None]  # StoreError: the file was removed or replaced
     release: ExitStack
 
 
 def one_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
+    """Return the first line of an error's message."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), repr(error))
 
 
-def database(url: str) -> Opened:
-    """Open a store's database and make its tables; InputError: it cannot be used."""
+def database(url: str, tables: schema.Schema) -> OpenDatabase:
+    """Open a store's database and create its tables; InputError: it cannot be used."""
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
     except (ArgumentError, ValueError):
         raise InputError(
-            f"store {url!r} is no URL; give sqlite:///PATH or postgresql+psycopg://USER@HOST/NAME"
+            f"store {url!r} is not a URL; give sqlite:///PATH or postgresql+psycopg://USER@HOST/NAME"
         ) from None
     if backend == "sqlite":
-        return _file(parsed)
+        return _file(parsed, tables)
     if backend == "postgresql":
-        return _server(parsed)
+        return _server(parsed, tables)
     raise InputError(f"a store cannot be in {backend!r}; give a sqlite or postgresql URL")
 
 
 def _engine(url: URL, connected: Callable[[Any], None]) -> Engine:
-    """Return an engine with one connection, which is a writer's or a reader's, one at a time."""
+    """Return an engine with a single connection."""
     engine = create_engine(
         url, poolclass=QueuePool, pool_size=1, max_overflow=0, pool_timeout=2 * PATIENCE
     )
@@ -117,9 +116,9 @@ def _engine(url: URL, connected: Callable[[Any], None]) -> Engine:
     return engine
 
 
-def _file(url: URL) -> Opened:
+def _file(url: URL, tables: schema.Schema) -> OpenDatabase:
     if not url.database or url.database == ":memory:":
-        raise InputError("a store in memory would remember nothing; give sqlite:///PATH")
+        raise InputError("a store in memory would be lost at the end; give sqlite:///PATH")
     path = Path(url.database).absolute()
     where = f"store {path}"
     with ExitStack() as stack:
@@ -134,45 +133,46 @@ def _file(url: URL) -> Opened:
         except OSError as error:
             raise InputError(f"{where}: {error.strerror}; give another path") from None
         if not path.exists():
-            _create(path, where)
+            _create(path, where, tables)
         engine = _on_file(path)
         stack.callback(engine.dispose)
         if path.stat().st_size == 0:
-            # A fine database to SQLite, and to us one that was cut off.
+            # SQLite accepts an empty file; here it is a truncated store.
             raise _damaged(where, path, "it is empty")
         try:
             with engine.begin() as connection:
-                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-                if found != "ok":
-                    raise _damaged(where, path, one_line(ValueError(found)))
-                schema.prepare(connection, where)
+                result = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+                if result != "ok":
+                    raise _damaged(where, path, one_line(ValueError(result)))
+                schema.prepare(connection, where, tables)
         except SQLAlchemyError as error:
-            cause = StoreError.of(error)
+            cause = StoreError.from_error(error)
             if cause.kind.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
                 raise _damaged(where, path, str(cause)) from None
             raise InputError(
-                f"{where} cannot be used: {cause}; see who else has it open, and its permissions"
+                f"{where} cannot be used: {cause}; check its permissions, and which other process "
+                "has it open"
             ) from None
         first = path.stat()
-        return Opened(
+        return OpenDatabase(
             engine=engine, where=where, check=lambda: _same(path, first), release=stack.pop_all()
         )
 
 
-def _damaged(where: str, path: Path, found: str) -> InputError:
+def _damaged(where: str, path: Path, reason: str) -> InputError:
     return InputError(
-        f"{where} is damaged: {found}; move it away, with {path.name}-wal, and put a copy in its "
-        "place, or begin anew without one"
+        f"{where} is damaged: {reason}; move it and {path.name}-wal away, and restore a copy, or "
+        "start with an empty store"
     )
 
 
 def _on_file(path: Path, *, pragmas: tuple[str, ...] = _FILE) -> Engine:
-    # A file that is gone is not made anew by a new connection: mode=rw.
+    # mode=rw: a new connection does not create a file that was removed.
     name = f"file:{quote(str(path))}"
     query = {"mode": "rw", "uri": "true", "check_same_thread": "false"}
 
     def connected(connection: Any) -> None:
-        connection.isolation_level = None  # transactions, also of tables, begin where we say
+        connection.isolation_level = None  # transactions begin explicitly
         for pragma in pragmas:
             connection.execute(pragma).close()
 
@@ -185,12 +185,12 @@ def _on_file(path: Path, *, pragmas: tuple[str, ...] = _FILE) -> Engine:
     return engine
 
 
-def _create(path: Path, where: str) -> None:
-    """Make a store that is there as a whole or not at all."""
+def _create(path: Path, where: str, tables: schema.Schema) -> None:
+    """Create a store, completely or not at all."""
     if path.with_name(path.name + "-wal").exists():
         raise InputError(
-            f"{where} is gone, but its journal {path.name}-wal is not; put the store back, or move "
-            "its journal away to begin anew"
+            f"{where} is gone, but its journal {path.name}-wal exists; restore the store, or move "
+            "the journal away to start with an empty store"
         )
     new = path.with_name(path.name + ".new")
     engine = _on_file(new, pragmas=())
@@ -198,20 +198,20 @@ def _create(path: Path, where: str) -> None:
         new.unlink(missing_ok=True)
         os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with engine.begin() as connection:
-            schema.prepare(connection, where)
+            schema.prepare(connection, where, tables)
         engine.dispose()
         new.rename(path)
     except (OSError, SQLAlchemyError) as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         cause = getattr(error, "strerror", None) or one_line(getattr(error, "orig", None) or error)
-        raise InputError(f"{where} cannot be made: {cause}; give another path") from None
+        raise InputError(f"{where} cannot be created: {cause}; give another path") from None
     finally:
         engine.dispose()
 
 
 def _same(path: Path, first: os.stat_result) -> None:
-    """A file that was removed would still be written to, and then be gone."""
+    """Check that the file was not removed or replaced: what is written would be lost."""
     with suppress(OSError):
         now = path.stat()
         if (now.st_dev, now.st_ino) == (first.st_dev, first.st_ino):
@@ -220,14 +220,14 @@ def _same(path: Path, first: os.stat_result) -> None:
 
 
 def _locked(connection: Any) -> bool:
-    """Say whether the store in PostgreSQL is this connection's now."""
+    """Lock the store in PostgreSQL for this connection; tell whether that worked."""
     lock = "SELECT pg_try_advisory_lock(%s, hashtext(current_schema()))"
     (locked,) = connection.execute(lock, [_LOCK]).fetchone()
     connection.commit()
     return bool(locked)
 
 
-def _server(url: URL) -> Opened:
+def _server(url: URL, tables: schema.Schema) -> OpenDatabase:
     if importlib.util.find_spec("psycopg") is None:
         raise InputError(
             "a store in PostgreSQL needs psycopg: install the extra 'postgres', in a checkout "
@@ -241,7 +241,7 @@ def _server(url: URL) -> Opened:
     def connected(connection: Any) -> None:
         for setting in _SESSION:
             connection.execute(setting)
-        until = time.monotonic() + LETS_GO_WITHIN
+        until = time.monotonic() + RELEASE_SECONDS
         while not _locked(connection):
             if time.monotonic() > until:
                 raise TakenError("another controller has it")
@@ -252,14 +252,14 @@ def _server(url: URL) -> Opened:
         stack.callback(engine.dispose)
         try:
             with engine.begin() as connection:
-                schema.prepare(connection, where)
+                schema.prepare(connection, where, tables)
         except TakenError:
             raise InputError(
                 f"{where} is in use by another controller; stop that one, or give another store"
             ) from None
         except SQLAlchemyError as error:
             raise InputError(
-                f"{where} cannot be used: {one_line(getattr(error, 'orig', None) or error)}; see "
-                "that the server runs and lets this user in"
+                f"{where} cannot be used: {one_line(getattr(error, 'orig', None) or error)}; "
+                "check that the server runs and that this user may connect"
             ) from None
-        return Opened(engine=engine, where=where, check=lambda: None, release=stack.pop_all())
+        return OpenDatabase(engine=engine, where=where, check=lambda: None, release=stack.pop_all())

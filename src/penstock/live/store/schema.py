@@ -1,12 +1,12 @@
-"""The tables of the store, their version, and how records become rows and rows records.
+"""The tables of the store, their version, and the conversion between records and rows.
 
-Jobs name their programs, users and numbers themselves, so every value is made storable on its way
-in: no row may be refused by one database and taken by the other.
+Users choose the names and numbers of jobs, so every value is made storable: no database may refuse
+a row that another accepts.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -31,9 +31,9 @@ from penstock.live.store.rows import Family, Knowledge, storable
 
 VERSION = 1
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
-"""What makes version n + 1 out of version n."""
+"""Functions that make version n + 1 out of version n."""
 LONGEST_COMMAND = 4096
-"""Bytes of a command line that are kept."""
+"""Bytes of a command line that are stored."""
 _WHOLE = 2**63 - 1
 metadata = MetaData()
 
@@ -42,8 +42,8 @@ def _json(name: str, kind: Any, **more: Any) -> Column[str]:
     return Column(name, Text, info={"json": msgspec.json.Decoder(kind)}, **more)
 
 
-def _who() -> list[Column[Any]]:
-    """Return the columns that running and ended jobs have alike."""
+def _job_columns() -> list[Column[Any]]:
+    """Return the columns that running and ended jobs have in common."""
     return [
         Column("id", Text, primary_key=True),
         Column("serial", BigInteger, nullable=False),
@@ -77,7 +77,7 @@ families = Table(
 running = Table(
     "penstock_running",
     metadata,
-    *_who(),
+    *_job_columns(),
     Column("pid", BigInteger, nullable=False),
     Column("processes", BigInteger),
     Column("io_nodes", BigInteger, info={"field": "requested_io_nodes"}),
@@ -86,7 +86,7 @@ running = Table(
 ended = Table(
     "penstock_ended",
     metadata,
-    *_who(),
+    *_job_columns(),
     Column("ended", Double, nullable=False),
     Column("state", Text, nullable=False),
     Column("status", BigInteger),
@@ -105,37 +105,50 @@ counts = Table(
 )
 
 
-def prepare(connection: Connection, where: str) -> None:
-    """Make the tables, or bring older ones up to date; refuse what cannot be."""
-    there = set(inspect(connection).get_table_names())
-    if version.name not in there:
-        if left := sorted(there & set(metadata.tables)):
-            raise InputError(f"{where} has a table {left[0]} of no known version; give another")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A version of the tables, and how older ones are migrated to it."""
+
+    version: int = VERSION
+    migrations: Mapping[int, Callable[[Connection], None]] = field(
+        default_factory=lambda: MIGRATIONS
+    )
+
+
+CURRENT = Schema()
+
+
+def prepare(connection: Connection, where: str, schema: Schema = CURRENT) -> None:
+    """Create the tables, or migrate older ones; InputError: they cannot be used."""
+    existing = set(inspect(connection).get_table_names())
+    if version.name not in existing:
+        if tables := sorted(existing & set(metadata.tables)):
+            raise InputError(f"{where} has a table {tables[0]} of unknown version; give another")
         metadata.create_all(connection)
-        connection.execute(version.insert().values(version=VERSION))
+        connection.execute(version.insert().values(version=schema.version))
         return
-    found = connection.execute(select(version.c.version)).scalars().all()
-    if len(found) != 1:
-        raise InputError(f"{where} has {len(found)} schema versions instead of one; restore a copy")
-    at = found[0]
-    if at > VERSION:
+    versions = connection.execute(select(version.c.version)).scalars().all()
+    if len(versions) != 1:
+        raise InputError(f"{where} has {len(versions)} schema versions, not one; restore a copy")
+    at = versions[0]
+    if at > schema.version:
         raise InputError(
-            f"{where} has schema version {at}, of a newer Penstock; this one knows {VERSION}: "
-            "upgrade, or give another store"
+            f"{where} has schema version {at}, of a newer Penstock; this one knows "
+            f"{schema.version}: upgrade, or give another store"
         )
-    while at < VERSION:
-        if at not in MIGRATIONS:
+    while at < schema.version:
+        if at not in schema.migrations:
             raise InputError(
-                f"{where} has schema version {at}, which this Penstock cannot bring to {VERSION}; "
-                "open it with the version in between first, or give another store"
+                f"{where} has schema version {at}, which this Penstock cannot bring to "
+                f"{schema.version}; open it with a version in between first, or give another store"
             )
-        MIGRATIONS[at](connection)
+        schema.migrations[at](connection)
         at += 1
         connection.execute(version.update().values(version=at))
 
 
 def whole(value: int) -> int:
-    """Return a number as a 64-bit column takes it."""
+    """Return a number that fits into a 64-bit column."""
     return value if -_WHOLE <= value <= _WHOLE else (_WHOLE if value > 0 else -_WHOLE)
 
 
@@ -147,15 +160,15 @@ def _command(words: Sequence[str]) -> str:
     return _words(tuple(words))
 
 
-@lru_cache(4096)  # a job's stay the same, and are written with every phase
+@lru_cache(4096)  # a job's command is written again with every phase
 def _words(words: tuple[str, ...]) -> str:
-    kept, room = [], LONGEST_COMMAND
+    stored, room = [], LONGEST_COMMAND
     for word in words:
-        kept.append(storable(word, room))
-        room -= len(kept[-1].encode()) + 1
+        stored.append(storable(word, room))
+        room -= len(stored[-1].encode()) + 1
         if room <= 0:
             break
-    return msgspec.json.encode(kept).decode()
+    return msgspec.json.encode(stored).decode()
 
 
 def _curve(curve: Mapping[int, float]) -> str:
@@ -212,7 +225,7 @@ def row(table: Table, *records: Any) -> dict[str, Any]:
     for part, name, column, encode in _WRITERS[table]:
         value = getattr(records[part], name)
         values[column] = None if value is None else encode(value)
-    if table is running:  # this table has the sum over all phases
+    if table is running:  # in this table it is the sum over all phases
         values["phase_seconds"] = values["phase_seconds"] * values["phases"]
     return values
 
@@ -268,5 +281,5 @@ def read_ended(row: Sequence[Any]) -> JobRecord:
 
 
 def read_learned(row: Sequence[Any]) -> tuple[Family, Knowledge]:
-    """Return the family of a row, and what is known of it."""
+    """Return the family of a row, and its knowledge."""
     return Family(**_family_fields(row)), Knowledge(**_knowledge_fields(row))

@@ -1,4 +1,4 @@
-"""The store: what a controller knows beyond its own life. Every call is one transaction."""
+"""The store: what a controller keeps across restarts. Every call is one transaction."""
 
 import gc
 import logging
@@ -19,7 +19,7 @@ from penstock.live.store.rows import (
     Families,
     Family,
     Knowledge,
-    Recalled,
+    RecalledKnowledge,
     Totals,
     storable,
 )
@@ -31,8 +31,8 @@ Change = TypeVar("Change")
 Row = dict[str, Any]
 Step = tuple[Any, list[Row]]
 SLICE, PAUSE = 50, 1e-4
-"""Rows after which a writer sleeps for so many seconds: Python runs one thread at a time, and lets
-a busy one go on for 5 ms, which is long for who waits for a turn."""
+"""Rows after which a writer sleeps, and for how many seconds: Python runs one thread at a time, and
+switches from a busy one only after 5 ms, which would delay turns."""
 _SERIAL = "serial"
 _TOTALS = ("forwarded_bytes", "direct_bytes", "fail_opens")
 _REFUSED = (DataError, IntegrityError)
@@ -46,12 +46,12 @@ _FORGET = delete(schema.families).where(
 
 @dataclass(slots=True, kw_only=True)
 class Changes:
-    """What is to be written, the newest of each key; None: to be removed."""
+    """What is to be written, the newest of each key; None: remove it."""
 
     families: dict[Family, Knowledge | None] = field(default_factory=dict)
     jobs: dict[str, JobRecord | None] = field(default_factory=dict)
     totals: Totals | None = None
-    serial: int | None = None  # no job up to this number may be called so again
+    serial: int | None = None  # job numbers up to this one are used
 
     def __len__(self) -> int:
         counts = (self.totals is not None) + (self.serial is not None)
@@ -68,27 +68,27 @@ class Changes:
 
 
 def _over(older: dict[Key, Change], newer: dict[Key, Change]) -> dict[Key, Change]:
-    """Return both, each key at the place of its newest change."""
+    """Return both, each key in the position of its newest change."""
     return {key: change for key, change in older.items() if key not in newer} | newer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """All that a controller begins with."""
+    """Everything that a controller loads when it starts."""
 
     families: Families
     running: tuple[JobRecord, ...]
-    ended: tuple[JobRecord, ...]  # of late, the oldest first
+    ended: tuple[JobRecord, ...]  # the last ones, the oldest first
     totals: Totals
-    serial: int  # no job up to this number may be called so again
+    serial: int  # job numbers up to this one are used
 
 
 class Store:
-    """A controller's memory; a context manager, safe in threads. StoreError: try again later."""
+    """A controller's database; a context manager, thread-safe. StoreError: try again later."""
 
-    def __init__(self, url: str) -> None:
-        """Open a store; InputError: it cannot be used, another has it, or it is damaged."""
-        opened = database.database(url)
+    def __init__(self, url: str, tables: schema.Schema = schema.CURRENT) -> None:
+        """Open a store; InputError: it cannot be used, is in use, or is damaged."""
+        opened = database.database(url, tables)
         self._engine, self.where = opened.engine, opened.where
         self._check, self._release = opened.check, opened.release
         dialect = postgresql if self._engine.dialect.name == "postgresql" else sqlite
@@ -104,22 +104,22 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the store; another controller may have it."""
+        """Close the store; another controller may use it."""
         self._release.close()
 
     def load(self, *, ended: int = 100) -> Memory:
-        """Return all knowledge, all running jobs, and the jobs that ended last."""
+        """Return all knowledge, all running jobs, and the last jobs that ended."""
         table = schema.ended
 
         def load(connection: Connection) -> Memory:
             counts = {name: int(value) for name, value in connection.execute(select(schema.counts))}
-            known = select(schema.families).order_by(schema.families.c.updated)
+            knowledge = select(schema.families).order_by(schema.families.c.updated)
             jobs = select(schema.running).order_by(schema.running.c.serial)
             last = select(table).order_by(table.c.ended.desc(), table.c.serial.desc()).limit(ended)
             running = tuple(_read(connection, jobs, schema.read_running))
             history = tuple(reversed([*_read(connection, last, schema.read_ended)]))
             return Memory(
-                families=Families(_read(connection, known, schema.read_learned)),
+                families=Families(_read(connection, knowledge, schema.read_learned)),
                 running=running,
                 ended=history,
                 totals=Totals(**{name: counts.get(name, 0) for name in _TOTALS}),
@@ -134,26 +134,26 @@ class Store:
         with _no_collection():
             return self._do(load)
 
-    def recall(self, family: Family) -> Recalled | None:
-        """Return what is known of a family, or of the nearest size."""
+    def recall(self, family: Family) -> RecalledKnowledge | None:
+        """Return the knowledge of a family, or of the nearest size."""
         table = schema.families
         sizes = select(table).where(
             table.c.user == family.user, table.c.executable == family.executable
         )
-        known = self._do(lambda connection: [*_read(connection, sizes, schema.read_learned)])
-        return Families(known).recall(family)
+        entries = self._do(lambda connection: [*_read(connection, sizes, schema.read_learned)])
+        return Families(entries).recall(family)
 
     def ended(self, job: str) -> JobRecord | None:
-        """Return what is told of a job that ended."""
-        found = select(schema.ended).where(schema.ended.c.id == job)
+        """Return the record of a job that ended."""
+        query = select(schema.ended).where(schema.ended.c.id == job)
         return next(
-            iter(self._do(lambda connection: [*_read(connection, found, schema.read_ended)])), None
+            iter(self._do(lambda connection: [*_read(connection, query, schema.read_ended)])), None
         )
 
     def write(self, changes: Changes) -> list[str]:
-        """Write all changes or, with StoreError, none; return why single rows had to be left out.
+        """Write all changes or, with StoreError, none; return why single rows were left out.
 
-        A row that no database takes must not keep all others waiting for ever.
+        A row that the database refuses must not block all others.
         """
         steps, refused = self._steps(changes)
         try:
@@ -163,7 +163,7 @@ class Store:
         return refused
 
     def prune(self, *, ended_before: float, most: int = 1_000_000) -> int:
-        """Forget jobs that ended before a time, and those beyond the last so many; return how many.
+        """Delete jobs that ended before a time, and those before the last `most`; return how many.
 
         Knowledge of families stays.
         """
@@ -171,8 +171,8 @@ class Store:
 
         def prune(connection: Connection) -> int:
             last = connection.execute(select(func.max(table.c.serial))).scalar() or 0
-            gone = (table.c.ended < ended_before) | (table.c.serial <= last - most)
-            return connection.execute(delete(table).where(gone)).rowcount
+            old = (table.c.ended < ended_before) | (table.c.serial <= last - most)
+            return connection.execute(delete(table).where(old)).rowcount
 
         return self._do(prune)
 
@@ -184,11 +184,11 @@ class Store:
         except _REFUSED:
             raise
         except (SQLAlchemyError, TakenError) as error:
-            # The next attempt has a connection of its own: what is wrong may be this one.
+            # The next attempt gets a new connection: the error may be of this one.
             self._engine.dispose()
             if isinstance(error, TakenError):
                 raise StoreError("taken", str(error)) from None
-            raise StoreError.of(error) from error
+            raise StoreError.from_error(error) from error
 
     @staticmethod
     def _upsert(insert: Any, table: Table) -> Any:
@@ -198,21 +198,21 @@ class Store:
         return statement.on_conflict_do_update(index_elements=keys, set_=newer)
 
     def _steps(self, changes: Changes) -> tuple[list[Step], list[str]]:
-        """Return the statements with their rows, and why some records have no row."""
+        """Return the statements with their rows, and why some records cannot be a row."""
         refused: list[str] = []
 
         def rows(table: Table, records: Iterable[tuple[Any, ...]]) -> list[Row]:
-            made = []
+            converted = []
             for number, parts in enumerate(records, 1):
                 if number % SLICE == 0:
                     time.sleep(PAUSE)
                 try:
-                    made.append(schema.row(table, *parts))
+                    converted.append(schema.row(table, *parts))
                 except (TypeError, ValueError, AttributeError, OverflowError) as error:
                     refused.append(database.one_line(error))
-            return made
+            return converted
 
-        known, jobs = changes.families, changes.jobs
+        families, jobs = changes.families, changes.jobs
         records = [job for job in jobs.values() if job is not None]
         running = [job for job in records if job.state == "running"]
         ended = [job for job in records if job.state != "running"]
@@ -230,14 +230,18 @@ class Store:
             ),
             self._put(rows, schema.running, [(job,) for job in running]),
             self._put(rows, schema.ended, [(job,) for job in ended]),
-            (_FORGET, [_key(family) for family, now in known.items() if now is None]),
-            self._put(rows, schema.families, [(k, v) for k, v in known.items() if v is not None]),
+            (_FORGET, [_key(family) for family, now in families.items() if now is None]),
+            self._put(
+                rows,
+                schema.families,
+                [(family, now) for family, now in families.items() if now is not None],
+            ),
             (
                 self._upserts[schema.counts],
                 [{"name": k, "value": schema.whole(v)} for k, v in counts.items()],
             ),
         ]
-        return [(statement, made) for statement, made in steps if made], refused
+        return [step for step in steps if step[1]], refused
 
     def _put(self, rows: Any, table: Table, records: list[tuple[Any, ...]]) -> Step:
         return self._upserts[table], rows(table, records)
@@ -245,13 +249,13 @@ class Store:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Many objects that all stay: looking through them again and again costs a third more."""
-    was = gc.isenabled()
+    """Switch garbage collection off: it takes a third of the time to load many objects."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if enabled:
             gc.enable()
 
 
@@ -267,7 +271,7 @@ def _write(connection: Connection, steps: list[Step]) -> None:
 
 
 def _write_singly(connection: Connection, steps: list[Step]) -> list[str]:
-    """Write row by row, without those that are refused; return why they were."""
+    """Write row by row, without the refused ones; return the reasons."""
     refused = []
     for statement, rows in steps:
         for row in rows:
@@ -282,9 +286,9 @@ def _write_singly(connection: Connection, steps: list[Step]) -> list[str]:
 def _read(
     connection: Connection, rows: Select[Any], read: Callable[[Sequence[Any]], Record]
 ) -> Iterator[Record]:
-    """Return the records of rows; a row that cannot be read is passed over."""
+    """Return the records of rows; a row that cannot be read is skipped."""
     for row in connection.execute(rows).all():
         try:
             yield read(row)
         except (ValueError, TypeError) as error:
-            log.warning("a row of the store is passed over: %s", database.one_line(error))
+            log.warning("skipped a row of the store: %s", database.one_line(error))
