@@ -157,7 +157,7 @@ def emulated(
     root, shared = folder / "root", folder / "emulation"
     root.mkdir(parents=True)
     emulator.Emulation.parse(spec).create(shared, root)
-    below = str(emulator.below())
+    below = str(emulator.target_library())
     with ExitStack() as stack:
         started = [
             stack.enter_context(

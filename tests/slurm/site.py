@@ -11,7 +11,7 @@ from limits import HANG
 from one_host import HOOKS
 from slurm.cluster import Cluster
 
-from penstock.live.batch.slurm import kept
+from penstock.live.batch.hooks import adopted_jobs
 from penstock.live.deployment import launcher
 from penstock.live.protocol import messages
 from penstock.live.protocol.hook_messages import AgentDirectory
@@ -120,4 +120,4 @@ class Site:
     def left(self) -> list[str]:
         """Return what is left of jobs on this node: folders, and what the agent keeps."""
         folders = [path.name for path in (self.run.path / "jobs").iterdir()]
-        return folders + kept(self.run)
+        return folders + adopted_jobs(self.run)

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.batch.slurm import adoption, release
+from penstock.live.batch.hooks import adopt_message, release_message
 
 PROLOG = {
     "SLURM_JOB_ID": "17",
@@ -18,14 +18,16 @@ PROLOG = {
 
 
 def test_a_prolog_tells_whose_job_it_is_and_how_large() -> None:
-    told = adoption(PROLOG)
+    told = adopt_message(PROLOG)
     assert (told.job, told.name, told.node) == ("17", "slurm-17", "n2")
     assert (told.uid, told.gid, told.user) == (1000, 100, "ada")
     assert (told.nodes, told.processes, told.executable) == (4, 7, "weather")
 
 
 def test_what_slurm_does_not_tell_is_not_made_up() -> None:
-    told = adoption({"SLURM_JOB_ID": "17", "SLURM_JOB_UID": "1000", "SLURM_JOB_COMMENT": "mine"})
+    told = adopt_message(
+        {"SLURM_JOB_ID": "17", "SLURM_JOB_UID": "1000", "SLURM_JOB_COMMENT": "mine"}
+    )
     assert (told.gid, told.user) == (1000, "1000")
     assert (told.nodes, told.processes, told.executable) == (1, None, "")
 
@@ -33,17 +35,17 @@ def test_what_slurm_does_not_tell_is_not_made_up() -> None:
 @pytest.mark.parametrize("wrong", [{"SLURM_JOB_UID": "root"}, {"SLURM_JOB_NUM_NODES": "many"}])
 def test_an_environment_that_is_no_prologs_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(InputError, match="not a Slurm prolog's"):
-        adoption(PROLOG | wrong)
+        adopt_message(PROLOG | wrong)
 
 
 @pytest.mark.parametrize("missing", ["SLURM_JOB_ID", "SLURM_JOB_UID"])
 def test_without_a_job_there_is_nothing_to_adopt(missing: str) -> None:
     with pytest.raises(InputError, match=missing):
-        adoption({k: v for k, v in PROLOG.items() if k != missing})
+        adopt_message({k: v for k, v in PROLOG.items() if k != missing})
 
 
 @pytest.mark.parametrize(
     ("code", "status"), [("0:0", 0), ("7:0", 7), ("0:9", 137), ("0:999", 255), ("", 0), ("?:?", 0)]
 )
 def test_an_epilog_tells_how_the_job_ended(code: str, status: int) -> None:
-    assert release({"SLURM_JOB_ID": "17", "SLURM_JOB_EXIT_CODE2": code}).status == status
+    assert release_message({"SLURM_JOB_ID": "17", "SLURM_JOB_EXIT_CODE2": code}).status == status

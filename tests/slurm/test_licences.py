@@ -12,7 +12,7 @@ from slurm.conftest import LICENCE
 from slurm.site import PENSTOCK, WAIT, Site
 
 from penstock.errors import InputError
-from penstock.live.batch.slurm import Licence, licences_to_keep
+from penstock.live.batch.licences import Licence, licences_to_hold_back
 from penstock.live.protocol import messages
 from penstock.live.protocol.job_record import JobRecord
 
@@ -122,13 +122,13 @@ def status(*doing: str, state: str = "running") -> messages.Status:
 
 def test_never_more_licences_are_kept_back_than_there_are() -> None:
     licence = Licence.parse("fs:2")
-    assert licences_to_keep(status("computing", "transferring"), licence) == 0
-    assert licences_to_keep(status("waiting", "transferring"), licence) == 1
-    assert licences_to_keep(status(*["waiting"] * 5), licence) == 2
+    assert licences_to_hold_back(status("computing", "transferring"), licence) == 0
+    assert licences_to_hold_back(status("waiting", "transferring"), licence) == 1
+    assert licences_to_hold_back(status(*["waiting"] * 5), licence) == 2
 
 
 def test_a_job_that_waited_when_it_ended_waits_no_more() -> None:
-    assert licences_to_keep(status("waiting", state="lost"), Licence.parse("fs:2")) == 0
+    assert licences_to_hold_back(status("waiting", state="lost"), Licence.parse("fs:2")) == 0
 
 
 @pytest.mark.parametrize("text", ["fs", "fs:", ":3", "fs:x", "fs:3,other:4", "a b:3", "fs:-1"])

@@ -11,7 +11,7 @@ import pytest
 from slurm.site import WAIT, Site
 
 from penstock.errors import InputError
-from penstock.live.batch import slurm
+from penstock.live.batch import hooks
 from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory, ReleaseJob
 
 CONNECT = (
@@ -32,15 +32,15 @@ def shared(short: Path) -> Iterator[Site]:
 def site(shared: Site) -> Iterator[Site]:
     """An agent without jobs."""
     yield shared
-    for job in slurm.kept(shared.run):
+    for job in hooks.adopted_jobs(shared.run):
         for node in ("", "n0", "n1"):
-            slurm.tell(shared.run, ReleaseJob(job=job, node=node))
+            hooks.send(shared.run, ReleaseJob(job=job, node=node))
     assert shared.left() == []
 
 
 def adopt(site: Site, job: str = "7", uid: int = NOBODY, **more: str) -> dict[str, str]:
     message = AdoptJob(job=job, uid=uid, gid=uid, user=str(uid), name=f"slurm-{job}", **more)
-    return slurm.tell(site.run, message)
+    return hooks.send(site.run, message)
 
 
 def can_connect(path: str | Path, uid: int) -> bool:
@@ -60,10 +60,10 @@ def test_a_jobs_socket_is_its_users_alone(site: Site) -> None:
 def test_a_job_that_is_adopted_twice_is_one(site: Site) -> None:
     first = adopt(site, node="n0")
     assert adopt(site, node="n1") == first
-    slurm.tell(site.run, ReleaseJob(job="7", node="n0"))
-    assert slurm.kept(site.run) == ["7"]
+    hooks.send(site.run, ReleaseJob(job="7", node="n0"))
+    assert hooks.adopted_jobs(site.run) == ["7"]
     for _ in range(2):
-        slurm.tell(site.run, ReleaseJob(job="7", node="n1"))
+        hooks.send(site.run, ReleaseJob(job="7", node="n1"))
     assert site.left() == []
     assert site.jobs("7")[-1].state == "ended"
 
@@ -102,7 +102,7 @@ def test_a_killed_agent_takes_its_jobs_in_again(site: Site) -> None:
     assert site.agent is not None
     site.end_agent(signal.SIGKILL)
     site.start_agent()
-    assert slurm.kept(site.run) == ["7"]
+    assert hooks.adopted_jobs(site.run) == ["7"]
     assert can_connect(before["PENSTOCK_AGENT"], NOBODY)
 
 

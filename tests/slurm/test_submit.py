@@ -9,7 +9,7 @@ from slurm.cluster import Cluster
 from slurm.site import Site
 from slurm.test_licences import penstock
 
-from penstock.live.batch.slurm import write_conflicts
+from penstock.live.batch.queue import write_loads
 
 MIB = 2**20
 
@@ -30,14 +30,14 @@ def submit(slurm: Cluster, *options: str) -> tuple[str, str]:
 
 
 def test_the_better_partition_is_named_and_the_job_stays(slurm: Cluster, conflicts: Path) -> None:
-    write_conflicts(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
+    write_loads(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
     said, partition = submit(slurm)
     assert "partition old has the least I/O now (3 MiB/s, batch has 800)" in said
     assert partition == "batch"
 
 
 def test_a_job_that_asks_for_it_moves(slurm: Cluster, conflicts: Path) -> None:
-    write_conflicts(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
+    write_loads(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
     said, partition = submit(slurm, "--comment=penstock=auto")
     assert "moved to partition old" in said
     assert partition == "old"
@@ -48,7 +48,7 @@ def test_a_job_that_asks_for_it_moves(slurm: Cluster, conflicts: Path) -> None:
 def test_the_best_partition_needs_no_word(
     slurm: Cluster, conflicts: Path, scores: dict[str, float], asked: tuple[str, ...]
 ) -> None:
-    write_conflicts(conflicts, scores)
+    write_loads(conflicts, scores)
     said, partition = submit(slurm, *asked)
     assert "penstock" not in said
     assert partition == "batch"

@@ -118,7 +118,7 @@ def test_other_hosts_are_not_served_from_a_fuse_mount(root: Path, tmp_path: Path
     command += ["--socket", str(tmp_path / "data"), "--control", str(tmp_path / "control")]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert refused.returncode == 2
-    assert f"FUSE, on which '{root}' is, shows other hosts old data" in refused.stderr
+    assert f"'{root}' is on FUSE, which shows other hosts old data" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 

@@ -239,7 +239,7 @@ def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
     told: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
-        Deployment(state="state", roots=["root"], io_nodes=1, **told).checked_key()
+        Deployment(state="state", roots=["root"], io_nodes=1, **told).site_key()
 
 
 def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> None:

@@ -66,7 +66,11 @@ class Machine:
     def environment(
         self, *, io_node: int | None = None, client: str | None = None
     ) -> Mapping[str, str]:
-        libraries = [emulator.below()] if client is None else [emulator.above(), emulator.below()]
+        libraries = (
+            [emulator.target_library()]
+            if client is None
+            else [emulator.link_library(), emulator.target_library()]
+        )
         role = emulator.environment(self.shared, io_node=io_node, client=client)
         return os.environ | role | {"LD_PRELOAD": ":".join(map(str, libraries))}
 
@@ -157,7 +161,7 @@ def go(process: subprocess.Popen[str], begin: float = 0.0) -> None:
 
 def served_at_least(machine: Machine, requests: int) -> None:
     deadline = time.monotonic() + PATIENCE
-    while emulator.served(machine.shared)[0].requests < requests:
+    while emulator.target_counters(machine.shared)[0].requests < requests:
         assert time.monotonic() < deadline
 
 

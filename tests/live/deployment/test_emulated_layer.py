@@ -12,7 +12,7 @@ from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import PageServer
 from penstock.live.deployment import emulator
-from penstock.live.deployment.emulator import Emulation, Served
+from penstock.live.deployment.emulator import Emulation, TargetCounters
 from penstock.live.protocol.shared_page import SharedPages
 
 __all__ = ["memory"]
@@ -33,7 +33,7 @@ class Forwarded(Machine):
             nodes = []
             for k in range(number):
                 below = emulator.environment(self.shared, io_node=k)
-                below["LD_PRELOAD"] = str(emulator.below())
+                below["LD_PRELOAD"] = str(emulator.target_library())
                 node = RealNode(self.shared.parent, k, *options, **below)
                 nodes.append(stack.enter_context(node))
             yield nodes
@@ -53,13 +53,16 @@ class Forwarded(Machine):
     ) -> Mapping[str, str]:
         if client not in self.jobs:
             return super().environment(io_node=io_node, client=client)
-        libraries = {"above": [str(emulator.above())], "below": [str(emulator.below())]}
+        libraries = {
+            "above": [str(emulator.link_library())],
+            "below": [str(emulator.target_library())],
+        }
         job = self.jobs[client][1].environment(**libraries)
         return os.environ | emulator.environment(self.shared, client=client) | job
 
-    def write(self, *writers: Writer) -> list[Served]:
+    def write(self, *writers: Writer) -> list[TargetCounters]:
         """Let all writers run at once, to their ends; return what the targets did for them."""
-        before = emulator.served(self.shared)
+        before = emulator.target_counters(self.shared)
         with ExitStack() as stack:
             processes = [stack.enter_context(self.started(writer)) for writer in writers]
             begin = time.monotonic() + 0.03  # so that all have heard of it
@@ -68,12 +71,12 @@ class Forwarded(Machine):
             for writer, process in zip(writers, processes, strict=True):
                 assert len(said(process)) == writer.count
         return [
-            Served(
+            TargetCounters(
                 requests=now.requests - then.requests,
                 bytes=now.bytes - then.bytes,
                 switches=now.switches - then.switches,
             )
-            for now, then in zip(emulator.served(self.shared), before, strict=True)
+            for now, then in zip(emulator.target_counters(self.shared), before, strict=True)
         ]
 
 
@@ -108,7 +111,7 @@ def test_an_io_node_makes_few_large_requests_of_many_small_ones(memory: Path) ->
     size, count, clients = 4 * KIB, 16, 8
     shared = machine.root / "shared"
 
-    def written(job: str) -> Served:
+    def written(job: str) -> TargetCounters:
         writers = [
             Writer(
                 file=shared, at=k * size, step=clients * size, size=size, count=count, client=job

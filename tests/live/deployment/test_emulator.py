@@ -22,7 +22,7 @@ from live.deployment.emulated import Machine, Writer, go, memory, served_at_leas
 from penstock.errors import InputError
 from penstock.live.agent.page_server import PageServer, library
 from penstock.live.deployment import emulator
-from penstock.live.deployment.emulator import Emulation, Served
+from penstock.live.deployment.emulator import Emulation, TargetCounters
 from penstock.live.storage.stripe_layout import StripeMap
 
 __all__ = ["memory"]
@@ -156,7 +156,7 @@ def test_a_killed_process_leaves_the_targets_usable(memory: Path) -> None:
     endless = Writer(file=machine.root / "g", step=1, count=10**9)
     for _ in range(5):
         with machine.started(endless) as process:
-            before = emulator.served(machine.shared)[0].requests
+            before = emulator.target_counters(machine.shared)[0].requests
             go(process)
             served_at_least(machine, before + 3)
             process.kill()
@@ -198,7 +198,7 @@ def test_stripes_go_round_the_targets_of_a_file(memory: Path, count: int) -> Non
             served = expected[(emulation.first_target(file) + k) % 4]
             served[0] += 1
             served[1] += part
-    assert [[t.requests, t.bytes] for t in emulator.served(machine.shared)] == expected
+    assert [[t.requests, t.bytes] for t in emulator.target_counters(machine.shared)] == expected
 
 
 def test_every_call_that_moves_data_is_charged(memory: Path) -> None:
@@ -215,7 +215,7 @@ def test_every_call_that_moves_data_is_charged(memory: Path) -> None:
         "assert os.sendfile(to, fd, 0, 1000) == 1000\n"
         "assert os.read(to, 10) == b''\n"
     )
-    (target,) = emulator.served(machine.shared)
+    (target,) = emulator.target_counters(machine.shared)
     assert target.bytes == 6000 + 4000 + 2 * 1000 + 2 * 1000
     assert target.requests == 12
 
@@ -226,7 +226,7 @@ def test_a_vectored_call_is_one_request(memory: Path) -> None:
     machine.run(
         "import os; os.pwritev(os.open('f', os.O_WRONLY | os.O_CREAT), 16 * [b'x' * 4096], 0)"
     )
-    (target,) = emulator.served(machine.shared)
+    (target,) = emulator.target_counters(machine.shared)
     assert (target.requests, target.bytes, target.switches) == (1, 16 * 4096, 0)
 
 
@@ -237,7 +237,7 @@ def test_what_continues_is_no_switch_and_what_jumps_is_one(memory: Path) -> None
         "for _ in range(10): os.write(fd, bytes(1000))\n"
         "os.pread(os.open('f', os.O_RDONLY), 10, 5000)\n"
     )
-    assert emulator.served(machine.shared)[0].switches == 1
+    assert emulator.target_counters(machine.shared)[0].switches == 1
 
 
 def test_another_process_that_goes_on_in_the_file_is_a_switch(memory: Path) -> None:
@@ -248,7 +248,9 @@ def test_another_process_that_goes_on_in_the_file_is_a_switch(memory: Path) -> N
         "    os.write(fd, bytes(1000)); os._exit(0)\n"
         "os.wait()\n"
     )
-    assert emulator.served(machine.shared) == [Served(requests=2, bytes=2000, switches=1)]
+    assert emulator.target_counters(machine.shared) == [
+        TargetCounters(requests=2, bytes=2000, switches=1)
+    ]
 
 
 def test_fsync_costs_no_less_than_it_is_said_to(memory: Path) -> None:
@@ -265,7 +267,7 @@ def test_it_works_above_and_below_the_client_library(agent: PageServer, root: Pa
     """A job's bytes are counted once, pass its link once and are served once."""
     shared = root.parent / "emulation"
     Emulation(targets=1, latency=0.0, client_link=100 * MIB).create(shared, root)
-    libraries = [emulator.above(), library(), emulator.below()]
+    libraries = [emulator.link_library(), library(), emulator.target_library()]
     environment = agent.environment() | emulator.environment(shared, client="job")
     began = time.monotonic()
     subprocess.run(
@@ -278,7 +280,9 @@ def test_it_works_above_and_below_the_client_library(agent: PageServer, root: Pa
     assert time.monotonic() - began >= 0.4
     assert (root / "f").stat().st_size == 40 * MIB
     assert agent.pages.total("write_bytes") == 40 * MIB
-    assert emulator.served(shared) == [Served(requests=40, bytes=40 * MIB, switches=0)]
+    assert emulator.target_counters(shared) == [
+        TargetCounters(requests=40, bytes=40 * MIB, switches=0)
+    ]
 
 
 def test_files_elsewhere_cost_nothing(memory: Path) -> None:
@@ -290,7 +294,7 @@ def test_files_elsewhere_cost_nothing(memory: Path) -> None:
         "    os.write(os.open(name, os.O_WRONLY | os.O_CREAT), bytes(1 << 24))\n"
         "one, other = os.pipe(); os.write(other, b'x'); os.read(one, 1)\n"
     )
-    assert emulator.served(machine.shared)[0].requests == 0
+    assert emulator.target_counters(machine.shared)[0].requests == 0
 
 
 @pytest.mark.parametrize("fault", ["missing", "short", "version", "another boot"])
@@ -328,7 +332,7 @@ def test_a_specification_is_read_from_words_and_from_toml(tmp_path: Path) -> Non
     file.write_text("".join(f"{key} = '{value}'\n" for key, value in pairs))
     assert Emulation.parse(str(file)) == expected
     assert Emulation.parse("laptop") == Emulation()
-    assert Emulation.parse("degradation-16") == Emulation.degrading(0.16)
+    assert Emulation.parse("degradation-16") == Emulation.with_degradation(0.16)
     assert Emulation.parse("degradation-16,switch=0").switch == 0
 
 
@@ -359,7 +363,7 @@ def test_every_part_of_a_machine_can_be_specified() -> None:
         assert getattr(Emulation.parse(f"{key}=1"), field.name) == 1
 
 
-@pytest.mark.parametrize("emulator_library", [emulator.below, emulator.above])
+@pytest.mark.parametrize("emulator_library", [emulator.target_library, emulator.link_library])
 def test_it_needs_the_c_library_alone_and_no_symbol_newer_than_glibc_2_17(
     emulator_library: Callable[[], Path],
 ) -> None:
@@ -393,7 +397,7 @@ def test_it_tells_where_a_file_lies(tmp_path: Path) -> None:
     environment = os.environ | emulator.environment(shared)
     told = subprocess.run(
         [sys.executable, "-c", program, str(root / "file")],
-        env=environment | {"LD_PRELOAD": str(emulator.below())},
+        env=environment | {"LD_PRELOAD": str(emulator.target_library())},
         capture_output=True,
         text=True,
         check=True,

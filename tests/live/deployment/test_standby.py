@@ -71,14 +71,11 @@ def test_there_must_be_something_to_stand_by(tmp_path: Path) -> None:
         assert "nothing is up" in standby.stderr.read()
 
 
-def test_a_controller_that_dies_again_and_again_is_given_up(
-    state: StateDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launcher, "TAKEOVERS", 2)
+def test_standby_gives_up_if_the_controller_dies_again_and_again(state: StateDirectory) -> None:
     killed = []
 
-    def kill(said: str) -> None:
-        if said.startswith("standing by"):
+    def kill(message: str) -> None:
+        if message.startswith("standing by"):
             return
         pid = lock_holder(state.lock)
         assert pid
@@ -91,5 +88,5 @@ def test_a_controller_that_dies_again_and_again_is_given_up(
 
     kill("")
     with pytest.raises(launcher.LaunchError, match="died 2 times"):
-        launcher.stand_by(state, kill)
+        launcher.stand_by(state, kill, max_takeovers=2)
     assert len(killed) == 3

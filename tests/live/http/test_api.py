@@ -198,7 +198,7 @@ def test_a_token_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_an_address_that_others_reach_needs_tokens(text: str, tmp_path: Path) -> None:
     deployment = Deployment(state=str(tmp_path), roots=["/"], io_nodes=0, http=text)
     with pytest.raises(InputError, match="--token-file"):
-        deployment.checked_tokens()
+        deployment.tokens()
 
 
 @pytest.mark.parametrize("text", ["8080", ":8080", "localhost:8080", "127.0.0.9:8080", "[::1]:80"])

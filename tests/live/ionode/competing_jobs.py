@@ -52,7 +52,7 @@ class SharedStorage:
     def io_node(self, *options: str) -> Iterator[RealNode]:
         """Serve jobs as one I/O node."""
         role = emulator.environment(self.machine.shared, io_node=0)
-        role["LD_PRELOAD"] = str(emulator.below())
+        role["LD_PRELOAD"] = str(emulator.target_library())
         with RealNode(self.folder, 0, *options, **role) as node:
             yield node
 
@@ -66,7 +66,7 @@ class SharedStorage:
             pages.assign(nodes)
             agent = stack.enter_context(PageServer(pages, self.folder / f"{name}.agent"))
             role = {} if nodes else emulator.environment(self.machine.shared)
-            below = [] if nodes else [str(emulator.below())]
+            below = [] if nodes else [str(emulator.target_library())]
             process = stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, "-S", "-c", WRITER, name, str(threads), str(BLOCK)],

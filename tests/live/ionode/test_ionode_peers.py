@@ -198,14 +198,14 @@ LUSTRE, GPFS, FUSE, NFS, EXT4 = 0x0BD00BD0, 0x47504653, 0x65735546, 0x6969, 0xEF
         (NFS, True, False),
     ],
 )
-def test_only_coherent_file_systems_for_other_hosts(
-    magic: int, declared: bool, may: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "_file_system", lambda root: magic)
-    assert (process.coherent(Path("/x"), declared=declared) == "") == may
+def test_only_coherent_file_systems_for_other_hosts(magic: int, declared: bool, may: bool) -> None:
+    problem = process.coherence_problem(
+        Path("/x"), declared=declared, file_system=lambda root: magic
+    )
+    assert (problem == "") == may
 
 
 def test_the_kernel_is_asked_which_file_system_it_is() -> None:
-    assert "--coherent" in process.coherent(Path("/dev/shm"))
+    assert "--coherent" in process.coherence_problem(Path("/dev/shm"))
     with pytest.raises(InputError, match="No such file"):
-        process.coherent(Path("/no/such/root"))
+        process.coherence_problem(Path("/no/such/root"))

@@ -208,7 +208,7 @@ def test_map_of_a_file_asks_the_file_system(
         return PROGRESSIVE
 
     monkeypatch.setattr(os, "getxattr", getxattr)
-    assert StripeMap.of(file) == StripeMap.from_lustre(PROGRESSIVE)
+    assert StripeMap.of_file(file) == StripeMap.from_lustre(PROGRESSIVE)
     assert asked == [(file, "lustre.lov"), (file, "trusted.lov")]
 
 
@@ -221,13 +221,13 @@ def test_map_of_a_file_asks_beegfs_and_falls_back(
     tools.mkdir()
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     default = StripeMap.fixed(4096, 5)
-    assert StripeMap.of(file, default) == default
+    assert StripeMap.of_file(file, default) == default
     tool(tools, "beegfs", layout("beegfs-8-file"))
-    assert StripeMap.of(file, default).components[0].targets == (401, 102)
+    assert StripeMap.of_file(file, default).components[0].targets == (401, 102)
     assert (tools / "beegfs.asked").read_text() == f"entry info --retro {file}\n"
     tool(tools, "beegfs-ctl", layout("beegfs-7-file"))
-    assert StripeMap.of(file, default).components[0].targets == (103, 201, 302)
+    assert StripeMap.of_file(file, default).components[0].targets == (103, 201, 302)
     assert (tools / "beegfs-ctl.asked").read_text() == f"--getentryinfo {file}\n"
     for name in ("beegfs", "beegfs-ctl"):  # installed, but the file is on something else
         (tools / name).write_text("#!/bin/sh\necho 'Unable to find entry'\nexit 1\n")
-    assert StripeMap.of(file, default) == default
+    assert StripeMap.of_file(file, default) == default

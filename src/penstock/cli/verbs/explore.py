@@ -14,7 +14,7 @@ from penstock.cli.common.output import emit_json, emit_table, json_option
 from penstock.errors import InputError
 from penstock.files import replacing
 from penstock.learn.convergence import Convergence
-from penstock.live.deployment.spec import Deployment, emulated, managed
+from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
 from penstock.live.measure import access_patterns, explorer, mpiexec, results
 from penstock.live.measure.access_patterns import Patterns
 from penstock.live.measure.convergence import ConvergenceRounds
@@ -147,12 +147,12 @@ def explore(
         seed=seed,
     )
     seconds = _seconds(budget)
-    roots = managed((_root(patterns) if root is None else root,))
+    roots = check_roots((_root(patterns) if root is None else root,))
     deployment = Deployment(
         state="",
         roots=roots,
         io_nodes=max(counts),
-        emulate=emulated(emulate, roots),
+        emulate=check_emulation(emulate, roots),
         settings=messages.Settings(scheduler=scheduler, depth=depth or patterns.dispatchers),
         stripe=live_options.volume(stripe, "--stripe"),
         attached=True,
@@ -166,7 +166,7 @@ def explore(
         runs = results.runs(journal, rounds.points, max_repeats)
     if not runs:
         raise InputError(f"--budget {budget} ended before the first run; give more")
-    status = _report(Results.of(patterns, runs, emulate), out, as_json=as_json)
+    status = _report(Results.from_runs(patterns, runs, emulate), out, as_json=as_json)
     if until_converged:
         missing = _report_unconverged(rounds, runs)
     elif missing := len(cells) - len(runs):
@@ -174,34 +174,34 @@ def explore(
     return 1 if missing else status
 
 
-def _report(found: Results, out: Path, *, as_json: bool) -> int:
+def _report(exploration: Results, out: Path, *, as_json: bool) -> int:
     """Write and print the results; return the exit status."""
-    document = found.document()
+    document = exploration.document()
     indented = msgspec.json.format(msgspec.json.encode(document), indent=2)
     for name, text in (
         ("curves.json", indented.decode() + "\n"),
-        ("summary.csv", rows_csv(found.summary_rows())),
-        ("ranks.csv", rows_csv(found.rank_rows())),
+        ("summary.csv", rows_csv(exploration.summary_rows())),
+        ("ranks.csv", rows_csv(exploration.rank_rows())),
     ):
         with replacing(out / name) as partial:
             partial.write_text(text, encoding="utf-8")
-    marked = found.marked
+    marked = exploration.marked
     if as_json:
-        points = [msgspec.structs.asdict(point) for point in found.points]
+        points = [msgspec.structs.asdict(point) for point in exploration.points]
         causes = [run.cell._asdict() | {"why": run.marked} for run in marked]
         emit_json(document | {"points": points, "marked": causes, "out": str(out)})
     else:
-        _print_table(found, out)
+        _print_table(exploration, out)
     for run in marked[:3]:
         cell = f"{run.cell.phase} over {run.cell.io_nodes} I/O nodes, run {run.cell.repeat}"
         click.echo(f"penstock: marked: {cell}: {run.marked}", err=True)
     if marked:
-        count = f"{len(marked)} of {len(found.runs)}"
+        count = f"{len(marked)} of {len(exploration.runs)}"
         click.echo(f"penstock: {count} runs are marked, and left out", err=True)
     return 1 if marked else 0
 
 
-def _print_table(found: Results, out: Path) -> None:
+def _print_table(exploration: Results, out: Path) -> None:
     rows = [
         (
             point.job,
@@ -210,10 +210,11 @@ def _print_table(found: Results, out: Path) -> None:
             *("-" if v is None else f"{v:,.1f}" for v in (point.median, point.q1, point.q3)),
             f"{point.runs - point.marked} of {point.runs}",
         )
-        for point in found.points
+        for point in exploration.points
     ]
     # Not as the table's title, which would be broken at the table's width.
-    storage = f", on an emulated file system ({found.emulated})" if found.emulated else ""
+    emulated = exploration.emulated
+    storage = f", on an emulated file system ({emulated})" if emulated else ""
     click.echo(f"median bandwidth and quartiles over repeats{storage}\n")
     columns = ("phase", "processes", "I/O nodes", "MB/s", "Q1", "Q3", "runs")
     emit_table(columns, rows)

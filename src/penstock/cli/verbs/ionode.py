@@ -15,7 +15,7 @@ from penstock.cli.common.options import PATH, flag_of_field, option, typed
 from penstock.config.section import fields
 from penstock.errors import InputError
 from penstock.io_node_settings import DEFAULTS, IoNodeSettings
-from penstock.live.ionode.process import IONode, Remote, roots_of
+from penstock.live.ionode.process import IONode, RemoteAccess, resolve_roots
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import TOKEN_BYTES
 from penstock.live.protocol.site_key import RemoteController
@@ -177,7 +177,7 @@ class Options:
                 f"{self.token_file} is not a token; a token has 32 bytes or 64 hex digits"
             ) from error
 
-    def _remote(self, token: bytes | None) -> Remote | None:
+    def _remote(self, token: bytes | None) -> RemoteAccess | None:
         if self.tcp is None:
             if token is not None or self.roots or self.coherent:
                 raise InputError("--token-file, --root and --coherent need --listen")
@@ -187,11 +187,11 @@ class Options:
             raise InputError(f"--listen {self.tcp!r} is not of the form HOST:PORT")
         if token is None:
             raise InputError("--listen needs --token-file: remote clients must prove who they are")
-        return Remote(
+        return RemoteAccess(
             host=host.strip("[]"),
             port=int(port),
             token=token,
-            roots=roots_of(self.roots),
+            roots=resolve_roots(self.roots),
             declared=self.coherent,
         )
 

@@ -11,8 +11,10 @@ from penstock.cli.common import live_options
 from penstock.cli.common.output import emit_json, json_option
 from penstock.errors import InputError
 from penstock.files import reason
-from penstock.live.batch import slurm as slurm_side
-from penstock.live.batch.slurm import HOOK_PATIENCE, Licence
+from penstock.live.batch import hooks, queue
+from penstock.live.batch import licences as licence_reservation
+from penstock.live.batch.hooks import HOOK_TIMEOUT
+from penstock.live.batch.licences import Licence
 from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.hook_messages import AdoptJob, AgentDirectory, ReleaseJob
@@ -33,7 +35,7 @@ patience = click.option(
     metavar="SECONDS",
     envvar="PENSTOCK_PATIENCE",
     type=click.FloatRange(0.01, 60),
-    default=HOOK_PATIENCE,
+    default=HOOK_TIMEOUT,
     help="How long to wait for the agent; default: $PENSTOCK_PATIENCE, or 1.",
 )
 
@@ -55,7 +57,7 @@ def slurm() -> None:
 @json_option
 def prolog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
     """Register the job of Slurm's environment with this node's agent (for Prolog)."""
-    environment = _send(run_folder, slurm_side.adoption(os.environ), patience)
+    environment = _send(run_folder, hooks.adopt_message(os.environ), patience)
     if as_json:
         emit_json({"environment": environment})
 
@@ -66,7 +68,7 @@ def prolog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
 @json_option
 def epilog(*, run_folder: Path | None, patience: float, as_json: bool) -> None:
     """Release the job of Slurm's environment from this node's agent (for Epilog)."""
-    _send(run_folder, slurm_side.release(os.environ), patience)
+    _send(run_folder, hooks.release_message(os.environ), patience)
     if as_json:
         emit_json({"released": os.environ["SLURM_JOB_ID"]})
 
@@ -76,7 +78,7 @@ def _send(
 ) -> dict[str, str]:
     folder = agent_directory(run_folder)
     try:
-        return slurm_side.tell(folder, message, patience)
+        return hooks.send(folder, message, patience)
     except OSError as error:
         raise click.ClickException(f"{folder.control}: {reason(error)}") from error
 
@@ -88,7 +90,7 @@ def jobs(*, run_folder: Path | None, as_json: bool) -> None:
     """List the jobs that this node's agent serves."""
     folder = agent_directory(run_folder)
     try:
-        names = slurm_side.kept(folder)
+        names = hooks.adopted_jobs(folder)
     except OSError as error:
         raise click.ClickException(f"{folder.control}: {reason(error)}") from error
     emit_json({"jobs": names}) if as_json else click.echo("\n".join(names) or "no jobs")
@@ -116,8 +118,8 @@ def licences(*, licence: str, keep_back: int | None, as_json: bool) -> None:
     """
     parsed = Licence.parse(licence)
     if keep_back is not None:
-        slurm_side.keep_back(parsed, keep_back)
-    reserved = slurm_side.kept_back(parsed) or 0
+        licence_reservation.hold_back(parsed, keep_back)
+    reserved = licence_reservation.held_back(parsed) or 0
     if as_json:
         emit_json({"licence": parsed.name, "total": parsed.total, "kept_back": reserved})
     else:
@@ -190,14 +192,16 @@ class _Update:
         status, now = self._ask(), time.monotonic()
         done: dict[str, object] = {}
         if self._licence is not None:
-            done["kept_back"] = slurm_side.licences_to_keep(status, self._licence)
-            slurm_side.keep_back(self._licence, slurm_side.licences_to_keep(status, self._licence))
+            done["kept_back"] = licence_reservation.licences_to_hold_back(status, self._licence)
+            licence_reservation.hold_back(
+                self._licence, licence_reservation.licences_to_hold_back(status, self._licence)
+            )
         if self._conflicts is not None and self._before is not None:
             before, self._before = self._before, (now, status)
-            scores = dict.fromkeys(slurm_side.all_partitions(), 0.0) | slurm_side.conflicts(
-                before[1], status, slurm_side.running_jobs(), now - before[0]
+            scores = dict.fromkeys(queue.available_partitions(), 0.0) | queue.partition_loads(
+                before[1], status, queue.running_jobs(), now - before[0]
             )
-            slurm_side.write_conflicts(self._conflicts, scores)
+            queue.write_loads(self._conflicts, scores)
             done["conflicts"] = scores
         return done
 

@@ -14,7 +14,13 @@ from penstock.cli.common.output import emit_json, json_option
 from penstock.config import Loaded
 from penstock.errors import InputError
 from penstock.live.deployment import launcher
-from penstock.live.deployment.spec import IO_NODE, Deployment, emulated, located, managed
+from penstock.live.deployment.spec import (
+    IO_NODE,
+    Deployment,
+    check_emulation,
+    check_roots,
+    with_absolute_paths,
+)
 from penstock.live.protocol import messages
 from penstock.live.protocol.shared_page import MAP_NODES
 from penstock.live.protocol.state_directory import StateDirectory
@@ -135,16 +141,16 @@ class Options:
             raise InputError("--all-users needs root: requests run with their callers' identities")
         if loaded.config.tuning.tune:
             loaded.check_policy("tuning")
-        roots = managed(self.roots)
+        roots = check_roots(self.roots)
         key_file = None if self.listen is None or self.key_file is None else self.key_file.resolve()
         deployment = Deployment(
             state=str(state.folder),
             roots=roots,
             io_nodes=self.io_nodes,
-            emulate=emulated(self.emulate, roots),
+            emulate=check_emulation(self.emulate, roots),
             settings=messages.Settings(**msgspec.structs.asdict(loaded.config.io_node)),
             stripe=live_options.volume(self.stripe, "--stripe"),
-            config=located(loaded.config),
+            config=with_absolute_paths(loaded.config),
             io_node=(*IO_NODE, "--all-users") if self.all_users else IO_NODE,
             store=self.store,
             http=self.http,
@@ -154,8 +160,8 @@ class Options:
             key_file=None if key_file is None else str(key_file),
             remote_io_nodes=self.remote_io_nodes,
         )
-        deployment.checked_tokens()
-        deployment.checked_key()
+        deployment.tokens()
+        deployment.site_key()
         return deployment
 
 

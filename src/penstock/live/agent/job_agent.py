@@ -303,7 +303,7 @@ class JobAgent:
                 case messages.Turn(phase=number) if self._phase and self._phase.number == number:
                     self._grant_turn(now, self._phase, message)
                 case messages.Hold(phase=number) if self._phase and self._phase.number == number:
-                    self._revoke_turn(now, self._phase, lent=message.turn_lent)
+                    self._revoke_turn(now, self._phase, lend=message.turn_lent)
                 case messages.Slice(phase=number) if self._phase and self._phase.number == number:
                     self._switch_slice(self._phase, message)
                 case messages.NodeMap(nodes=nodes, stripe=stripe):
@@ -325,9 +325,9 @@ class JobAgent:
             phase.start(now)
             self._pages.open_gate()
 
-    def _revoke_turn(self, now: float, phase: PhaseTurn, *, lent: bool) -> None:
+    def _revoke_turn(self, now: float, phase: PhaseTurn, *, lend: bool) -> None:
         if self._mode == "enforce" and not phase.overdue and phase.turn is not None:
-            phase.lend(now) if lent else phase.stop(now)
+            phase.lend(now) if lend else phase.stop(now)
             self._close_gate()
 
     def _switch_slice(self, phase: PhaseTurn, slice_: messages.Slice) -> None:

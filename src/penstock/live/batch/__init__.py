@@ -1,1 +1,1 @@
-"""Batch systems: Slurm."""
+"""The batch system, Slurm: its hooks, its licences and its queue."""

@@ -26,7 +26,7 @@ from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
 from penstock.live.controller.unreported_exits import UnreportedExits
-from penstock.live.deployment.spec import ANSWERS_WITHIN, Deployment
+from penstock.live.deployment.spec import ANSWER_TIMEOUT, Deployment
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.exit_spool import ExitSpool
 from penstock.live.protocol.job_record import JobRecord
@@ -67,7 +67,7 @@ class Controller:
         self.state = StateDirectory(Path(deployment.state))
         self.environment = ProcessEnvironment.of(deployment, self.state)
         self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
-        self.key = deployment.checked_key()
+        self.key = deployment.site_key()
         self.refusals = RefusalLog()
         self.quotas = Quotas(deployment.config.live.user_jobs)
         self.archive = JobArchive(
@@ -365,7 +365,7 @@ class Controller:
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
         wanted = job.maps
         try:
-            async with asyncio.timeout(ANSWERS_WITHIN), self._counted:
+            async with asyncio.timeout(ANSWER_TIMEOUT), self._counted:
                 await self._counted.wait_for(
                     lambda: job.state != "running" or job.counters.get("maps", 0) >= wanted
                 )

@@ -28,12 +28,12 @@ class ProcessEnvironment:
     @property
     def below(self) -> list[str]:
         """Return the libraries that go below the client library."""
-        return [] if self.emulation is None else [str(emulator.below())]
+        return [] if self.emulation is None else [str(emulator.target_library())]
 
     @property
     def above(self) -> list[str]:
         """Return the libraries that go above the client library."""
-        return [] if self.emulation is None else [str(emulator.above())]
+        return [] if self.emulation is None else [str(emulator.link_library())]
 
     def io_node(self, number: int) -> dict[str, str]:
         """Return an I/O node's whole environment; it is never its own client."""

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.live.deployment.spec import ANSWERS_WITHIN
+from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import client, messages
 
 MOST_OWED = 16
@@ -54,7 +54,7 @@ class IoNodeLink:
     async def ask(self, message: messages.Message, kind: Any) -> Any:
         """Return its answer; OSError (TimeoutError too): none comes."""
         answer = self.send(client.encode_line(message))
-        async with asyncio.timeout(ANSWERS_WITHIN):
+        async with asyncio.timeout(ANSWER_TIMEOUT):
             return client.decode_line(await answer, messages.Failure | kind)
 
     def heard(self, text: bytes) -> None:

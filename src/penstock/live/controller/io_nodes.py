@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.live.controller.io_node_link import IoNodeLink, Lines
-from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment
+from penstock.live.deployment.spec import ANSWER_TIMEOUT, DRAIN_TIMEOUT, Deployment
 from penstock.live.protocol import client
 from penstock.live.protocol import messages as wire
 from penstock.live.protocol.state_directory import StateDirectory, is_stopped, write_holder
@@ -103,7 +103,7 @@ class IoNodes:
         if io_node.link is not None:
             told = await io_node.link.ask(message, answer)
         elif not io_node.remote:
-            told = await self._ask(number, message, answer, ANSWERS_WITHIN)
+            told = await self._ask(number, message, answer, ANSWER_TIMEOUT)
         else:
             raise ConnectionError(f"I/O node {number} is away")
         io_node.answered = time.monotonic()
@@ -114,7 +114,7 @@ class IoNodes:
         messages: Mapping[int, wire.Message],
         answer: Any,
         heard: Callable[[int, Any], None],
-        within: float = ANSWERS_WITHIN,
+        within: float = ANSWER_TIMEOUT,
     ) -> None:
         """Ask several at once; `heard` is called with each answer, or OSError, as it comes."""
         waiting: set[asyncio.Future[bytes]] = set()
@@ -323,10 +323,10 @@ class IoNodes:
         if process is None or process.returncode is not None:
             return
         with suppress(OSError):
-            drain = wire.Drain(seconds=DRAINS_WITHIN)
-            await self._ask(io_node.number, drain, wire.Done, DRAINS_WITHIN + ANSWERS_WITHIN)
+            drain = wire.Drain(seconds=DRAIN_TIMEOUT)
+            await self._ask(io_node.number, drain, wire.Done, DRAIN_TIMEOUT + ANSWER_TIMEOUT)
         try:
-            async with asyncio.timeout(ANSWERS_WITHIN):
+            async with asyncio.timeout(ANSWER_TIMEOUT):
                 await process.wait()
         except TimeoutError:
             log.warning("I/O node %d did not end when drained", io_node.number)

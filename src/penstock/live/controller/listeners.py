@@ -81,7 +81,7 @@ class RemoteListener:
     """Where a deployment listens to other hosts, if it does; InputError: it cannot be there."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._key = deployment.checked_key()
+        self._key = deployment.site_key()
         self._listener: socket.socket | None = None
         self._told = StateDirectory(Path(deployment.state)).listen
         self._told.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from penstock.files import reason
 from penstock.live.controller.io_nodes import IoNode
-from penstock.live.deployment.spec import ANSWERS_WITHIN
+from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import messages
 from penstock.live.protocol.io_node_record import IoNodeRecord
 
@@ -64,7 +64,7 @@ async def _io_node(controller: "Controller", io_node: IoNode) -> IoNodeRecord:
             return structs.replace(record, **fields | counters | {"state": "serving"})
         why = answer.error
     except TimeoutError:
-        why = f"no answer came within {ANSWERS_WITHIN:g} s"
+        why = f"no answer came within {ANSWER_TIMEOUT:g} s"
     except OSError as error:
         why = reason(error)
     silent, why = io_node.silence(why)

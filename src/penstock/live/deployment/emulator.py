@@ -1,8 +1,8 @@
-"""An emulated parallel file system: a directory whose data calls take a cluster's time.
+"""An emulated parallel file system: a directory whose data calls take as long as on a cluster.
 
-Data is really stored in the directory. Processes under the emulator's preload library share one
-file, with one word a storage target and a link, and sleep until theirs would have served them.
-docs/live/emulator.md has the model and the file.
+The directory really stores the data. Processes under the emulator's preload library share one file,
+with one word per storage target and link, and sleep until the emulated target has served them.
+docs/live/emulator.md describes the model and the file.
 """
 
 import mmap
@@ -28,20 +28,20 @@ _TARGET = struct.Struct("<4Q32x")
 FILE_BYTES = _HEAD.size + TARGETS * _TARGET.size + 8 * (IO_NODE_LINKS + CLIENT_LINKS)
 
 
-def below() -> Path:
-    """Return the library that goes below the client library, in jobs and I/O nodes alike."""
+def target_library() -> Path:
+    """Return the library below the client library, in jobs and I/O nodes: storage targets."""
     return library("libpenstock_emulator.so")
 
 
-def above() -> Path:
-    """Return the library that goes above the client library, in jobs: their links."""
+def link_library() -> Path:
+    """Return the library above the client library, in jobs: network links."""
     return library("libpenstock_emulator_link.so")
 
 
 def environment(
     path: Path, *, io_node: int | None = None, client: str | None = None
 ) -> dict[str, str]:
-    """Return what an I/O node or a job's process needs beside the preloaded libraries."""
+    """Return the variables that an I/O node or a job's process needs beside the libraries."""
     role = {}
     if io_node is not None:
         role = {"PENSTOCK_EMULATOR_LINK": f"io-node:{io_node}"}
@@ -51,8 +51,8 @@ def environment(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What a storage target has done since the emulation began."""
+class TargetCounters:
+    """The counters of a storage target since the emulation began."""
 
     requests: int
     bytes: int
@@ -61,13 +61,13 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """The machine to emulate, in bytes and seconds; a link of `None` has no limit."""
+    """The storage to emulate, in bytes and seconds; a link of None is unlimited."""
 
     targets: int = 4
     rate: float = 200 * 2**20
     latency: float = 500e-6
     switch: float = 2e-3
-    read_switch: float | None = None  # of reads; None: as of writes
+    read_switch: float | None = None  # for reads; None: the same as for writes
     stripe: int = 2**20
     count: int = 1
     sync: float = 0.0
@@ -86,16 +86,18 @@ class Emulation:
             value = getattr(self, name)
             if value is not None and not 1 <= value < 2**63:
                 raise InputError(f"emulated {_kebab(name)} of {value:g}; give one byte or more")
-        if self.stripe > LARGEST_STRIPE:
-            raise InputError(f"emulated stripe of {self.stripe:g}; give at most {LARGEST_STRIPE:g}")
+        if self.stripe > MAX_STRIPE:
+            raise InputError(f"emulated stripe of {self.stripe:g}; give at most {MAX_STRIPE:g}")
         for name in ("latency", "switch", "read_switch", "sync"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= LONGEST:
-                raise InputError(f"emulated {_kebab(name)} of {value:g} s; give 0 to {LONGEST:g} s")
+            if value is not None and not 0 <= value <= MAX_SECONDS:
+                raise InputError(
+                    f"emulated {_kebab(name)} of {value:g} s; give 0 to {MAX_SECONDS:g} s"
+                )
 
     @staticmethod
     def parse(text: str) -> "Emulation":
-        """Return what `--emulate` says: a preset, `key=value,...`, both, or a TOML file."""
+        """Parse the value of `--emulate`: a preset, `key=value,...`, both, or a TOML file."""
         if text.endswith(".toml"):
             return Emulation._from_table(_load(Path(text)))
         table: dict[str, Any] = {}
@@ -130,16 +132,16 @@ class Emulation:
         machine = Emulation(**values)
         if "switch" in values or degradation is None:
             return machine
-        return Emulation.degrading(degradation, base=machine)
+        return Emulation.with_degradation(degradation, base=machine)
 
     @staticmethod
-    def degrading(
+    def with_degradation(
         degradation: float, *, request: int = 2**20, base: "Emulation | None" = None
     ) -> "Emulation":
-        """Return a machine on which jobs that write at once lose this part of their bandwidth.
+        """Return storage on which jobs that write at once lose this part of their bandwidth.
 
-        Alone, a request takes c = latency + request / rate on its target. Of several jobs in turn,
-        each request is a change of streams: 1 - d = c / (c + switch). (Paper packs, section 2.)
+        A request takes c = latency + request / rate on its target. If several jobs alternate, every
+        request switches streams: 1 - d = c / (c + switch). (Paper packs, section 2.)
         """
         if not 0 <= degradation < 1:
             raise InputError(f"a degradation of {degradation:g}; give 0 or more, and less than 1")
@@ -148,15 +150,17 @@ class Emulation:
         return replace(base, switch=alone * degradation / (1 - degradation))
 
     def first_target(self, file: Path) -> int:
-        """Return which target has the first stripe of a file; the next ones follow."""
+        """Return the target of the first stripe of a file; its other stripes follow."""
         return file.stat().st_ino % self.targets
 
     def create(self, path: Path, root: Path) -> None:
-        """Write the file that processes share, for a directory; it is good until the next boot."""
+        """Write the file that processes share; it is valid until the next boot."""
         # As the kernel names open files: resolved, and without a slash at the end.
         name = os.fsencode(root.resolve())
         if not root.is_dir() or name == b"/" or len(name) >= ROOT_BYTES:
-            raise InputError(f"emulated root {str(root)!r} is no directory that can be emulated")
+            raise InputError(
+                f"emulated root {str(root)!r} cannot be emulated: not a directory, or too long"
+            )
         head = _HEAD.pack(
             MAGIC,
             VERSION,
@@ -180,9 +184,9 @@ class Emulation:
             partial.write_bytes(head.ljust(FILE_BYTES, b"\0"))
 
 
-LARGEST_STRIPE = 2**40
-LONGEST = 60.0
-"""Seconds that one cost may be: a slip of the unit is no machine."""
+MAX_STRIPE = 2**40
+MAX_SECONDS = 60.0
+"""Maximum of any cost: more is a wrong unit."""
 
 PRESETS: Mapping[str, float | None] = {
     "laptop": None,
@@ -191,7 +195,7 @@ PRESETS: Mapping[str, float | None] = {
     "degradation-11": 0.11,
     "disks": None,
 }
-"""Degradations are those that use cases A, B and C of paper packs saw (section 2)."""
+"""The degradations are those of use cases A, B and C in paper packs (section 2)."""
 MACHINES: Mapping[str, Mapping[str, str]] = {
     "disks": {
         "targets": "4",
@@ -203,17 +207,17 @@ MACHINES: Mapping[str, Mapping[str, str]] = {
         "read-switch": "6 ms",
     },
 }
-"""What a preset says of other keys. docs/live/emulator.md has the reasons."""
+"""Other keys of presets; docs/live/emulator.md gives the reasons."""
 
 
-def served(path: Path) -> list[Served]:
-    """Return what each target has done so far."""
+def target_counters(path: Path) -> list[TargetCounters]:
+    """Return the counters of each target."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
         magic, version, size, _, targets = struct.unpack_from("<8sIIQI", content)
         if (magic, version, size) != (MAGIC, VERSION, len(content)):
-            raise InputError(f"{path} is no emulation of this version; create it anew")
+            raise InputError(f"{path} is not an emulation of this version; create it again")
         return [
-            Served(requests=requests, bytes=volume, switches=switches)
+            TargetCounters(requests=requests, bytes=volume, switches=switches)
             for _, requests, volume, switches in (
                 _TARGET.unpack_from(content, _HEAD.size + k * _TARGET.size) for k in range(targets)
             )
@@ -226,7 +230,7 @@ def _load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"emulation {path} cannot be read: {reason(error)}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"emulation {path} is no TOML: {reason(error)}") from error
+        raise InputError(f"emulation {path} is not TOML: {reason(error)}") from error
 
 
 def _kebab(name: str) -> str:

@@ -1,4 +1,8 @@
-"""Brings a deployment up in the background, asks it, and takes it down."""
+"""Starts a deployment in the background, sends it messages, and stops it.
+
+Runs in the verbs (`up`, `down`, `standby`, `status`), and in measurements with a deployment of
+their own.
+"""
 
 import os
 import select
@@ -14,7 +18,12 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.files import reason, replacing
-from penstock.live.deployment.spec import ANSWERS_WITHIN, DRAINS_WITHIN, Deployment, laid_out
+from penstock.live.deployment.spec import (
+    ANSWER_TIMEOUT,
+    DRAIN_TIMEOUT,
+    Deployment,
+    with_stripe_layout,
+)
 from penstock.live.protocol import client, messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.state_directory import (
@@ -28,43 +37,42 @@ from penstock.live.protocol.state_directory import (
 )
 
 CONTROLLER = (sys.executable, "-P", "-m", "penstock.live.controller")
-CLEANS_WITHIN = 10.0
-"""Seconds that the controller may take beyond its I/O nodes: ending what an earlier one left."""
-STOPS_WITHIN = DRAINS_WITHIN + 2 * ANSWERS_WITHIN + 4.0
-LOOKS_EVERY = 0.2
-"""Seconds between two looks whether the controller lives."""
-TAKEOVERS, TAKEOVERS_WITHIN = 5, 60.0
-"""A controller that dies more often than this, in so many seconds, is given up."""
-TOLD_AFTER = 2.0
-"""Seconds of silence after which people wonder."""
+CLEAN_UP_TIMEOUT = 10.0
+"""Seconds that the controller may take to end the I/O nodes of an earlier one."""
+STOP_TIMEOUT = DRAIN_TIMEOUT + 2 * ANSWER_TIMEOUT + 4.0
+POLL_INTERVAL = 0.2
+"""Seconds between two checks that the controller lives."""
+MAX_TAKEOVERS, TAKEOVER_PERIOD = 5, 60.0
+"""`stand_by` gives up if the controller dies more often than this within the period, in seconds."""
+NOTICE_AFTER = 2.0
+"""Seconds after which `down` says what it waits for."""
 
 
 class LaunchError(Exception):
-    """A deployment that did not come up, or go down, and why."""
+    """A deployment could not be started or stopped."""
 
 
 def up(deployment: Deployment) -> "subprocess.Popen[bytes] | None":
-    """Return when all I/O nodes serve; an attached deployment's controller is returned.
+    """Start a deployment, wait until all I/O nodes serve, and return an attached controller.
 
-    InputError: it is up already. LaunchError: it cannot be brought up; nothing is left running.
+    Raises InputError if it is up already, and LaunchError if it cannot be started; then nothing is
+    left running.
     """
     state = StateDirectory(Path(deployment.state))
     state.create()
     try:
         with hold_lock(state.lock) as lock:
-            laid = laid_out(deployment)
-            controller = _up(laid, state, lock)
+            complete = with_stripe_layout(deployment)
+            controller = _start(complete, state, lock)
             if not deployment.attached:
                 with replacing(state.deployment) as unfinished:
-                    unfinished.write_bytes(msgspec.json.encode(laid))
+                    unfinished.write_bytes(msgspec.json.encode(complete))
             return controller
     except BlockingIOError:
-        raise InputError(
-            f"already up in {state.folder}; 'penstock down' ends what is there"
-        ) from None
+        raise InputError(f"already up in {state.folder}; 'penstock down' stops it") from None
 
 
-def _up(
+def _start(
     deployment: Deployment, state: StateDirectory, lock: int
 ) -> "subprocess.Popen[bytes] | None":
     with state.log.open("ab") as log:
@@ -80,12 +88,12 @@ def _up(
     assert controller.stdin is not None
     assert controller.stdout is not None
     try:
-        with suppress(BrokenPipeError), controller.stdin as told:
-            told.write(msgspec.json.encode(deployment))
+        with suppress(BrokenPipeError), controller.stdin as stdin:
+            stdin.write(msgspec.json.encode(deployment))
         with controller.stdout as answer:
-            _await_ready(state, answer.fileno(), deployment.serves_within + CLEANS_WITHIN)
+            _await_ready(state, answer.fileno(), deployment.serves_within + CLEAN_UP_TIMEOUT)
     except BaseException:
-        end_holders([state.lock], grace=STOPS_WITHIN)
+        end_holders([state.lock], grace=STOP_TIMEOUT)
         controller.kill()
         controller.wait()
         state.clean_up()
@@ -96,55 +104,63 @@ def _up(
     return None
 
 
-def stand_by(state: StateDirectory, tell: Callable[[str], object] = lambda _: None) -> None:
-    """Return when the deployment is taken down; whenever its controller dies, start another.
+def stand_by(
+    state: StateDirectory,
+    report: Callable[[str], object] = lambda _: None,
+    *,
+    max_takeovers: int = MAX_TAKEOVERS,
+    takeover_period: float = TAKEOVER_PERIOD,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Start another controller whenever the controller dies; return once the deployment is down.
 
-    InputError: nothing is up. LaunchError: controllers die too often, or do not come up.
+    Raises InputError if nothing is up, and LaunchError if controllers die too often or do not
+    start.
     """
-    if _wanted(state) is None:
-        raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
-    tell(f"standing by {state.folder}")
-    died: deque[float] = deque(maxlen=TAKEOVERS)
-    while (deployment := _wanted(state)) is not None:
+    if _read_deployment(state) is None:
+        raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
+    report(f"standing by {state.folder}")
+    deaths: deque[float] = deque(maxlen=max_takeovers)
+    while (deployment := _read_deployment(state)) is not None:
         if not state.is_up():
-            now = time.monotonic()
-            if len(died) == TAKEOVERS and now - died[0] < TAKEOVERS_WITHIN:
-                raise LaunchError(f"the controller died {TAKEOVERS} times; {_log(state)}")
-            died.append(now)
-            if _took_over(deployment, state):
-                tell("the controller died; another one serves")
-        time.sleep(LOOKS_EVERY)
+            now = clock()
+            if len(deaths) == max_takeovers and now - deaths[0] < takeover_period:
+                raise LaunchError(f"the controller died {max_takeovers} times; {_log(state)}")
+            deaths.append(now)
+            if _take_over(deployment, state):
+                report("the controller died; another one serves")
+        time.sleep(POLL_INTERVAL)
 
 
-def _took_over(deployment: Deployment, state: StateDirectory) -> bool:
-    # Somebody may be faster, or may just take it down.
+def _take_over(deployment: Deployment, state: StateDirectory) -> bool:
+    # Another process may be faster, or may be taking the deployment down.
     with suppress(BlockingIOError), hold_lock(state.lock) as lock:
         if state.deployment.exists():
-            _up(deployment, state, lock)
+            _start(deployment, state, lock)
             return True
     return False
 
 
-def _wanted(state: StateDirectory) -> Deployment | None:
-    """Return what is to be up, and has not been taken down."""
+def _read_deployment(state: StateDirectory) -> Deployment | None:
+    """Return the deployment that should be up, or None once it is taken down."""
     try:
         return msgspec.json.decode(state.deployment.read_bytes(), type=Deployment)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise InputError(f"{state.deployment}: {reason(error)}; 'penstock up' anew") from error
+        raise InputError(f"{state.deployment}: {reason(error)}; run 'penstock up' again") from error
 
 
 def _await_ready(state: StateDirectory, descriptor: int, seconds: float) -> None:
-    text, until = b"", time.monotonic() + seconds
+    text, deadline = b"", time.monotonic() + seconds
     while not text.endswith(b"\n"):
-        left = until - time.monotonic()
+        left = deadline - time.monotonic()
         if left <= 0 or not select.select([descriptor], [], [], left)[0]:
             raise LaunchError(f"the controller is not ready after {seconds:g} s; {_log(state)}")
-        more = os.read(descriptor, 65536)
-        if not more:
+        data = os.read(descriptor, 65536)
+        if not data:
             raise LaunchError(f"the controller ended before it was ready; {_log(state)}")
-        text += more
+        text += data
     answer = client.decode_line(text, messages.Done | messages.Failure)
     if isinstance(answer, messages.Failure):
         if answer.wrong_input:
@@ -157,22 +173,22 @@ def _log(state: StateDirectory) -> str:
 
 
 def ask(state: StateDirectory, message: messages.Message, answer: type[client.M]) -> client.M:
-    """Return the controller's answer; InputError: none is up, or it says what is wrong."""
+    """Return the controller's answer; raise InputError if it refuses, or none is up."""
     if not state.is_up(allow_root=True):
-        raise InputError(f"nothing is up in {state.folder}; 'penstock up' brings it up")
+        raise InputError(f"nothing is up in {state.folder}; start it with 'penstock up'")
     try:
         with ControlConnection(state.controller) as controller:
             return controller.ask(message, answer)
     except TimeoutError as error:
         raise LaunchError(f"the controller does not answer; see {state.log}") from error
     except OSError as error:
-        raise LaunchError(f"the controller cannot be asked: {error}; see {state.log}") from error
+        raise LaunchError(f"the controller cannot be reached: {error}; see {state.log}") from error
 
 
-def down(state: StateDirectory, tell: Callable[[str], object] = lambda _: None) -> bool:
-    """Return when nothing is left running; say whether there was anything.
+def down(state: StateDirectory, report: Callable[[str], object] = lambda _: None) -> bool:
+    """Stop a deployment, wait until nothing is left running, and return whether there was one.
 
-    What has not ended when it is usually over is told once, in a line.
+    If it takes longer than usual, `report` receives one line about what it waits for.
     """
     if not state.exists():
         return False
@@ -181,38 +197,38 @@ def down(state: StateDirectory, tell: Callable[[str], object] = lambda _: None) 
     if pid is None:
         return bool(_clean(state))
     with suppress(OSError):
-        _stop(state, os.pidfd_open(pid), tell)
-    end_holders([state.lock], grace=STOPS_WITHIN)
+        _stop(state, os.pidfd_open(pid), report)
+    end_holders([state.lock], grace=STOP_TIMEOUT)
     _clean(state)
     return True
 
 
-def _stop(state: StateDirectory, process: int, tell: Callable[[str], object]) -> None:
+def _stop(state: StateDirectory, process: int, report: Callable[[str], object]) -> None:
     try:
-        with ControlConnection(state.controller, timeout=STOPS_WITHIN) as controller:
+        with ControlConnection(state.controller, timeout=STOP_TIMEOUT) as controller:
             controller.send(messages.Stop())
             try:
-                controller.receive(messages.Done, TOLD_AFTER)
+                controller.receive(messages.Done, NOTICE_AFTER)
             except TimeoutError:
-                tell(f"waiting up to {STOPS_WITHIN:g} s for {_unended(state)}; then it is killed")
-                controller.receive(messages.Done, STOPS_WITHIN - TOLD_AFTER)
+                report(f"waiting up to {STOP_TIMEOUT:g} s for {_survivors(state)}, then killing it")
+                controller.receive(messages.Done, STOP_TIMEOUT - NOTICE_AFTER)
         wait_for_exit(process, GRACE)
     finally:
         os.close(process)
 
 
-def _unended(state: StateDirectory) -> str:
-    """Return whom the end of a deployment waits for: who is stopped, else who is there."""
+def _survivors(state: StateDirectory) -> str:
+    """Return the processes that have not ended: those that are stopped, else all of them."""
     locks = {"the controller": state.lock}
     for lock in sorted(state.folder.glob("io-node-*.lock")):
         locks[f"I/O node {lock.stem.removeprefix('io-node-')}"] = lock
-    living = {who: pid for who, lock in locks.items() if (pid := lock_holder(lock))}
+    living = {name: pid for name, lock in locks.items() if (pid := lock_holder(lock))}
     stopped = [
-        f"{who} (its process is stopped; 'kill -CONT {pid}' lets it finish)"
-        for who, pid in living.items()
+        f"{name} (its process is stopped; 'kill -CONT {pid}' lets it finish)"
+        for name, pid in living.items()
         if is_stopped(pid)
     ]
-    # The controller ends last, and waits itself.
+    # The controller ends last, and waits for the others itself.
     return ", ".join(stopped or list(living)[1:] or living)
 
 

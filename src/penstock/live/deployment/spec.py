@@ -1,4 +1,4 @@
-"""What `penstock up` was told: the managed directories, the I/O nodes, and how they serve."""
+"""The specification of a deployment: managed directories, I/O nodes, and their settings."""
 
 import sys
 from pathlib import Path
@@ -17,11 +17,9 @@ from penstock.live.protocol.tokens import Tokens
 from penstock.live.storage.stripe_layout import StripeMap
 
 IO_NODE = (sys.executable, "-P", "-m", "penstock.cli", "ionode", "--no-config")
-"""The command that is an I/O node."""
-
-
-DRAINS_WITHIN, ANSWERS_WITHIN = 10.0, 2.0
-"""Seconds that an I/O node may take to finish what it began, and to answer."""
+"""The command of an I/O node."""
+DRAIN_TIMEOUT, ANSWER_TIMEOUT = 10.0, 2.0
+"""Seconds for an I/O node to finish its requests, and to answer."""
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,16 +30,16 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     io_nodes: Annotated[int, Meta(ge=0, le=shared_page.MAP_NODES)]
     emulate: str | None = None
     settings: messages.Settings = messages.Settings()
-    stripe: int = 0  # bytes after which a file's next I/O node follows; 0: a process has one
+    stripe: int = 0  # bytes of a file per I/O node in turn; 0: one I/O node per process
     attached: bool = False  # ends with the process that started it
     serves_within: float = 15.0  # seconds until an I/O node serves
     io_node: tuple[str, ...] = IO_NODE
     config: Config = Config()
-    store: str | None = None  # a database's URL; None: a file of the state directory
-    http: str | None = None  # HOST:PORT of the API; None: there is none
+    store: str | None = None  # URL of a database; None: a file in the state directory
+    http: str | None = None  # HOST:PORT of the API; None: no API
     token_file: str | None = None
-    job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # jobs that have metrics of their own
-    listen: str | None = None  # HOST:PORT for other hosts; None: there are none
+    job_metrics: Annotated[int, Meta(ge=0, le=1000)] = 0  # number of jobs with metrics of their own
+    listen: str | None = None  # HOST:PORT for other hosts; None: this host only
     key_file: str | None = None
     remote_io_nodes: Annotated[int, Meta(ge=0, le=shared_page.MAP_NODES)] = (
         0  # numbered after the others
@@ -49,54 +47,50 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def all_io_nodes(self) -> int:
-        """How many I/O nodes there can be, those on other hosts included."""
+        """The maximum number of I/O nodes, including those on other hosts."""
         return self.io_nodes + self.remote_io_nodes
 
-    def checked_key(self) -> SiteKey | None:
-        """Return the key of a site of several hosts; InputError: it is ill told."""
+    def site_key(self) -> SiteKey | None:
+        """Return the key of a site of several hosts, or raise InputError for wrong options."""
         if self.listen is None:
             if self.key_file is not None or self.remote_io_nodes:
-                raise InputError(
-                    "--key-file and --remote-io-nodes are for hosts; give --listen too"
-                )
+                raise InputError("--key-file and --remote-io-nodes need --listen")
             return None
         Address.parse(self.listen, "--listen")
         if self.key_file is None:
-            raise InputError("--listen needs --key-file: who has no site key is not to be heard")
+            raise InputError("--listen needs --key-file: other hosts must prove the site key")
         if self.emulate is not None:
-            raise InputError("--emulate is of one host; leave --listen out")
+            raise InputError("--emulate works on one host; omit --listen")
         if self.all_io_nodes > shared_page.MAP_NODES:
-            raise InputError(
-                f"{self.all_io_nodes} I/O nodes; a site has {shared_page.MAP_NODES} at most"
-            )
+            raise InputError(f"{self.all_io_nodes} I/O nodes; give at most {shared_page.MAP_NODES}")
         return SiteKey.read(Path(self.key_file))
 
     @property
     def all_users(self) -> bool:
-        """Whether its I/O nodes serve all users, and know a job as UID/job."""
+        """Whether its I/O nodes serve all users, and name a job UID/job."""
         return "--all-users" in self.io_node
 
-    def checked_tokens(self) -> Tokens | None:
-        """Return who may use the API; InputError: it would be open to others, or is ill told."""
+    def tokens(self) -> Tokens | None:
+        """Return the tokens of the API; raise InputError if it were open to other hosts."""
         if self.http is not None:
             Address.parse(self.http).check(tokens=self.token_file is not None)
         elif self.token_file is not None or self.job_metrics:
-            raise InputError("--token-file and --job-metrics are of the HTTP API; give --http too")
+            raise InputError("--token-file and --job-metrics need --http")
         return None if self.token_file is None else Tokens.read(Path(self.token_file))
 
 
-def emulated(spec: str | None, roots: list[str]) -> str | None:
-    """Return what to emulate as the controller wants it: checked, a file's name absolute."""
+def check_emulation(spec: str | None, roots: list[str]) -> str | None:
+    """Check the value of --emulate, and make the path of a file absolute."""
     if spec is None:
         return None
     if len(roots) != 1:
-        raise InputError("--emulate is of one directory; give one --root")
+        raise InputError("--emulate works on one directory; give one --root")
     Emulation.parse(spec)
     return str(Path(spec).resolve()) if spec.endswith(".toml") else spec
 
 
-def managed(roots: tuple[Path, ...]) -> list[str]:
-    """Return the managed directories as the controller wants them: checked and resolved."""
+def check_roots(roots: tuple[Path, ...]) -> list[str]:
+    """Check and resolve the managed directories."""
     if not roots:
         raise InputError("no directory to manage; give at least one with --root DIR")
     if len(roots) > shared_page.ROOTS:
@@ -105,31 +99,33 @@ def managed(roots: tuple[Path, ...]) -> list[str]:
         if not root.is_dir():
             raise InputError(f"--root {root}: there is no such directory; create it first")
         if root.resolve() == Path("/"):
-            raise InputError("--root /: all of the system cannot be managed; give a directory")
+            raise InputError("--root /: the whole system cannot be managed; give a directory")
     return list(dict.fromkeys(str(root.resolve()) for root in roots))
 
 
-def located(config: Config) -> Config:
-    """Return it with policy files that are found from any directory."""
-    found = {}
-    for section in POLICY_SECTIONS:
-        named = getattr(config, section)
-        file, colon, made = named.policy.rpartition(":")
+def with_absolute_paths(config: Config) -> Config:
+    """Return the configuration with absolute paths of policy files."""
+    changes = {}
+    for name in POLICY_SECTIONS:
+        section = getattr(config, name)
+        file, colon, class_name = section.policy.rpartition(":")
         if colon and file.endswith(".py"):
-            policy = f"{Path(file).resolve()}:{made}"
-            found[section] = msgspec.structs.replace(named, policy=policy)
-    found["tuning"] = found.get("tuning", config.tuning).with_absolute_paths()
-    return msgspec.structs.replace(config, **found)
+            policy = f"{Path(file).resolve()}:{class_name}"
+            changes[name] = msgspec.structs.replace(section, policy=policy)
+    changes["tuning"] = changes.get("tuning", config.tuning).with_absolute_paths()
+    return msgspec.structs.replace(config, **changes)
 
 
-def laid_out(deployment: Deployment) -> Deployment:
-    """Return it with storage targets and stripe size that its file system tells, unless given."""
+def with_stripe_layout(deployment: Deployment) -> Deployment:
+    """Add the number of storage targets and the stripe size of the file system, unless given."""
     if deployment.emulate is not None:
         emulation = Emulation.parse(deployment.emulate)
         servers, stripe_size = emulation.targets, emulation.stripe
     else:
-        last = StripeMap.of(Path(deployment.roots[0])).components[-1]
+        last = StripeMap.of_file(Path(deployment.roots[0])).components[-1]
         servers, stripe_size = len(last.targets), last.stripe_size
-    known = messages.Settings(servers=servers, stripe_size=stripe_size)
-    told = {k: v for k, v in msgspec.structs.asdict(deployment.settings).items() if v is not None}
-    return msgspec.structs.replace(deployment, settings=msgspec.structs.replace(known, **told))
+    layout = messages.Settings(servers=servers, stripe_size=stripe_size)
+    options = {
+        k: v for k, v in msgspec.structs.asdict(deployment.settings).items() if v is not None
+    }
+    return msgspec.structs.replace(deployment, settings=msgspec.structs.replace(layout, **options))

@@ -266,7 +266,7 @@ class HttpPort:
         self._listener: socket.socket | None = None
         self._url = StateDirectory(Path(deployment.state)).http
         self._url.unlink(missing_ok=True)
-        self._tokens = deployment.checked_tokens()
+        self._tokens = deployment.tokens()
         if deployment.http is not None:
             self._listener = Address.parse(deployment.http).listen()
             self._url.write_text(url(self._listener) + "\n")

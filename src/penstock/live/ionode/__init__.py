@@ -1,1 +1,1 @@
-"""The I/O node: the process that forwards data."""
+"""The I/O node: the process that forwards data, one per `penstock ionode`."""

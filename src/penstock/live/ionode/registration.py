@@ -1,4 +1,4 @@
-"""How an I/O node stays registered with the controller of another host, and answers it."""
+"""Keeps an I/O node registered with the controller of another host. Runs in the I/O node."""
 
 import logging
 import threading
@@ -13,64 +13,70 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.site_key import RemoteController
 
-RECONNECTS_EVERY = 0.5
-EVERYWHERE = frozenset({"0.0.0.0", "::"})
-Asked = messages.Settings | messages.SetWeights | messages.GetCounters
+RECONNECT_INTERVAL = 0.5
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::"})
+_Request = messages.Settings | messages.SetWeights | messages.GetCounters
 log = logging.getLogger("penstock.ionode")
 
 
 class Registration:
-    """An I/O node's end: a thread that comes back whenever the connection breaks."""
+    """A thread that registers, answers the controller, and reconnects when it must."""
 
     def __init__(
         self,
         controller: RemoteController,
         node: messages.Node,
         answer: Callable[[messages.Message], messages.Message],
+        *,
+        reconnect_interval: float = RECONNECT_INTERVAL,
     ) -> None:
         self._controller, self._node, self._answer = controller, node, answer
-        self._over = threading.Event()
+        self._reconnect_interval = reconnect_interval
+        self._stopped = threading.Event()
         self._lock = threading.Lock()
-        self._channel: ControlConnection | None = None
-        self._said = ""
+        self._connection: ControlConnection | None = None
+        self._last_message = ""
         self._thread = threading.Thread(target=self._run, name="penstock-serving", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Take leave: jobs get maps without this I/O node."""
-        self._over.set()
+        """Unregister: the controller maps no more jobs to this I/O node."""
+        self._stopped.set()
         with self._lock, suppress(OSError):
-            if self._channel is not None:
-                self._channel.shut_down()
+            if self._connection is not None:
+                self._connection.shut_down()
 
     def _run(self) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             try:
-                self._stay()
+                self._serve()
             except (OSError, InputError) as error:
-                self._say(f"not registered with {self._controller}: {reason(error)}; trying again")
-            self._over.wait(RECONNECTS_EVERY)
+                self._log(f"not registered with {self._controller}: {reason(error)}; trying again")
+            self._stopped.wait(self._reconnect_interval)
 
-    def _stay(self) -> None:
-        """Answer the controller until one of both goes."""
+    def _serve(self) -> None:
+        """Register, and answer the controller until one of both ends."""
         with ControlConnection(self._controller) as controller:
             with self._lock:
-                self._channel = controller
+                self._connection = controller
             try:
-                controller.ask(messages.RegisterNode(node=self._as_seen(controller)), messages.Done)
-                self._say(f"registered with {self._controller}")
-                while not self._over.is_set():
-                    controller.send(self._answer(controller.receive(Asked, None)))
+                controller.ask(
+                    messages.RegisterNode(node=self._reachable_node(controller)), messages.Done
+                )
+                self._log(f"registered with {self._controller}")
+                while not self._stopped.is_set():
+                    controller.send(self._answer(controller.receive(_Request, None)))
             finally:
                 with self._lock:
-                    self._channel = None
+                    self._connection = None
 
-    def _as_seen(self, controller: ControlConnection) -> messages.Node:
-        if self._node.address not in EVERYWHERE:
+    def _reachable_node(self, controller: ControlConnection) -> messages.Node:
+        if self._node.address not in _ANY_ADDRESS:
             return self._node
         return msgspec.structs.replace(self._node, address=controller.host)
 
-    def _say(self, what: str) -> None:
-        if what != self._said and not self._over.is_set():
-            self._said = what
-            log.warning("I/O node %d: %s", self._node.number, what)
+    def _log(self, message: str) -> None:
+        """Log a message once, however often it repeats."""
+        if message != self._last_message and not self._stopped.is_set():
+            self._last_message = message
+            log.warning("I/O node %d: %s", self._node.number, message)

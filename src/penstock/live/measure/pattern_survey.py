@@ -30,7 +30,7 @@ from penstock.learn.detection.samples import (
 )
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
-from penstock.live.deployment.spec import Deployment, emulated, managed
+from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
 from penstock.live.measure import access_patterns, explorer
 from penstock.live.measure.access_patterns import Phase
 from penstock.live.measure.explorer import Cell, Explorer
@@ -191,12 +191,12 @@ class ObservedRuns:
         self.state = StateDirectory(state)
         self.io_nodes = max(grid.io_nodes)
         self._attempts = attempts
-        roots = managed((root,))
+        roots = check_roots((root,))
         deployment = Deployment(
             state=str(state),
             roots=roots,
             io_nodes=self.io_nodes,
-            emulate=emulated(emulate, roots),
+            emulate=check_emulation(emulate, roots),
             attached=True,
             settings=settings or messages.Settings(),
         )

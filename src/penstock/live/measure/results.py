@@ -105,7 +105,7 @@ class Results:
     emulated: str | None
 
     @classmethod
-    def of(cls, patterns: Patterns, runs: Sequence[Run], emulated: str | None) -> "Results":
+    def from_runs(cls, patterns: Patterns, runs: Sequence[Run], emulated: str | None) -> "Results":
         """Summarise the runs."""
         return cls(patterns=patterns, runs=runs, points=points(runs), emulated=emulated)
 

@@ -1,6 +1,6 @@
-"""A job as people are told of it: in the job table, the store, `status --json` and the HTTP API.
+"""The record of a job for people: the job table, the store, `status --json` and the HTTP API.
 
-What policies know of a job is `penstock.model.Job`.
+Policies see a `penstock.model.Job`.
 """
 
 from typing import Annotated
@@ -12,7 +12,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What anybody may know of a job: nothing that is its user's own."""
+    """The public part of a job's record, without private data of its user."""
 
     id: Annotated[str, Meta(description="Name and serial number, such as solver.3.")]
     state: Annotated[str, Meta(description="running, ended, or lost: its connection broke.")]

@@ -328,7 +328,7 @@ class Status(Message, frozen=True, kw_only=True):
 
     site: str
     roots: list[str] = []
-    emulated: str | None = None  # what is emulated below, as 'penstock up --emulate' was told
+    emulated: str | None = None  # the argument of 'penstock up --emulate'
     jobs: list[JobRecord]
     io_nodes: list[IoNodeRecord]
     forwarded_bytes: int

@@ -1,1 +1,1 @@
-"""What is known of a file system: layouts and targets."""
+"""Storage: the layouts and targets of file systems."""

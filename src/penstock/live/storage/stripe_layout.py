@@ -1,8 +1,8 @@
-"""Which storage target holds a byte of a file: fixed stripes, Lustre's layouts, BeeGFS's patterns.
+"""The storage target of every byte of a file: fixed stripes, Lustre layouts, BeeGFS patterns.
 
-Read from Lustre's extended attribute (`struct lov_user_md` and `lov_comp_md_v1` of its
-`lustre_user.h`), from what `lfs getstripe` prints, and from what `beegfs-ctl --getentryinfo` or
-`beegfs entry info --retro` prints. native/ionode/stripe_map.hpp is the I/O nodes' own.
+The sources are Lustre's extended attribute (`struct lov_user_md` and `lov_comp_md_v1` of its
+`lustre_user.h`), and the output of `lfs getstripe`, `beegfs-ctl --getentryinfo` and
+`beegfs entry info --retro`. I/O nodes use native/ionode/stripe_map.hpp.
 """
 
 import os
@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 
-PATIENCE = 5.0
-"""Seconds that a file system's tool may take to answer."""
+TOOL_TIMEOUT = 5.0
+"""Seconds for a tool of a file system to answer."""
 END_OF_FILE = 2**64 - 1
 
 _PLAIN, _POOL, _COMPOSITE = 0x0BD10BD0, 0x0BD30BD0, 0x0BD60BD0
@@ -29,7 +29,7 @@ _OBJECT = struct.Struct("<16xII")
 _COMPOSITE_HEAD = struct.Struct("<IIIHH16x")
 _ENTRY = struct.Struct("<IIQQII16x")
 _ALL = 0xFFFF
-"""As a stripe count: on all targets that there are."""
+"""The stripe count that means all targets."""
 _UNUSED = {"stale", "extension", "parity"}
 _OST_INDEX = re.compile(r"l_ost_idx:\s*(\d+)")
 _OST_ROW = re.compile(r"^\s+(\d+)\s+\d+\s+0x[0-9a-f]+\s+\S+\s*$", flags=re.MULTILINE)
@@ -42,7 +42,7 @@ _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of a file, from `start` up to `end`, that is striped in one way."""
+    """A part of a file, from `start` up to `end`, with one striping."""
 
     start: int
     end: int
@@ -50,17 +50,17 @@ class Component:
     targets: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what no byte could be looked up in."""
+        """Refuse a component without stripes or targets."""
         if self.stripe_size <= 0 or not self.targets:
             raise InputError(
                 f"a layout of {len(self.targets)} targets with stripes of {self.stripe_size} bytes;"
-                " it needs one of each at least"
+                " give at least one of each"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class StripeMap:
-    """A file's components; where mirrors overlap, the first one counts."""
+    """The components of a file; of overlapping mirrors, the first one counts."""
 
     components: tuple[Component, ...]
 
@@ -68,27 +68,27 @@ class StripeMap:
 
     @classmethod
     def fixed(cls, size: int = DEFAULT_SIZE, count: int = 1) -> "StripeMap":
-        """Return the map of files that all begin at target 0 and go on every `size` bytes."""
+        """Return the map of files that begin at target 0 and change targets every `size` bytes."""
         return cls((Component(0, END_OF_FILE, size, tuple(range(count))),))
 
     @classmethod
-    def of(cls, path: Path, default: "StripeMap | None" = None) -> "StripeMap":
-        """Return the file's map, as far as its file system tells it; else the default."""
+    def of_file(cls, path: Path, default: "StripeMap | None" = None) -> "StripeMap":
+        """Return the map of a file if its file system shows it, else the default."""
         for name in ("lustre.lov", "trusted.lov"):
             try:
                 return cls.from_lustre(os.getxattr(path, name))
             except (OSError, InputError):
                 continue
         for tool in (["beegfs-ctl", "--getentryinfo"], ["beegfs", "entry", "info", "--retro"]):
-            if (said := _ask(tool, path)) is not None:
+            if (output := _run(tool, path)) is not None:
                 try:
-                    return cls.from_beegfs(said)
+                    return cls.from_beegfs(output)
                 except InputError:
                     continue
         return default or cls.fixed()
 
     def server(self, offset: int) -> int:
-        """Return the byte's storage target; beyond the layout, as in its last component."""
+        """Return the storage target of a byte; beyond the layout, its last component counts."""
         covering = (part for part in self.components if part.start <= offset < part.end)
         part = next(covering, self.components[-1])
         # Lustre counts stripes from the beginning of the file, also in later components.
@@ -96,8 +96,8 @@ class StripeMap:
 
     @classmethod
     def from_lustre(cls, value: bytes) -> "StripeMap":
-        """Return the map in the extended attribute `lustre.lov`."""
-        cut = InputError(f"layout attribute of {len(value)} bytes is cut off; read all of it")
+        """Parse the extended attribute `lustre.lov`."""
+        cut = InputError(f"layout attribute of {len(value)} bytes is truncated; read all of it")
         try:
             if struct.unpack_from("<I", value)[0] != _COMPOSITE:
                 return cls((_component(value, 0, END_OF_FILE),))
@@ -115,7 +115,7 @@ class StripeMap:
 
     @classmethod
     def from_getstripe(cls, text: str) -> "StripeMap":
-        """Return the map in what `lfs getstripe FILE` prints."""
+        """Parse the output of `lfs getstripe FILE`."""
         head, *parts = re.split(r"^(?=[ \t]*lcme_id:)", text, flags=re.MULTILINE)
         if not parts and head.count("stripe_count:") > 1:
             raise InputError("layouts of several files; give `lfs getstripe` one file")
@@ -133,14 +133,14 @@ class StripeMap:
                     _targets(objects, _number(_field(part, "(?:lmm_)?stripe_count"))),
                 )
             )
-        return cls._of_components(components, "what `lfs getstripe` printed")
+        return cls._of_components(components, "the output of `lfs getstripe`")
 
     @classmethod
     def from_beegfs(cls, text: str) -> "StripeMap":
-        """Return the map in what `beegfs-ctl --getentryinfo FILE` prints, or its successor."""
+        """Parse the output of `beegfs-ctl --getentryinfo FILE`, or of its successor."""
         chunk = _CHUNK.fullmatch(_field(text, "Chunksize").lower())
         if chunk is None:
-            raise InputError("BeeGFS's chunk size is no size; give the output as it was printed")
+            raise InputError("BeeGFS's chunk size is not a size; give the output as it was printed")
         size = int(chunk[1]) * _UNITS[chunk[2]]
         listed = _BEEGFS_TARGETS.search(text)
         targets = re.findall(r"\+ (\d+)", listed[1]) if listed else []
@@ -157,42 +157,42 @@ class StripeMap:
 def _component(layout: bytes, start: int, end: int) -> Component:
     magic, _, stripe_size, count, _ = _LAYOUT.unpack_from(layout)
     if magic not in _LAYOUT_BYTES:
-        raise InputError(f"layout attribute begins with {magic:#x}, which is no known layout")
+        raise InputError(f"layout attribute begins with {magic:#x}, which is not a known layout")
     head = _LAYOUT_BYTES[magic]
     objects = []
-    if len(layout) > head:  # a component that nobody wrote to yet has none
+    if len(layout) > head:  # a component has no objects before the first write
         objects = [_OBJECT.unpack_from(layout, head + k * _OBJECT.size)[1] for k in range(count)]
     return Component(start, end, stripe_size, _targets(objects, count))
 
 
 def _targets(objects: Iterable[int | str], count: int) -> tuple[int, ...]:
-    """Return the targets, or, where the file system has not chosen them, as many in a row."""
-    known = tuple(int(target) for target in objects)
-    return known or tuple(range(count if 0 < count < _ALL else 1))
+    """Return the targets, or `count` consecutive ones if the file system has chosen none yet."""
+    targets = tuple(int(target) for target in objects)
+    return targets or tuple(range(count if 0 < count < _ALL else 1))
 
 
 def _field(text: str, name: str, default: str | None = None) -> str:
-    found = re.search(rf"(?<!\w){name}:[ \t]*(\S+)", text)
-    if found is None and default is None:
-        named = name.removeprefix("(?:lmm_)?")
-        raise InputError(f"no {named!r} in the layout; give the output as it was printed")
-    return found[1] if found else default or ""
+    match = re.search(rf"(?<!\w){name}:[ \t]*(\S+)", text)
+    if match is None and default is None:
+        plain_name = name.removeprefix("(?:lmm_)?")
+        raise InputError(f"no {plain_name!r} in the layout; give the output as it was printed")
+    return match[1] if match else default or ""
 
 
 def _number(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"{text!r} in the layout is no number; give it as printed") from None
+        raise InputError(f"{text!r} in the layout is not a number; give it as printed") from None
 
 
-def _ask(command: Sequence[str], path: Path) -> str | None:
-    """Return what the tool says about the file, if there is such a tool and it knows it."""
+def _run(command: Sequence[str], path: Path) -> str | None:
+    """Return the output of a tool about a file, or None if it is not installed or fails."""
     if shutil.which(command[0]) is None:
         return None
     try:
         answer = subprocess.run(
-            [*command, str(path)], capture_output=True, text=True, timeout=PATIENCE, check=False
+            [*command, str(path)], capture_output=True, text=True, timeout=TOOL_TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

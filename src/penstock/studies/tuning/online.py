@@ -18,7 +18,7 @@ from penstock.config.sections import LiveSection, SharingSection
 from penstock.config.tuning import TuningSection
 from penstock.live.agent import runner
 from penstock.live.deployment import launcher
-from penstock.live.deployment.spec import Deployment, emulated, managed
+from penstock.live.deployment.spec import Deployment, check_emulation, check_roots
 from penstock.live.measure import window_survey
 from penstock.live.measure.access_patterns import DATA, Phase
 from penstock.live.measure.explorer import Cell, Explorer, RankTime
@@ -86,12 +86,12 @@ class Layer:
             stack.enter_context(interruptible())
             root = stack.enter_context(in_memory())
             self._state = StateDirectory(stack.enter_context(private_state()))
-            roots = managed((root,))
+            roots = check_roots((root,))
             deployment = Deployment(
                 state=str(self._state.folder),
                 roots=roots,
                 io_nodes=IO_NODES,
-                emulate=emulated(window_survey.EMULATED_STORAGE, roots),
+                emulate=check_emulation(window_survey.EMULATED_STORAGE, roots),
                 attached=True,
                 settings=messages.Settings(scheduler="twins", window=DEFAULT),
                 config=Config(
