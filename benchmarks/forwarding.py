@@ -165,8 +165,7 @@ def emulated(
                     folder,
                     k,
                     *options,
-                    **emulator.environment(shared, io_node=k),
-                    LD_PRELOAD=below,
+                    environment=emulator.environment(shared, io_node=k) | {"LD_PRELOAD": below},
                 )
             )
             for k in range(nodes)

@@ -56,11 +56,12 @@ def test_a_wait_that_ends_with_its_turn_is_no_fail_open(site: Deployed) -> None:
     first.do("end")
     assert second.answer() == "write"
     second.finish()
-    told = site.job("second")
-    assert causes(told) == {}
-    assert told.turn_waited_seconds == pytest.approx(told.counters["turn_waited"] / 1e9)
-    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
-    assert told.turn_waited_seconds > 0
+    record = site.job("second")
+    assert causes(record) == {}
+    assert record.turn_waited_seconds == pytest.approx(record.counters["turn_waited"] / 1e9)
+    assert throttled(site) == pytest.approx(record.turn_waited_seconds, abs=0.05)
+    assert record.turn_waited_seconds is not None
+    assert record.turn_waited_seconds > 0
 
 
 def test_a_wait_that_ends_at_max_wait_is_counted_by_the_agent_alone(site: Deployed) -> None:
@@ -70,10 +71,10 @@ def test_a_wait_that_ends_at_max_wait_is_counted_by_the_agent_alone(site: Deploy
     site.held(first, second)
     assert second.answer(4.0) == "write"
     second.finish()
-    told = site.job("second")
-    assert causes(told) == {"overdue": 1}
-    assert told.turn_waited_seconds == pytest.approx(1.0, abs=0.6)
-    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
+    record = site.job("second")
+    assert causes(record) == {"overdue": 1}
+    assert record.turn_waited_seconds == pytest.approx(1.0, abs=0.6)
+    assert throttled(site) == pytest.approx(record.turn_waited_seconds, abs=0.05)
 
 
 def test_a_wait_for_a_controller_that_is_stopped_is_counted_when_it_goes_on(site: Deployed) -> None:
@@ -87,14 +88,15 @@ def test_a_wait_for_a_controller_that_is_stopped_is_counted_when_it_goes_on(site
     finally:
         os.kill(controller, signal.SIGCONT)
     second.finish()
-    told = site.until("second", lambda job: job.state == "ended")
-    assert causes(told) == {"lapses": 1}
-    assert told.turn_waited_seconds > LEASE / 2
-    assert throttled(site) == pytest.approx(told.turn_waited_seconds, abs=0.05)
+    record = site.until("second", lambda job: job.state == "ended")
+    assert causes(record) == {"lapses": 1}
+    assert record.turn_waited_seconds is not None
+    assert record.turn_waited_seconds > LEASE / 2
+    assert throttled(site) == pytest.approx(record.turn_waited_seconds, abs=0.05)
 
 
 def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deployed) -> None:
-    """A phase that begins while there is none has not waited, and went on without its turn."""
+    """A phase that begins without a controller has not waited, and transfers without a turn."""
     site.up()
     first, second, third = map(site.obedient, ("first", "second", "third"))
     site.held(first, second)
@@ -111,9 +113,9 @@ def test_a_wait_for_a_controller_that_is_killed_is_told_to_the_next(site: Deploy
     third.do("end")
     second.finish()
     third.finish()
-    told = site.job("second")
-    assert causes(told) == {"lapses": 1}
-    assert told.counters["turn_waited"] > 0
+    record = site.job("second")
+    assert causes(record) == {"lapses": 1}
+    assert record.counters["turn_waited"] > 0
     assert causes(site.job("third")) == {"lapses": 1}
     assert site.job("third").counters["turn_waited"] == 0
 
@@ -125,15 +127,15 @@ def test_a_wait_that_the_kill_switch_ends_is_counted_and_no_fail_open(site: Depl
     site.penstock("mode", "off")
     assert second.answer() == "write"
     second.finish()
-    told = site.job("second")
-    assert causes(told) == {}
-    assert told.counters["turn_waited"] > 0
+    record = site.job("second")
+    assert causes(record) == {}
+    assert record.counters["turn_waited"] > 0
 
 
 def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     site: Deployed, tmp_path: Path
 ) -> None:
-    """Whoever waits then goes on at once; all who ask are told that it failed."""
+    """Waiting phases continue at once, and every interface reports the failure."""
     (tmp_path / "bad.py").write_text(BAD)
     site.up("--policy", f"{tmp_path}/bad.py:Bad", *HTTP)
     first, second, bad = map(site.obedient, ("first", "second", "bad"))
@@ -142,9 +144,9 @@ def test_a_phase_that_the_policy_failed_is_not_blamed_on_max_wait(
     assert second.answer() == "write"
     for job in (second, bad):
         job.finish()
-        told = site.job(job.name)
-        assert causes(told) == {"policy_failed": 1}
-        page = site.penstock("explain", str(told.id))
+        record = site.job(job.name)
+        assert causes(record) == {"policy_failed": 1}
+        page = site.penstock("explain", str(record.id))
         assert "because the policy failed" in page
         assert "max-wait" not in page
     failures = site.status().policy_failures

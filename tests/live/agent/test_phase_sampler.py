@@ -1,4 +1,4 @@
-"""Who died amid a call calls no more: its job's phase ends, and others have their turn."""
+"""Threads that died during a call do not count: the phase ends, and other jobs get their turn."""
 
 import os
 import signal
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import pytest
-from live.client.waiting_processes import Closed, Process, closed, said, until
+from live.client.waiting_processes import Closed, Process, closed, next_line, until
 from live.controller.turn_deployment import WAIT, deployed
 
 from penstock.live.agent.phase_sampler import PhaseSampler
 from penstock.live.protocol.shared_page import SlotOwner
 
-ASKED = """
+WAIT_FOR_SIGNAL = """
 import ctypes, platform, signal, threading
 f = os.open('f', os.O_CREAT | os.O_RDWR)
 def write():
@@ -50,9 +50,9 @@ def job(root: Path, tmp_path: Path) -> Iterator[Closed]:
 
 
 def waiting(job: Closed, program: str) -> Process:
-    process = job.python(ASKED + program)
-    assert said(process) == "writes"
-    until(lambda: process.pid in job.waiting(), "it does not wait at the gate")
+    process = job.python(WAIT_FOR_SIGNAL + program)
+    assert next_line(process) == "writes"
+    until(lambda: process.pid in job.waiting(), "the thread does not wait at the gate")
     assert PhaseSampler(job.pages).is_waiting()
     return process
 
@@ -88,8 +88,8 @@ def test_a_thread_waits_on_when_the_first_of_its_process_has_ended(job: Closed) 
     assert job.pages.total("write_bytes") == 1 << 20
 
 
-def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives() -> None:
-    """Of an older library its thread is not known, and ids of a container mean nothing here."""
+def test_a_thread_with_an_unknown_id_lives_as_long_as_its_process() -> None:
+    """An older library does not record the thread; ids of a container mean nothing here."""
 
     class Calling:
         def __init__(self, thread: SlotOwner) -> None:
@@ -107,13 +107,13 @@ def test_a_caller_of_whom_too_little_is_known_is_judged_by_its_process_or_lives(
         SlotOwner(child): False,
         SlotOwner(child, namespace=1, id=child): True,
     }
-    found = {thread: PhaseSampler(cast(Any, Calling(thread))).in_call() for thread in cases}
+    results = {thread: PhaseSampler(cast(Any, Calling(thread))).in_call() for thread in cases}
     os.waitpid(child, 0)
-    assert found == cases
+    assert results == cases
 
 
 def test_the_turn_of_a_process_that_nobody_waited_for_passes_on(tmp_path: Path) -> None:
-    """Killed amid a write; its parent, and so its job, lives on. max-wait is 30 s."""
+    """Killed during a write; its parent, and so its job, lives on. max-wait is 30 s."""
     with deployed(tmp_path) as site:
         site.up()
         first = site.run("first", sys.executable, "-c", LEFT_BEHIND)

@@ -47,13 +47,13 @@ def root(folder: Path) -> Path:
     return folder / "data"
 
 
-def command(state: StateDirectory, *given: str) -> list[str]:
-    return [*PENSTOCK, "run", "--state", str(state.folder), *given]
+def command(state: StateDirectory, *args: str) -> list[str]:
+    return [*PENSTOCK, "run", "--state", str(state.folder), *args]
 
 
-def run(state: StateDirectory, *given: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def run(state: StateDirectory, *args: str, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(state, *given),
+        command(state, *args),
         capture_output=True,
         text=True,
         timeout=60,
@@ -62,8 +62,8 @@ def run(state: StateDirectory, *given: str, **options: Any) -> subprocess.Comple
     )
 
 
-def moved(result: subprocess.CompletedProcess[str]) -> Any:
-    """Return what --json said."""
+def usage(result: subprocess.CompletedProcess[str]) -> Any:
+    """Return the output of --json."""
     return json.loads(result.stderr.splitlines()[-1])
 
 
@@ -72,14 +72,14 @@ def test_verbs_that_start_often_import_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'matplotlib', 'rich'}"
     modules = "penstock.cli.verbs.run, penstock.cli.verbs.ionode"
     program = f"import sys, penstock.cli.__main__, {modules}; print({heavy} & set(sys.modules))"
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    assert told.stdout == "set()\n", told.stderr
+    assert completed.stdout == "set()\n", completed.stderr
 
 
 @pytest.mark.parametrize(
-    ("program", "status", "said"),
+    ("program", "status", "message"),
     [
         ("no-such-command", 127, "penstock: no-such-command: command not found\n"),
         ("./nowhere/at-all", 127, "penstock: ./nowhere/at-all: No such file or directory\n"),
@@ -87,11 +87,11 @@ def test_verbs_that_start_often_import_nothing_heavy() -> None:
         ("", 127, "penstock: '': command not found\n"),
     ],
 )
-def test_what_cannot_be_run_is_told_as_shells_do(
-    state: StateDirectory, program: str, status: int, said: str
+def test_a_command_that_cannot_run_is_reported_as_in_shells(
+    state: StateDirectory, program: str, status: int, message: str
 ) -> None:
     result = run(state, "--", program)
-    assert (result.returncode, result.stderr, result.stdout) == (status, said, "")
+    assert (result.returncode, result.stderr, result.stdout) == (status, message, "")
 
 
 NOWHERE, NO_PROGRAM = (127, "prog: command not found"), (126, "prog: Permission denied")
@@ -101,7 +101,7 @@ NOWHERE, NO_PROGRAM = (127, "prog: command not found"), (126, "prog: Permission 
 def test_directories_of_path_that_may_not_be_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
-    """They make execvp say "Permission denied" of a command that is nowhere."""
+    """They make execvp report "Permission denied" for a command that does not exist."""
     closed, searched = tmp_path / "closed", tmp_path / "searched"
     closed.mkdir(mode=0)
     searched.mkdir()
@@ -117,14 +117,14 @@ def test_directories_of_path_that_may_not_be_searched(
 def test_a_file_among_the_directories_of_path(
     state: StateDirectory, tmp_path: Path, up: bool, there: bool
 ) -> None:
-    """It makes execvp say "Not a directory" of a command that is nowhere."""
+    """It makes execvp report "Not a directory" for a command that does not exist."""
     (tmp_path / "file").touch()
     if there:
         (tmp_path / "prog").touch(0o644)
     environment = os.environ | {"PATH": f"{tmp_path}:{tmp_path / 'file'}"}
     result = run(state if up else StateDirectory(tmp_path / "none"), "--", "prog", env=environment)
-    status, said = NO_PROGRAM if there else NOWHERE
-    assert (result.returncode, result.stderr.splitlines()[-1]) == (status, f"penstock: {said}")
+    status, message = NO_PROGRAM if there else NOWHERE
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (status, f"penstock: {message}")
 
 
 def test_a_script_whose_interpreter_is_not_there(state: StateDirectory, tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_a_script_whose_interpreter_is_not_there(state: StateDirectory, tmp_path
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_a_script_without_a_first_line_is_the_shells(
+def test_a_script_without_an_interpreter_line_runs_in_the_shell(
     state: StateDirectory, tmp_path: Path, up: bool
 ) -> None:
-    """As execvp, and with it env and nice, would run it."""
+    """As execvp, and with it env and nice, runs it."""
     script = tmp_path / "script"
     script.write_text('echo "$1"; exit 5\n')
     script.chmod(0o755)
@@ -153,10 +153,10 @@ def test_standard_input_and_a_pipeline_pass_through(state: StateDirectory, root:
     result = run(state, "--json", "--", "sh", "-c", shell, input=text, cwd=root)
     assert result.stdout.strip() == "20000"
     assert (root / "shouted").read_text() == text.upper()
-    told = moved(result)
+    completed = usage(result)
     # cat may leave its copying to the kernel, where the kernel can; tee and sort are forwarded.
-    assert told["forwarded_bytes"] >= 2 * len(text)
-    assert told["fail_opens"] == 0
+    assert completed["forwarded_bytes"] >= 2 * len(text)
+    assert completed["fail_opens"] == 0
 
 
 def test_a_command_that_changes_directory(
@@ -164,7 +164,7 @@ def test_a_command_that_changes_directory(
 ) -> None:
     shell = f"cd {root} && dd if=/dev/zero of=deep bs=4k count=4 status=none"
     result = run(state, "--json", "--", "sh", "-c", shell, cwd=tmp_path)
-    assert moved(result)["forwarded_bytes"] == 16 * KIB
+    assert usage(result)["forwarded_bytes"] == 16 * KIB
 
 
 @pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="no Open MPI")
@@ -173,7 +173,7 @@ def test_an_mpi_program_is_one_job(state: StateDirectory, root: Path) -> None:
     mpirun = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
     result = run(state, "--json", "--", *mpirun, "sh", "-c", write, cwd=root)
     assert result.returncode == 0, result.stderr
-    assert moved(result)["forwarded_bytes"] == 2 * 512 * KIB
+    assert usage(result)["forwarded_bytes"] == 2 * 512 * KIB
     assert [(root / f"rank.{k}").stat().st_size for k in range(2)] == [512 * KIB] * 2
 
 
@@ -207,7 +207,7 @@ def test_odd_programs_give_plain_job_names(
     (tmp_path / program).write_text("#!/bin/sh\n")
     (tmp_path / program).chmod(0o755)
     result = run(state, "--json", "--", f"./{program}", cwd=tmp_path)
-    assert moved(result)["job"].rpartition(".")[0] == name
+    assert usage(result)["job"].rpartition(".")[0] == name
 
 
 @pytest.mark.parametrize("name", ["", "x" * 41, "a/b", "-x", "a\nb"])
@@ -216,7 +216,7 @@ def test_odd_job_names_are_refused(state: StateDirectory, name: str) -> None:
     assert (result.returncode, "up to 40 letters" in result.stderr) == (2, True)
 
 
-# It waits for signals: a handler of Python's that is due just before a pause runs after it.
+# It uses sigwait: a Python handler that is due just before a pause would run after it.
 COUNTS = (
     "import signal\n"
     "awaited = {signal.SIGUSR1, signal.SIGTERM}\n"
@@ -226,18 +226,18 @@ COUNTS = (
 )
 
 
-@pytest.mark.parametrize("of_all", [True, False], ids=["to the group", "to penstock run"])
-def test_a_signal_comes_to_the_command_once(state: StateDirectory, of_all: bool) -> None:
-    """What is sent to the group comes by itself, what is sent to `penstock run` by its hand.
+@pytest.mark.parametrize("to_group", [True, False], ids=["to the group", "to penstock run"])
+def test_a_signal_comes_to_the_command_once(state: StateDirectory, to_group: bool) -> None:
+    """A signal to the group reaches it directly, a signal to `penstock run` is forwarded.
 
-    `penstock run` is stopped until the command has the group's signal, lest two be taken as one.
-    SIGTERM has the higher number: it comes after whatever was forwarded before.
+    `penstock run` is stopped until the command has the group's signal, so that two signals do not
+    merge. SIGTERM has the higher number: it is delivered after any forwarded signal.
     """
-    given = command(state, "--", sys.executable, "-c", COUNTS)
-    with subprocess.Popen(given, stdout=subprocess.PIPE, text=True, start_new_session=True) as job:
+    args = command(state, "--", sys.executable, "-c", COUNTS)
+    with subprocess.Popen(args, stdout=subprocess.PIPE, text=True, start_new_session=True) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == "ready\n"
-        if of_all:
+        if to_group:
             os.kill(job.pid, signal.SIGSTOP)
             os.waitid(os.P_PID, job.pid, os.WSTOPPED)
             os.killpg(job.pid, signal.SIGUSR1)
@@ -253,13 +253,13 @@ def test_a_signal_comes_to_the_command_once(state: StateDirectory, of_all: bool)
 
 
 def test_a_background_job_of_a_script_ignores_the_interrupt(state: StateDirectory) -> None:
-    """Shells start those with SIGINT ignored; so it stays for the command."""
+    """Shells start them with SIGINT ignored, and the command inherits that."""
     ignored = "import signal; print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
-    given = " ".join(command(state, "--", sys.executable, "-c", f"'{ignored}'"))
-    told = subprocess.run(
-        ["sh", "-c", f"{given} & wait"], capture_output=True, text=True, timeout=60, check=False
+    args = " ".join(command(state, "--", sys.executable, "-c", f"'{ignored}'"))
+    completed = subprocess.run(
+        ["sh", "-c", f"{args} & wait"], capture_output=True, text=True, timeout=60, check=False
     )
-    assert told.stdout == "True\n", told.stderr
+    assert completed.stdout == "True\n", completed.stderr
 
 
 INTERRUPTED = """
@@ -286,41 +286,43 @@ except KeyboardInterrupt:
 def test_a_handler_that_raises_ends_the_job_and_leaves_nothing_behind(
     state: StateDirectory,
 ) -> None:
-    """A signal that another thread of the caller takes is no longer the command's."""
-    told = subprocess.run(
+    """A signal that another thread of the caller handles does not reach the command."""
+    completed = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, str(state.folder)],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert told.stdout == "['MainThread']\n", told.stderr
+    assert completed.stdout == "['MainThread']\n", completed.stderr
 
 
-def test_a_witness_tells_of_each_signal_once_and_of_no_other() -> None:
-    with GroupSignalProbe({signal.SIGUSR1, signal.SIGUSR2}) as witness:
-        os.kill(witness.pid, signal.SIGUSR1)
-        assert not witness.received(signal.SIGUSR2)
-        assert witness.received(signal.SIGUSR1)
-        assert not witness.received(signal.SIGUSR1)
-        os.kill(witness.pid, signal.SIGKILL)
-        assert not witness.received(signal.SIGUSR1)
+def test_the_probe_reports_each_signal_once_and_no_other() -> None:
+    with GroupSignalProbe({signal.SIGUSR1, signal.SIGUSR2}) as probe:
+        os.kill(probe.pid, signal.SIGUSR1)
+        assert not probe.received(signal.SIGUSR2)
+        assert probe.received(signal.SIGUSR1)
+        assert not probe.received(signal.SIGUSR1)
+        os.kill(probe.pid, signal.SIGKILL)
+        assert not probe.received(signal.SIGUSR1)
 
 
-def test_a_stopped_io_node_says_since_when_and_what_to_do(state: StateDirectory) -> None:
-    def status(*given: str) -> str:
-        told = [*PENSTOCK, "status", "--state", str(state.folder), *given]
-        return subprocess.run(told, capture_output=True, text=True, timeout=60, check=True).stdout
+def test_status_says_since_when_an_io_node_is_stopped_and_what_to_do(state: StateDirectory) -> None:
+    def status(*args: str) -> str:
+        completed = [*PENSTOCK, "status", "--state", str(state.folder), *args]
+        return subprocess.run(
+            completed, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
 
     pid = json.loads(status("--json"))["io_nodes"][1]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        said = status()
+        message = status()
         (node,) = (n for n in json.loads(status("--json"))["io_nodes"] if n["number"] == 1)
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert "I/O node 1 has not answered for" in said
-    assert f"kill -CONT {pid}" in said
+    assert "I/O node 1 has not answered for" in message
+    assert f"kill -CONT {pid}" in message
     assert (node["state"], node["alive"]) == ("not answering", True)
     assert node["silent_seconds"] >= 4  # two questions, 2 s each
     assert json.loads(status("--json"))["io_nodes"][1]["state"] == "serving"

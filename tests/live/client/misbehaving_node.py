@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from live.ionode.frames import (
     CLOSE,
@@ -44,7 +45,7 @@ class OddNode:
     def __init__(self, path: Path, *, id: int = 7) -> None:
         self.node = Node(number=0, id=id, address=str(path))
         self.before: Before = lambda operation, offset, count: None
-        self.seen: list[tuple[int, int, int]] = []
+        self.requests: list[tuple[int, int, int]] = []
         self._files: dict[int, int] = {}
         self._handles = itertools.count()
         self._connections: list[socket.socket] = []
@@ -53,7 +54,7 @@ class OddNode:
         self._listener.listen(64)
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def __enter__(self) -> "OddNode":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,7 +70,7 @@ class OddNode:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def count(self, operation: int) -> int:
-        return sum(seen[0] == operation for seen in self.seen)
+        return sum(request[0] == operation for request in self.requests)
 
     def _accept(self) -> None:
         while True:
@@ -92,7 +93,7 @@ class OddNode:
                 return
             magic, operation, number, file, offset, count, flags = REQUEST.unpack(data)
             assert magic == MAGIC
-            self.seen.append((operation, offset, count))
+            self.requests.append((operation, offset, count))
             if operation == HELLO:
                 connection.recv(INTRODUCTION.size, socket.MSG_WAITALL)
                 window = mmap.mmap(descriptors[0], LARGEST + MAILBOX_BYTES)
@@ -104,8 +105,8 @@ class OddNode:
                     if operation == OPEN:
                         result = self._open(descriptors[0], flags)
                     else:
-                        data = memoryview(window or b"")[:count]
-                        result = _move(operation, self._files.get(file, -1), offset, data)
+                        view = memoryview(window or b"")[:count]
+                        result = _move(operation, self._files.get(file, -1), offset, view)
                     if operation == CLOSE:
                         os.close(self._files.pop(file))
                 except OSError as error:
@@ -124,7 +125,7 @@ class OddNode:
         return handle
 
 
-def _move(operation: int, file: int, offset: int, window: memoryview) -> int:
+def _move(operation: int, file: int, offset: int, window: "memoryview[int]") -> int:
     if operation == WRITE:
         return os.pwrite(file, window, offset)
     if operation == READ:

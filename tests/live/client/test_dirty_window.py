@@ -107,7 +107,7 @@ def furthest_ahead(device: Device, pages: SharedPages) -> int:
     return max(furthest, acknowledged - device.bytes())
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def next_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
@@ -147,7 +147,7 @@ def test_a_phase_and_a_large_file_end_when_the_window_has_drained(
     with throttled(RATE) as root:
         device = Device(root)
         with job(root, tmp_path, how, window=WINDOW) as (process, _):
-            assert (said(process), said(process)) == ("written", "drained")
+            assert (next_line(process), next_line(process)) == ("written", "drained")
             assert device.bytes() >= TOTAL
 
 
@@ -168,8 +168,8 @@ def test_fsync_tells_of_an_error_that_the_window_met(tmp_path: Path) -> None:
         subprocess.run(["fallocate", "--dig-holes", image], check=True, timeout=PATIENCE)
         remount(below, f"size={shutil.disk_usage(below).used + WINDOW}")
         with job(mount, tmp_path, "phase", window=WINDOW) as (process, _):
-            assert (said(process), said(process)) == ("written", "drained")
-            assert said(process) == str(errno.ENOSPC)
+            assert (next_line(process), next_line(process)) == ("written", "drained")
+            assert next_line(process) == str(errno.ENOSPC)
 
 
 def window_of(pages: SharedPages) -> int:
@@ -198,24 +198,24 @@ def test_a_job_has_a_window_while_it_is_enforced(tmp_path: Path) -> None:
             name="job", pid=os.getpid(), command=["job"], user="me", protocol=messages.PROTOCOL
         )
         controller = stack.enter_context(ControlConnection(state.controller))
-        begun = controller.ask(begin, messages.JobAccepted)
-        pages = stack.enter_context(SharedPages([root], job=begun.job))
-        member = JobAgent(controller, begin, begun, pages)
+        accepted = controller.ask(begin, messages.JobAccepted)
+        pages = stack.enter_context(SharedPages([root], job=accepted.job))
+        job_agent = JobAgent(controller, begin, accepted, pages)
         for mode, window in (("enforce", WINDOW), ("observe", 0), ("enforce", WINDOW)):
             launcher.ask(state, messages.SetMode(mode=mode), messages.Done)
             deadline = time.monotonic() + PATIENCE
             while window_of(pages) != window:
                 assert time.monotonic() < deadline, mode
                 time.sleep(0.01)
-        member.end(0)
+        job_agent.end(0)
 
 
-@pytest.mark.parametrize(("given", "window"), [(0, 0), ("64 MiB", 64 * MIB), (1 << 30, 1 << 30)])
-def test_configured_windows(given: str | int, window: int) -> None:
-    assert LiveSection(dirty_window=given).dirty_bytes() == window
+@pytest.mark.parametrize(("value", "window"), [(0, 0), ("64 MiB", 64 * MIB), (1 << 30, 1 << 30)])
+def test_configured_windows(value: str | int, window: int) -> None:
+    assert LiveSection(dirty_window=value).dirty_bytes() == window
 
 
-@pytest.mark.parametrize("given", ["4 KiB", "2 GiB", -1, "a lot"])
-def test_windows_that_are_none_are_refused(given: str | int) -> None:
+@pytest.mark.parametrize("value", ["4 KiB", "2 GiB", -1, "a lot"])
+def test_windows_that_are_none_are_refused(value: str | int) -> None:
     with pytest.raises(InputError, match=r"live\.dirty-window"):
-        LiveSection(dirty_window=given).dirty_bytes()
+        LiveSection(dirty_window=value).dirty_bytes()

@@ -1,4 +1,4 @@
-"""Real faults below a forwarded program: it sees what it would see without us, and goes on."""
+"""Real storage faults: a forwarded program sees what it would see without Penstock."""
 
 import fcntl
 import os
@@ -61,18 +61,18 @@ class Layer:
     def run(self, program: str, *, forwarded: bool = True, status: int = 0) -> str:
         with self.begin(program, forwarded=forwarded) as process:
             try:
-                said, _ = process.communicate(timeout=WAIT)
+                output, _ = process.communicate(timeout=WAIT)
             finally:
                 process.kill()
-        assert process.returncode == status, said
-        return said
+        assert process.returncode == status, output
+        return output
 
     def clear(self) -> None:
         for entry in self.root.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
-    def as_without_us(self, program: str, *, status: int = 0) -> list[str]:
-        """Run a program natively and forwarded, each in a clean directory; return what both say."""
+    def run_both_ways(self, program: str, *, status: int = 0) -> list[str]:
+        """Run a program natively and forwarded, each in a clean directory; compare the outputs."""
         self.clear()
         native = self.run(program, forwarded=False, status=status)
         self.clear()
@@ -112,25 +112,25 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def ours(folder: Path) -> Iterator[Layer]:
-    with layer(folder, folder / "managed") as ours:
-        yield ours
+def own_job(folder: Path) -> Iterator[Layer]:
+    with layer(folder, folder / "managed") as own_job:
+        yield own_job
 
 
 @pytest.fixture
-def theirs(folder: Path) -> Iterator[Layer]:
+def users_job(folder: Path) -> Iterator[Layer]:
     """A job and an I/O node of a user without privileges."""
     need_root()
-    with layer(folder, folder / "managed", user=NOBODY) as theirs:
-        yield theirs
+    with layer(folder, folder / "managed", user=NOBODY) as users_job:
+        yield users_job
 
 
 @pytest.fixture
-def served_as_theirs(folder: Path) -> Iterator[Layer]:
+def users_job_at_roots_node(folder: Path) -> Iterator[Layer]:
     """A job of a user without privileges at root's I/O node."""
     need_root()
-    with layer(folder, folder / "managed", "--all-users", user=NOBODY, served_by=0) as theirs:
-        yield theirs
+    with layer(folder, folder / "managed", "--all-users", user=NOBODY, served_by=0) as users_job:
+        yield users_job
 
 
 FULL = """
@@ -145,48 +145,48 @@ os.lseek(fd, 0, os.SEEK_SET)
 print(hashlib.sha256(b"".join(iter(lambda: os.read(fd, 65536), b""))).hexdigest())
 os.close(fd)
 """
-"""Goes on where the space that a removed file leaves is enough."""
+"""Continues once a removed file has left enough space."""
 
 
 def test_a_full_file_system_is_full_at_the_same_byte(folder: Path) -> None:
     need_root()
     with small_memory(folder, size=MIB) as root, layer(folder, root) as job:
-        said = job.as_without_us(FULL)
+        output = job.run_both_ways(FULL)
         pages = MIB // 4096 - 74  # without the blocker's
-        assert f"{pages * 4096 % 100_000} {pages * 4096} {pages * 4096}" in said, "a short write"
-        assert f"ENOSPC {pages * 4096} {pages * 4096}" in said
-        assert f"100000 {pages * 4096 + 100_000} {pages * 4096 + 100_000}" in said
+        assert f"{pages * 4096 % 100_000} {pages * 4096} {pages * 4096}" in output, "a short write"
+        assert f"ENOSPC {pages * 4096} {pages * 4096}" in output
+        assert f"100000 {pages * 4096 + 100_000} {pages * 4096 + 100_000}" in output
         assert job.pages.total("failed_open") == 0
         assert job.node.measured().files == 0, "it gave the blocker's space back, too"
 
 
 @pytest.mark.parametrize("first", ["os.write(fd, b'before ')", "os.lseek(fd, 7, 0)"])
-def test_a_directory_may_be_removed_under_an_open_file(ours: Layer, first: str) -> None:
+def test_a_directory_may_be_removed_under_an_open_file(own_job: Layer, first: str) -> None:
     """The I/O node opens a file when it is first written to; it may have no name by then."""
-    said = ours.as_without_us(
+    output = own_job.run_both_ways(
         "os.mkdir('d'); fd = os.open('d/f', os.O_CREAT | os.O_RDWR)\n"
         f"{first}\n"
         "os.unlink('d/f'); os.rmdir('d')\n"
         "print(os.write(fd, b'after'), *where(fd), os.fstat(fd).st_nlink)\n"
         "print(os.pread(fd, 100, 0)[7:], os.fsync(fd), os.close(fd))\n"
     )
-    assert said == ["5 12 12 0", "b'after' None None"]
-    assert ours.pages.total("failed_open") == 0
-    assert ours.node.measured().files == 0
+    assert output == ["5 12 12 0", "b'after' None None"]
+    assert own_job.pages.total("failed_open") == 0
+    assert own_job.node.measured().files == 0
 
 
 @pytest.fixture
 def job(request: pytest.FixtureRequest) -> Layer:
-    """The layer that a test names: served by its user's own I/O node, or by one for all."""
+    """The layer that a test names: served by an I/O node of its user, or by one for all users."""
     layer: Layer = request.getfixturevalue(request.param)
     return layer
 
 
 @pytest.mark.parametrize("opened", [True, False], ids=["opened", "not-yet-opened"])
-@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+@pytest.mark.parametrize("job", ["users_job", "users_job_at_roots_node"], indirect=True)
 def test_a_revoked_permission_is_for_the_next_open(job: Layer, opened: bool) -> None:
-    """What is open stays open; an I/O node that cannot open it any more leaves it to the kernel."""
-    said = job.as_without_us(
+    """An open file stays open; if the I/O node cannot open it any more, calls go direct."""
+    output = job.run_both_ways(
         "os.close(os.open('other', os.O_CREAT | os.O_WRONLY))\n"
         "with open('other', 'wb', buffering=0) as other: other.write(b'forwarded')\n"
         "fd = os.open('f', os.O_CREAT | os.O_RDWR, 0o600)\n"
@@ -196,37 +196,37 @@ def test_a_revoked_permission_is_for_the_next_open(job: Layer, opened: bool) -> 
         "    print(outcome(lambda: os.open('f', flags)))\n"
     )
     expected = "5 12 12 b'before after' None" if opened else "5 5 5 b'after' None"
-    assert said == [expected, "EACCES", "EACCES", "EACCES"]
+    assert output == [expected, "EACCES", "EACCES", "EACCES"]
     assert job.pages.total("failed_open") == (0 if opened else 1)
 
 
-@pytest.mark.parametrize("job", ["theirs", "served_as_theirs"], indirect=True)
+@pytest.mark.parametrize("job", ["users_job", "users_job_at_roots_node"], indirect=True)
 def test_a_file_created_read_only_is_written_directly(job: Layer) -> None:
     """Only the call that created it may write; the I/O node would have to open it again."""
-    said = job.run(
+    output = job.run(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR, 0o444)\n"
         "for k in range(5): os.write(fd, b'%d' % k)\n"
         "print(os.pread(fd, 100, 0), *where(fd))\n"
     )
-    assert said == "b'01234' 5 5\n"
+    assert output == "b'01234' 5 5\n"
     assert job.pages.total("forwarded_writes") == 0
     assert job.pages.total("writes") == 5
     assert job.pages.total("failed_open") == 1, "once for the file: it is direct from then on"
 
 
-@pytest.mark.parametrize("job", ["theirs", "served_as_theirs", "ours"], indirect=True)
-def test_a_write_clears_the_bits_that_give_rights_away(job: Layer) -> None:
-    """Root's I/O node has the right to keep them; a user's write has not."""
-    said = job.as_without_us(
+@pytest.mark.parametrize("job", ["users_job", "users_job_at_roots_node", "own_job"], indirect=True)
+def test_a_write_clears_the_set_id_bits(job: Layer) -> None:
+    """Root's I/O node could keep them; a user's write must not."""
+    output = job.run_both_ways(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.fchmod(fd, 0o6755)\n"
         "os.write(fd, b'x'); print(oct(os.fstat(fd).st_mode & 0o7777))\n"
     )
-    assert said == ["0o6755" if job.user == 0 else "0o755"]
+    assert output == ["0o6755" if job.user == 0 else "0o755"]
     assert job.pages.total("failed_open") == 0
 
 
 def limited(action: str, limit: int) -> str:
-    """Return the begin of a program that may write files of so many bytes."""
+    """Return the beginning of a program whose files are limited to `limit` bytes."""
     return (
         f"signal.signal(signal.SIGXFSZ, signal.{action})\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
@@ -237,36 +237,38 @@ def limited(action: str, limit: int) -> str:
 @pytest.mark.parametrize(
     ("limit", "forwarded"), [(8_000_000, 2), (250_000, 0)], ids=["large", "small"]
 )
-def test_a_file_size_limit_is_the_programs_own(ours: Layer, limit: int, forwarded: int) -> None:
-    """It counts for shared memory, too: with less than that takes, calls are direct."""
+def test_a_file_size_limit_is_the_programs_own(own_job: Layer, limit: int, forwarded: int) -> None:
+    """It also limits shared memory: if it is too small for that, calls are direct."""
     program = limited("SIG_IGN", limit) + (
         "fill(fd)\nprint(outcome(lambda: os.pwrite(fd, b'x', 9_000_000)), os.pwrite(fd, b'x', 0))\n"
     )
-    said = ours.run(program)
-    ours.clear()
-    assert said == ours.run(program, forwarded=False)
-    assert said.splitlines() == [
+    output = own_job.run(program)
+    own_job.clear()
+    assert output == own_job.run(program, forwarded=False)
+    assert output.splitlines() == [
         f"100000 {limit - 50_000} {limit - 50_000}",
         f"50000 {limit} {limit}",
         f"EFBIG {limit} {limit}",
         "EFBIG 1",
     ]
-    assert ours.pages.total("forwarded_writes") == forwarded
+    assert own_job.pages.total("forwarded_writes") == forwarded
 
 
 @pytest.mark.parametrize("limit", [8_000_000, 250_000])
-def test_a_program_beyond_its_limit_gets_the_signal(ours: Layer, limit: int) -> None:
+def test_a_program_beyond_its_limit_gets_the_signal(own_job: Layer, limit: int) -> None:
     program = limited("SIG_DFL", limit)
     program += "while True: print(os.write(fd, b'x' * 100_000), flush=True)\n"
-    said = ours.run(program, status=-signal.SIGXFSZ)
-    assert said == ours.run(program, forwarded=False, status=-signal.SIGXFSZ) == "100000\n50000\n"
+    output = own_job.run(program, status=-signal.SIGXFSZ)
+    assert (
+        output == own_job.run(program, forwarded=False, status=-signal.SIGXFSZ) == "100000\n50000\n"
+    )
 
 
 def test_a_file_system_that_shuts_down_fails_its_programs(folder: Path) -> None:
-    """As one does whose device is gone: the error reaches the program, and nothing hangs."""
+    """As with a lost device: the error reaches the program, and nothing hangs."""
     need_root()
     need("mkfs.ext4")
-    said = []
+    output = []
     for forwarded in (False, True):
         place = folder / f"forwarded-{forwarded}"
         place.mkdir()
@@ -282,13 +284,13 @@ def test_a_file_system_that_shuts_down_fails_its_programs(folder: Path) -> None:
                 assert program.stdout is not None
                 assert program.stdout.readline() == "100000\n"
                 shut_down(root)
-                said.append(program.communicate("\n", timeout=WAIT)[0])
+                output.append(program.communicate("\n", timeout=WAIT)[0])
             assert job.pages.total("forwarded_writes") == (2 if forwarded else 0)
-    assert said[0] == said[1] == "EIO 100000\nEIO None\n"
+    assert output[0] == output[1] == "EIO 100000\nEIO None\n"
 
 
 def shut_down(mount: Path) -> None:
-    """Let an ext4 fail every access from now on (EXT4_IOC_SHUTDOWN)."""
+    """Make an ext4 file system fail every access from now on (EXT4_IOC_SHUTDOWN)."""
     directory = os.open(mount, os.O_RDONLY)
     fcntl.ioctl(directory, 0x8004587D, struct.pack("I", 2))
     os.close(directory)
@@ -311,6 +313,6 @@ def test_a_closed_file_does_not_keep_a_file_system_writable(folder: Path) -> Non
             assert program.stdout is not None
             assert program.stdout.readline() == "closed\n"
             remount(root, "ro")
-            said, _ = program.communicate("\n", timeout=WAIT)
-        assert said == "99990 EBADF\nEROFS\nEROFS\n"
+            output, _ = program.communicate("\n", timeout=WAIT)
+        assert output == "99990 EBADF\nEROFS\nEROFS\n"
         assert job.pages.total("forwarded_read_bytes") == 100_000

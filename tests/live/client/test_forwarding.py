@@ -156,10 +156,10 @@ def test_a_short_write_leaves_the_position_where_it_ended(python: Any, node: Odd
 
 
 @pytest.mark.parametrize(("operation", "call"), [(FSYNC, "os.fsync(fd)"), (CLOSE, "os.close(fd)")])
-def test_what_was_acknowledged_and_failed_later_is_told(
+def test_a_late_error_of_an_acknowledged_write_is_reported(
     python: Any, node: OddNode, operation: int, call: str
 ) -> None:
-    node.before = lambda asked, offset, count: -errno.EIO if asked == operation else None
+    node.before = lambda requested, offset, count: -errno.EIO if requested == operation else None
     out = python(
         "fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x')\n"
         f"print(fails(lambda: {call}))\n"
@@ -322,7 +322,7 @@ def test_signals_neither_break_nor_hang_a_call(
 def test_a_thread_is_cancelled_between_calls_not_within(
     run: Any, compiled: Any, node: OddNode, root: Path
 ) -> None:
-    """Cancelled amid an exchange, it would take a connection and a lock along."""
+    """Cancelled during an exchange, it would leave a connection and a lock unusable."""
     node.before = lambda operation, *_: time.sleep(0.001)
     assert run(compiled("cancel.c")).stdout == "went on\n"
 
@@ -379,8 +379,10 @@ def test_striping_sends_offsets_to_nodes_in_turn(
     with OddNode(tmp_path / "second.sock", id=8) as second:
         pages.assign([node.node, second.node], stripe=BLOCK)
         python("fd = os.open('f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x' * (5 * 4096 + 100))\n")
-        assert {seen[1] // BLOCK % 2 for seen in node.seen if seen[0] == WRITE} == {0}
-        assert {seen[1] // BLOCK % 2 for seen in second.seen if seen[0] == WRITE} == {1}
+        assert {request[1] // BLOCK % 2 for request in node.requests if request[0] == WRITE} == {0}
+        assert {request[1] // BLOCK % 2 for request in second.requests if request[0] == WRITE} == {
+            1
+        }
         assert node.count(WRITE) + second.count(WRITE) == 6
     assert (root / "f").stat().st_size == 5 * BLOCK + 100
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from limits import within
-from live.client.waiting_processes import WAIT, Closed, closed, said, until
+from live.client.waiting_processes import WAIT, Closed, closed, next_line, until
 
 from penstock.live.protocol import shared_page
 
@@ -151,7 +151,7 @@ def test_an_interrupt_is_heard_at_the_gate(job: Closed) -> None:
     process = job.python(CATCHES)
     job.until_it_waits(process)
     process.send_signal(signal.SIGINT)
-    assert said(process, within(2.0)) == "interrupted"
+    assert next_line(process, within(2.0)) == "interrupted"
     assert process.wait(WAIT) == 0
     assert (job.root / "f").stat().st_size == MIB  # files never tell EINTR: the write is done
     assert (job.pages.total("interrupted"), job.pages.total("gave_up")) == (1, 0)
@@ -166,29 +166,29 @@ def test_who_does_not_handle_an_interrupt_ends_by_it(job: Closed) -> None:
 
 @pytest.fixture
 def ticks(tmp_path: Path) -> Iterator[int]:
-    """What a program's C handler writes to at each signal, at once."""
+    """A pipe to which a program's C handler writes at each signal."""
     os.mkfifo(tmp_path / "ticks")
     fd = os.open(tmp_path / "ticks", os.O_RDONLY | os.O_NONBLOCK)
     yield fd
     os.close(fd)
 
 
-def waits_on_while_it_ticks(job: Closed, pid: int, ticks: int) -> None:
-    """Its timer's handler runs again and again, and the wait is the same one."""
-    before, seen = job.pages.total("waits"), 0
+def check_wait_survives_ticks(job: Closed, pid: int, ticks: int) -> None:
+    """Check that the timer's handler runs repeatedly during one wait."""
+    before, ticks_seen = job.pages.total("waits"), 0
     with suppress(BlockingIOError):
         os.read(ticks, 65536)  # those before its wait
-    while seen < 5:
+    while ticks_seen < 5:
         assert select.select([ticks], [], [], WAIT)[0], "the handler does not run"
-        seen += len(os.read(ticks, 1))
+        ticks_seen += len(os.read(ticks, 1))
     assert job.waiting() == {pid}
     assert job.pages.total("waits") == before
 
 
 @pytest.mark.timed
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_timer_is_no_interrupt(job: Closed, ticks: int, threads: int) -> None:
-    """100 signals a second: of the first nobody knows what it is, the others end no wait."""
+def test_a_timer_is_not_an_interrupt(job: Closed, ticks: int, threads: int) -> None:
+    """100 signals per second: the first is unknown and ends a wait, the others do not."""
     # A daemon thread that takes no signal: those of the timer are the waiting one's.
     other = (
         "import signal, threading\n"
@@ -200,26 +200,26 @@ def test_a_timer_is_no_interrupt(job: Closed, ticks: int, threads: int) -> None:
     process = job.python((other if threads > 1 else "") + program)
     until(lambda: job.pages.total("interrupted") == 1, "the first signal did not end a wait")
     job.until_it_waits(process)
-    waits_on_while_it_ticks(job, process.pid, ticks)
+    check_wait_survives_ticks(job, process.pid, ticks)
     job.until_it_waits(process)
     process.send_signal(signal.SIGINT)
-    assert said(process, within(2.0)) == "interrupted"
+    assert next_line(process, within(2.0)) == "interrupted"
     assert process.wait(WAIT) == 0
     assert (job.pages.total("interrupted"), job.pages.total("waits")) == (2, 2)
 
 
 def test_a_timer_ends_no_wait_where_no_interrupt_is_handled(job: Closed, ticks: int) -> None:
-    """An interrupt would have ended the program: what came was none."""
+    """An interrupt would have ended the program, so the signal was not an interrupt."""
     plain = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
     process = job.python(f"{plain}{TICKS}{OPEN}os.write(f, MIB); os._exit(0)")
     job.until_it_waits(process)
-    waits_on_while_it_ticks(job, process.pid, ticks)
+    check_wait_survives_ticks(job, process.pid, ticks)
     job.let_go(process)
     assert job.pages.total("interrupted") == 0
 
 
 def test_an_interrupted_phase_has_ended(job: Closed) -> None:
-    """Or nobody else would have the turn for a minute."""
+    """Otherwise no other job would have the turn for a minute."""
     process = job.python(
         "import penstock\n"
         "try:\n"
@@ -228,7 +228,7 @@ def test_an_interrupted_phase_has_ended(job: Closed) -> None:
     )
     job.until_it_waits(process)
     process.send_signal(signal.SIGINT)
-    assert said(process) == "interrupted"
+    assert next_line(process) == "interrupted"
     assert process.wait(WAIT) == 0
     assert job.pages.phase_marks() == (1, 1)
 
@@ -250,7 +250,7 @@ def shared_slot_used(job: Closed) -> bool:
 
 
 def test_slots_of_ended_threads_are_used_again_and_keep_their_counts(job: Closed) -> None:
-    """Also those of processes that were killed amid a call, which never say that it is over."""
+    """Also those of processes that were killed during a call, and never ended it."""
     killed = job.python(OPEN + "os.write(f, MIB)")
     job.until_it_waits(killed)
     killed.kill()
@@ -263,11 +263,15 @@ def test_slots_of_ended_threads_are_used_again_and_keep_their_counts(job: Closed
     assert job.pages.threads_in_call() == []
 
 
-@pytest.mark.parametrize("owner", ["unsaid", "elsewhere", "here"])
+@pytest.mark.parametrize("owner", ["unknown", "elsewhere", "here"])
 def test_a_slot_whose_thread_may_live_is_left_alone(job: Closed, owner: str) -> None:
-    """Of an older library it is not known, and ids of another container mean nothing here."""
+    """An older library does not record the thread; ids of another container mean nothing here."""
     here = Path("/proc/self/ns/pid").stat().st_ino & 0xFFFFFFFF
-    word = {"unsaid": 0, "elsewhere": here - 1 << 32 | 0x3FFFFFFF, "here": here << 32 | os.getpid()}
+    word = {
+        "unknown": 0,
+        "elsewhere": here - 1 << 32 | 0x3FFFFFFF,
+        "here": here << 32 | os.getpid(),
+    }
     first, size = (
         shared_page.COUNTERS_BYTES - shared_page.SLOTS * shared_page.SLOT_BYTES,
         shared_page.SLOT_BYTES,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from limits import HANG
 from live.client.misbehaving_node import OddNode
-from live.client.test_faults import Layer, folder, layer, ours
+from live.client.test_faults import Layer, folder, layer, own_job
 from live.ionode.frames import INTRODUCTION, MAGIC, REPLY, REQUEST
 from live.ionode.real_node import RealNode
 
@@ -21,7 +21,7 @@ from penstock.live.agent.page_server import PageServer
 from penstock.live.protocol import shared_page
 from penstock.live.protocol.shared_page import SharedPages
 
-__all__ = ["folder", "ours"]
+__all__ = ["folder", "own_job"]
 WAIT = HANG
 STANDS_STILL = 0.5  # longer than the job's patience
 OVERWRITER = """
@@ -62,8 +62,8 @@ def overwriter(job: Layer) -> Iterator[None]:
         try:
             goes_on(job)
             yield
-            said, _ = process.communicate("\n", timeout=WAIT)
-            assert (process.returncode, said) == (0, "[]\n")
+            output, _ = process.communicate("\n", timeout=WAIT)
+            assert (process.returncode, output) == (0, "[]\n")
         finally:
             process.kill()
 
@@ -73,51 +73,51 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals = signal.SIGKIL
     process.wait(WAIT)
 
 
-def test_a_killed_io_node_is_left_out_and_its_successor_used(ours: Layer) -> None:
+def test_a_killed_io_node_is_left_out_and_its_successor_used(own_job: Layer) -> None:
     """What it was about to write is written once, by it or directly, and never late."""
-    sockets = ours.node.control.parent
-    with overwriter(ours), ExitStack() as stack:
-        node = ours.node
+    sockets = own_job.node.control.parent
+    with overwriter(own_job), ExitStack() as stack:
+        node = own_job.node
         for _ in range(3):
-            forwarded = ours.pages.total("forwarded_writes")
-            until(lambda: ours.pages.total("forwarded_writes") > forwarded, "not forwarded")  # noqa: B023
+            forwarded = own_job.pages.total("forwarded_writes")
+            until(lambda: own_job.pages.total("forwarded_writes") > forwarded, "not forwarded")  # noqa: B023
             end(node.process)
-            goes_on(ours)
+            goes_on(own_job)
             node = stack.enter_context(RealNode(sockets, 0))
         until(lambda: node.measured().writes > 100, "the successor is not used")
-    assert ours.pages.total("failed_open") > 0
+    assert own_job.pages.total("failed_open") > 0
 
 
-def test_an_io_node_that_stood_still_goes_on(ours: Layer) -> None:
+def test_an_io_node_that_stood_still_goes_on(own_job: Layer) -> None:
     """A write may wait for it; nothing overtakes that write at its place."""
-    with overwriter(ours):
+    with overwriter(own_job):
         for _ in range(3):
-            ours.node.process.send_signal(signal.SIGSTOP)
+            own_job.node.process.send_signal(signal.SIGSTOP)
             time.sleep(STANDS_STILL)
-            ours.node.process.send_signal(signal.SIGCONT)
-            goes_on(ours)
-        before = ours.node.measured().writes
-        until(lambda: ours.node.measured().writes > before, "it is not used again")
+            own_job.node.process.send_signal(signal.SIGCONT)
+            goes_on(own_job)
+        before = own_job.node.measured().writes
+        until(lambda: own_job.node.measured().writes > before, "it is not used again")
 
 
-def test_an_io_node_that_is_killed_while_it_stands_still(ours: Layer) -> None:
-    with overwriter(ours):
-        ours.node.process.send_signal(signal.SIGSTOP)
+def test_an_io_node_that_is_killed_while_it_stands_still(own_job: Layer) -> None:
+    with overwriter(own_job):
+        own_job.node.process.send_signal(signal.SIGSTOP)
         time.sleep(STANDS_STILL)
-        end(ours.node.process)
-        goes_on(ours)
-    assert ours.pages.total("failed_open") > 0
+        end(own_job.node.process)
+        goes_on(own_job)
+    assert own_job.pages.total("failed_open") > 0
 
 
-def test_a_job_that_is_killed_takes_nothing_along(folder: Path, ours: Layer) -> None:
+def test_a_job_that_is_killed_takes_nothing_along(folder: Path, own_job: Layer) -> None:
     """Its requests end with it; another job's are served as before."""
-    with ours.begin(OVERWRITER) as process:
-        goes_on(ours)
+    with own_job.begin(OVERWRITER) as process:
+        goes_on(own_job)
         end(process)
-    until(lambda: ours.node.measured().connections == 0, "its connections stay")
-    until(lambda: ours.node.measured().files == 0, "its files stay")
-    assert ours.run("print(os.write(os.open('g', os.O_CREAT | os.O_WRONLY), b'x'))") == "1\n"
-    assert ours.pages.total("failed_open") == 0
+    until(lambda: own_job.node.measured().connections == 0, "its connections stay")
+    until(lambda: own_job.node.measured().files == 0, "its files stay")
+    assert own_job.run("print(os.write(os.open('g', os.O_CREAT | os.O_WRONLY), b'x'))") == "1\n"
+    assert own_job.pages.total("failed_open") == 0
 
 
 class OfAnotherVersion(OddNode):
@@ -137,14 +137,14 @@ WRITER = (
 )
 
 
-def test_an_io_node_of_another_version_is_not_used(folder: Path, ours: Layer) -> None:
+def test_an_io_node_of_another_version_is_not_used(folder: Path, own_job: Layer) -> None:
     with OfAnotherVersion(folder / "other.sock") as node:
-        ours.pages.assign([node.node])
-        assert ours.run(WRITER) == "[4, 4, 4]\n"
+        own_job.pages.assign([node.node])
+        assert own_job.run(WRITER) == "[4, 4, 4]\n"
         assert node.greeted == 1
-    assert (ours.root / "f").read_bytes() == b"data" * 3
-    assert ours.pages.total("failed_open") == 3
-    assert ours.pages.total("forwarded_writes") == 0
+    assert (own_job.root / "f").read_bytes() == b"data" * 3
+    assert own_job.pages.total("failed_open") == 3
+    assert own_job.pages.total("forwarded_writes") == 0
 
 
 class AnswersAsAnother(PageServer):
@@ -161,24 +161,24 @@ class AnswersAsAnother(PageServer):
 
 @pytest.mark.parametrize("what", ["refused", "answered", "pages"])
 def test_an_agent_of_another_version_leaves_the_job_alone(
-    folder: Path, ours: Layer, monkeypatch: pytest.MonkeyPatch, what: str
+    folder: Path, own_job: Layer, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """A page laid out differently must not be read, nor written to."""
     kind: Any = AnswersAsAnother if what == "answered" else PageServer
     with monkeypatch.context() as changed, ExitStack() as stack:
         if what != "answered":
             changed.setattr(shared_page, "VERSION", shared_page.VERSION + 1)
-        pages = stack.enter_context(SharedPages([ours.root]))
+        pages = stack.enter_context(SharedPages([own_job.root]))
         if what == "pages":
             changed.undo()
-        pages.assign([ours.node.node])
+        pages.assign([own_job.node.node])
         before = os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0)
         agent = stack.enter_context(kind(pages, folder / "other.agent"))
-        job = Layer(root=ours.root, pages=pages, agent=agent, node=ours.node, user=0)
+        job = Layer(root=own_job.root, pages=pages, agent=agent, node=own_job.node, user=0)
         assert job.run(WRITER) == "[4, 4, 4]\n"
         assert os.pread(pages.counters_fd, shared_page.COUNTERS_BYTES, 0) == before
-    assert (ours.root / "f").read_bytes() == b"data" * 3
-    assert ours.node.measured().requests == 0
+    assert (own_job.root / "f").read_bytes() == b"data" * 3
+    assert own_job.node.measured().requests == 0
 
 
 def test_an_io_node_that_another_user_runs_is_not_used(folder: Path) -> None:

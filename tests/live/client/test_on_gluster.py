@@ -101,10 +101,10 @@ def test_a_volume_that_loses_its_bricks_fails_its_programs(
 ) -> None:
     """The I/O node's error is the program's: neither hidden, nor tried again elsewhere."""
     pages.assign([nodes[0].node])
-    said = outcome_without_bricks(root, agent.environment())
+    output = outcome_without_bricks(root, agent.environment())
     assert pages.total("forwarded_writes") == 2
     assert pages.total("failed_open") == 0
-    assert said == (
+    assert output == (
         "Transport endpoint is not connected 100000\nTransport endpoint is not connected\n"
     )
 

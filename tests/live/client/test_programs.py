@@ -31,7 +31,7 @@ class Program:
     check: Callable[[Path], object]
     written: int  # bytes that go through our calls, at least
     read: int = 0
-    seen: bool = True  # by a preload library
+    visible: bool = True  # by a preload library
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -192,7 +192,7 @@ HDF5 = (
 BLOCKS = "for k in $(seq 0 3); do head -c 1500000 /dev/urandom > part$k; done;"
 MANY = 3 * MIB
 
-SEEN = {
+VISIBLE = {
     "dd": Program(
         commands=shell(
             "dd if=/dev/urandom of=one bs=16k count=256 status=none conv=fsync;"
@@ -303,9 +303,9 @@ def execute(run: Any, compiled: Any, root: Path) -> Callable[[Program], None]:
     return execute
 
 
-@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("name", VISIBLE)
 def test_forwarded(name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]) -> None:
-    program = SEEN[name]
+    program = VISIBLE[name]
     before = nodes[0].measured()
     pages.assign([nodes[0].node])
     execute(program)
@@ -320,19 +320,19 @@ def test_forwarded(name: str, execute: Any, pages: SharedPages, nodes: list[Real
     assert after.files == before.files, "every file is closed at the I/O node, too"
 
 
-@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("name", VISIBLE)
 def test_direct(name: str, execute: Any, pages: SharedPages) -> None:
-    execute(SEEN[name])
-    assert pages.total("write_bytes") >= SEEN[name].written
+    execute(VISIBLE[name])
+    assert pages.total("write_bytes") >= VISIBLE[name].written
     assert pages.total("forwarded_write_bytes") == pages.total("failed_open") == 0
 
 
-@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("name", VISIBLE)
 def test_remapped_in_the_middle(
     name: str, execute: Any, pages: SharedPages, nodes: list[RealNode]
 ) -> None:
     """The map changes every millisecond: the other I/O node, both, striped; none between."""
-    program = SEEN[name]
+    program = VISIBLE[name]
     done, places = threading.Event(), [nodes[0].node, nodes[1].node]
     maps = [(places[1:], 0), (places, 0), (places, 65536), (places[:1], 0)]
     before = [node.measured().write_bytes for node in nodes]

@@ -28,7 +28,7 @@ def until(holds: Callable[[], object], what: str) -> None:
         time.sleep(0.005)
 
 
-def said(process: Process, seconds: float = WAIT) -> str:
+def next_line(process: Process, seconds: float = WAIT) -> str:
     """Return the next line that a process says, within so long."""
     stream = cast(IO[str], process.stdout)
     assert select.select([stream], [], [], seconds)[0], "it says nothing"

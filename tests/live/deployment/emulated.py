@@ -93,7 +93,7 @@ class Machine:
             text=True,
         ) as process:
             try:
-                assert said(process) == ["ready"]
+                assert read_lines(process) == ["ready"]
                 yield process
             finally:
                 process.kill()
@@ -118,7 +118,7 @@ class Machine:
             begin = time.monotonic() + 0.03  # so that all have heard of it
             for process in processes:
                 go(process, begin)
-            ends = [[float(word) for word in said(process)] for process in processes]
+            ends = [[float(word) for word in read_lines(process)] for process in processes]
         return sum(w.size / interval(times) for w, times in zip(writers, ends, strict=True))
 
     def run(self, program: str, *, client: str | None = None) -> str:
@@ -165,7 +165,7 @@ def served_at_least(machine: Machine, requests: int) -> None:
         assert time.monotonic() < deadline
 
 
-def said(process: subprocess.Popen[str]) -> list[str]:
+def read_lines(process: subprocess.Popen[str]) -> list[str]:
     """Return the words of a process's next line."""
     stream = cast(IO[str], process.stdout)
     assert select.select([stream], [], [], PATIENCE)[0], "a writer says nothing"

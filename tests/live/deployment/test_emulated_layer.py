@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from live.deployment.emulated import MIB, Machine, Writer, go, memory, said
+from live.deployment.emulated import MIB, Machine, Writer, go, memory, read_lines
 from live.ionode.real_node import RealNode
 
 from penstock.live.agent.page_server import PageServer
@@ -34,7 +34,7 @@ class Forwarded(Machine):
             for k in range(number):
                 below = emulator.environment(self.shared, io_node=k)
                 below["LD_PRELOAD"] = str(emulator.target_library())
-                node = RealNode(self.shared.parent, k, *options, **below)
+                node = RealNode(self.shared.parent, k, *options, environment=below)
                 nodes.append(stack.enter_context(node))
             yield nodes
 
@@ -69,7 +69,7 @@ class Forwarded(Machine):
             for process in processes:
                 go(process, begin)
             for writer, process in zip(writers, processes, strict=True):
-                assert len(said(process)) == writer.count
+                assert len(read_lines(process)) == writer.count
         return [
             TargetCounters(
                 requests=now.requests - then.requests,
@@ -89,15 +89,15 @@ def test_bandwidth_rises_with_io_nodes_until_targets_are_busy(memory: Path) -> N
     )
     files = [machine.file_on(k % 2, f"f{k}") for k in range(4)]
     writers = [Writer(file=file, client="job", size=512 * KIB, count=24) for file in files]
-    reached = {}
+    bandwidths = {}
     with machine.serving(4) as nodes:
         for number in (1, 2, 4):
             with machine.job("job", nodes[:number]) as pages:
-                reached[number] = machine.bandwidth(*writers)
+                bandwidths[number] = machine.bandwidth(*writers)
                 assert pages.total("forwarded_write_bytes") == pages.total("write_bytes") > 0
-    assert reached[1] == pytest.approx(link, rel=0.1)
-    assert reached[2] == pytest.approx(2 * link, rel=0.1)
-    assert reached[4] == pytest.approx(2 * rate, rel=0.1)
+    assert bandwidths[1] == pytest.approx(link, rel=0.1)
+    assert bandwidths[2] == pytest.approx(2 * link, rel=0.1)
+    assert bandwidths[4] == pytest.approx(2 * rate, rel=0.1)
 
 
 @pytest.mark.timed

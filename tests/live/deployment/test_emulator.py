@@ -395,7 +395,7 @@ def test_it_tells_where_a_file_lies(tmp_path: Path) -> None:
         "sys.stdout.write(os.getxattr(fd, 'lustre.lov').hex())\n"
     )
     environment = os.environ | emulator.environment(shared)
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, str(root / "file")],
         env=environment | {"LD_PRELOAD": str(emulator.target_library())},
         capture_output=True,
@@ -403,6 +403,6 @@ def test_it_tells_where_a_file_lies(tmp_path: Path) -> None:
         check=True,
         timeout=HANG,
     ).stdout
-    layout = StripeMap.from_lustre(bytes.fromhex(told))
+    layout = StripeMap.from_lustre(bytes.fromhex(result))
     first = machine.first_target(root / "file")
     assert [layout.server(k * 65536) for k in range(6)] == [(first + k % 3) % 6 for k in range(6)]

@@ -41,7 +41,7 @@ def state(root: Path, tmp_path: Path) -> Iterator[StateDirectory]:
 
 @pytest.fixture
 def job(state: StateDirectory, root: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A job that writes a MiB when it is told to."""
+    """A job that writes a MiB per line of input."""
     command = [*PENSTOCK, "run", "--state", str(state.folder), "--name", "writer"]
     with subprocess.Popen(
         [*command, "--io-nodes", "1", "--", sys.executable, "-c", WRITER],
@@ -55,10 +55,10 @@ def job(state: StateDirectory, root: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def write(job: "subprocess.Popen[str]", letter: str) -> None:
-    given, told = _pipes(job)
-    given.write(f"{letter}\n")
-    given.flush()
-    assert told.readline() == "written\n"
+    stdin, stdout = _pipes(job)
+    stdin.write(f"{letter}\n")
+    stdin.flush()
+    assert stdout.readline() == "written\n"
 
 
 def finish(job: "subprocess.Popen[str]") -> None:
@@ -99,9 +99,9 @@ def test_a_commands_bytes_go_through_its_io_nodes(state: StateDirectory, root: P
     check = ("sh", "-c", f"cat < {root}/f | cksum")
     piped = penstock("run", "--state", state.folder, "--", *check)
     assert piped.stdout.split() == penstock_free("cksum", root / "f").split()[:2]
-    found = status(state)
-    assert found.forwarded_bytes >= 2 * MIB
-    assert found.fail_open_total == 0
+    site_status = status(state)
+    assert site_status.forwarded_bytes >= 2 * MIB
+    assert site_status.fail_open_total == 0
     assert sum(map(int, map(str, written(state)))) == 2 * MIB
 
 
@@ -126,8 +126,8 @@ def test_a_remap_moves_a_running_job(
     finish(job)
     assert written(state) == [MIB, MIB]
     assert (root / "out").read_bytes() == b"a" * MIB + b"b" * MIB + b"c" * MIB
-    found = status(state)
-    assert (found.forwarded_bytes, found.direct_bytes) == (2 * MIB, MIB)
+    site_status = status(state)
+    assert (site_status.forwarded_bytes, site_status.direct_bytes) == (2 * MIB, MIB)
 
 
 def test_a_job_whose_io_node_is_killed_is_none_the_worse(
@@ -141,9 +141,9 @@ def test_a_job_whose_io_node_is_killed_is_none_the_worse(
     write(job, "c")
     finish(job)
     assert (root / "out").read_bytes() == b"a" * MIB + b"b" * MIB + b"c" * MIB
-    found = status(state)
-    assert found.forwarded_bytes + found.direct_bytes == 3 * MIB
-    assert found.jobs[0].status == 0
+    site_status = status(state)
+    assert site_status.forwarded_bytes + site_status.direct_bytes == 3 * MIB
+    assert site_status.jobs[0].status == 0
 
 
 def test_a_killed_controller_leaves_the_data_path_standing(
@@ -178,9 +178,9 @@ def test_the_verbs_work_together(root: Path, tmp_path: Path) -> None:
     state = ("--state", tmp_path / "s")
     up = penstock("up", "--root", root, "--io-nodes", "1", *state, "--json")
     try:
-        told: Any = json.loads(up.stdout)
-        assert told["roots"] == [str(root)]
-        assert [node["state"] for node in told["io_nodes"]] == ["serving"]
+        stdout: Any = json.loads(up.stdout)
+        assert stdout["roots"] == [str(root)]
+        assert [node["state"] for node in stdout["io_nodes"]] == ["serving"]
         again = penstock("up", "--root", root, "--io-nodes", "1", *state)
         assert (again.returncode, "already up" in again.stderr) == (2, True)
         people = penstock("status", *state).stdout

@@ -37,8 +37,8 @@ def up(root: Path, tmp_path: Path) -> Iterator[Up]:
     state = StateDirectory(tmp_path / "state")
 
     def up(**changes: Any) -> StateDirectory:
-        told: dict[str, Any] = {"io_nodes": 2, "roots": [str(root)]}
-        launcher.up(Deployment(state=str(state.folder), **(told | changes)))
+        arguments: dict[str, Any] = {"io_nodes": 2, "roots": [str(root)]}
+        launcher.up(Deployment(state=str(state.folder), **(arguments | changes)))
         return state
 
     yield up
@@ -78,12 +78,12 @@ def map_of(controller: ControlConnection) -> dict[int, int]:
 
 
 def test_status_has_the_names_that_scripts_rely_on(state: StateDirectory) -> None:
-    found = status(state)
+    site_status = status(state)
     names = {"jobs", "io_nodes", "forwarded_bytes", "direct_bytes", "fail_open_total"}
-    assert names <= set(found)
-    assert [node["number"] for node in found["io_nodes"]] == [0, 1]
-    assert all(node["alive"] and node["state"] == "serving" for node in found["io_nodes"])
-    assert all(Path(f"/proc/{node['pid']}").exists() for node in found["io_nodes"])
+    assert names <= set(site_status)
+    assert [node["number"] for node in site_status["io_nodes"]] == [0, 1]
+    assert all(node["alive"] and node["state"] == "serving" for node in site_status["io_nodes"])
+    assert all(Path(f"/proc/{node['pid']}").exists() for node in site_status["io_nodes"])
     assert (state.folder.stat().st_mode & 0o777, state.controller.stat().st_mode & 0o777) == (
         0o700,
         0o600,
@@ -108,10 +108,10 @@ def test_a_jobs_bytes_are_counted_and_stay_in_the_totals(state: StateDirectory, 
     write = ("dd", "if=/dev/zero", f"of={root}/f", "bs=64k", "count=16", "status=none")
     run = ("run", "--state", state.folder, "--name", "writer", "--io-nodes", "0", "--")
     assert penstock(*run, *write).returncode == 0
-    found = status(state)
-    assert (found["forwarded_bytes"], found["direct_bytes"]) == (0, 1 << 20)
-    assert found["jobs"][0]["name"] == "writer"
-    assert found["jobs"][0]["counters"]["write_bytes"] == 1 << 20
+    site_status = status(state)
+    assert (site_status["forwarded_bytes"], site_status["direct_bytes"]) == (0, 1 << 20)
+    assert site_status["jobs"][0]["name"] == "writer"
+    assert site_status["jobs"][0]["counters"]["write_bytes"] == 1 << 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
@@ -218,7 +218,7 @@ def test_of_two_ups_at_once_one_comes_up(up: Up, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"io_node": ("sh", "-c", "echo out of cheese >&2; exit 3", "sh")}, "out of cheese"),
         ({"io_node": ("no-such-program",)}, "cannot be started"),
@@ -228,9 +228,9 @@ def test_of_two_ups_at_once_one_comes_up(up: Up, tmp_path: Path) -> None:
     ids=["dies", "missing", "never serves", "wrong setting"],
 )
 def test_what_cannot_come_up_says_why_and_leaves_nothing(
-    up: Up, tmp_path: Path, changes: dict[str, Any], said: str
+    up: Up, tmp_path: Path, changes: dict[str, Any], text: str
 ) -> None:
-    with pytest.raises(launcher.LaunchError, match=said):
+    with pytest.raises(launcher.LaunchError, match=text):
         up(**changes)
     state = StateDirectory(tmp_path / "state")
     assert not state.is_up()
@@ -241,10 +241,10 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 
 
 def test_a_dead_io_node_is_replaced_and_jobs_hear_of_it(state: StateDirectory) -> None:
-    controller, begun = begin(state)
+    controller, accepted = begin(state)
     with controller:
-        first = {node.number: node.id for node in begun.nodes}
-        os.kill(begun.nodes[0].pid, signal.SIGKILL)
+        first = {node.number: node.id for node in accepted.nodes}
+        os.kill(accepted.nodes[0].pid, signal.SIGKILL)
         assert map_of(controller) == {1: first[1]}
         after = map_of(controller)
         assert after[1] == first[1]
@@ -255,9 +255,9 @@ def test_a_dead_io_node_is_replaced_and_jobs_hear_of_it(state: StateDirectory) -
 def test_one_that_keeps_dying_stays_down(up: Up) -> None:
     """Every restart serves and is killed: the sixth death within a minute is the last."""
     state = up(io_nodes=1)
-    controller, begun = begin(state)
+    controller, accepted = begin(state)
     with controller:
-        pid = begun.nodes[0].pid
+        pid = accepted.nodes[0].pid
         for deaths in range(6):
             os.kill(pid, signal.SIGKILL)
             assert map_of(controller) == {}
@@ -318,19 +318,19 @@ def test_down_says_which_io_node_it_waits_for(state: StateDirectory) -> None:
     with subprocess.Popen(down, stderr=subprocess.PIPE, text=True) as verb:
         try:
             assert verb.stderr is not None
-            said = verb.stderr.readline()  # ends at the latest when `down` has killed it
+            text = verb.stderr.readline()  # ends at the latest when `down` has killed it
         finally:
             os.kill(pid, signal.SIGCONT)
         assert verb.wait(WAIT) == 0
-    assert "I/O node 1 (its process is stopped" in said
-    assert f"kill -CONT {pid}" in said
-    assert "node 0" not in said
+    assert "I/O node 1 (its process is stopped" in text
+    assert f"kill -CONT {pid}" in text
+    assert "node 0" not in text
 
 
 def test_down_leaves_running_jobs_running_directly(state: StateDirectory) -> None:
-    controller, begun = begin(state)
+    controller, accepted = begin(state)
     with controller:
-        assert len(begun.nodes) == 2
+        assert len(accepted.nodes) == 2
         result = penstock("down", "--state", state.folder)
         assert result.returncode == 0, result.stderr
         assert map_of(controller) == {}
@@ -354,9 +354,9 @@ def test_a_job_that_has_ended_cannot_be_remapped(state: StateDirectory) -> None:
 
 
 def test_a_remap_is_over_when_the_job_has_it(state: StateDirectory) -> None:
-    controller, begun = begin(state, io_nodes=1)
+    controller, accepted = begin(state, io_nodes=1)
     with controller:
-        assert [node.number for node in begun.nodes] == [0]
+        assert [node.number for node in accepted.nodes] == [0]
         remap = [*PENSTOCK, "remap", "--state", str(state.folder), "test"]
         with subprocess.Popen([*remap, "--io-nodes", "1,0", "--stripe", "64KiB"]) as verb:
             mapped = controller.receive(messages.NodeMap, WAIT)
@@ -365,7 +365,7 @@ def test_a_remap_is_over_when_the_job_has_it(state: StateDirectory) -> None:
             assert verb.poll() is None
             controller.send(messages.JobCounters(counters={"maps": 1}))
             assert verb.wait(WAIT) == 0
-        # A job that does not answer is told of, and not waited for.
+        # A job that does not answer is reported, and not waited for.
         silent = penstock(*remap[len(PENSTOCK) :], "--direct")
         assert (silent.returncode, "does not answer" in silent.stderr) == (2, True)
         assert map_of(controller) == {}
@@ -374,14 +374,14 @@ def test_a_remap_is_over_when_the_job_has_it(state: StateDirectory) -> None:
 def test_a_wrong_remap_says_what_is_wrong(state: StateDirectory) -> None:
     controller, _ = begin(state)
     with controller:
-        for args, said in (
+        for args, text in (
             (("tset.1", "--direct"), "did you mean 'test.1'"),
             (("test", "--io-nodes", "0,7"), "no I/O node 7"),
             (("test", "--io-nodes", "zero"), "not a list of numbers"),
             (("test",), "--direct"),
         ):
             wrong = penstock("remap", "--state", state.folder, *args)
-            assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
+            assert (wrong.returncode, text in wrong.stderr) == (2, True), wrong.stderr
 
 
 def test_a_job_whose_connection_breaks_off_is_lost(state: StateDirectory) -> None:
@@ -391,9 +391,9 @@ def test_a_job_whose_connection_breaks_off_is_lost(state: StateDirectory) -> Non
             messages.JobCounters(counters={"write_bytes": 10, "forwarded_write_bytes": 7})
         )
         controller.ask(messages.GetStatus(), messages.Status)  # so that it has been heard
-    found = status(state)
-    assert found["jobs"][0]["state"] == "lost"
-    assert (found["forwarded_bytes"], found["direct_bytes"]) == (7, 3)
+    site_status = status(state)
+    assert site_status["jobs"][0]["state"] == "lost"
+    assert (site_status["forwarded_bytes"], site_status["direct_bytes"]) == (7, 3)
 
 
 def test_who_holds_a_lock_is_asked_before_it_is_killed(tmp_path: Path) -> None:

@@ -50,9 +50,9 @@ def test_another_controller_serves_the_same_when_one_is_killed(
         assert "another one serves" in standby.stdout.readline()
         second = lock_holder(state.lock)
         assert second not in {None, first}
-        found = launcher.ask(state, messages.GetStatus(), messages.Status)
-        assert found.roots == [str((tmp_path / "data").resolve())]
-        assert [node["state"] for node in found.io_nodes] == ["serving"]
+        site_status = launcher.ask(state, messages.GetStatus(), messages.Status)
+        assert site_status.roots == [str((tmp_path / "data").resolve())]
+        assert [node["state"] for node in site_status.io_nodes] == ["serving"]
         launcher.down(state)
         assert standby.wait(WITHIN) == 0
 

@@ -53,12 +53,12 @@ class SharedStorage:
         """Serve jobs as one I/O node."""
         role = emulator.environment(self.machine.shared, io_node=0)
         role["LD_PRELOAD"] = str(emulator.target_library())
-        with RealNode(self.folder, 0, *options, **role) as node:
+        with RealNode(self.folder, 0, *options, environment=role) as node:
             yield node
 
     @contextmanager
     def job(self, name: str, threads: int, nodes: Sequence[messages.Node] = ()) -> Iterator[None]:
-        """Let a job of so many threads write, directly or through I/O nodes."""
+        """Run a job whose threads write, directly or through I/O nodes."""
         with ExitStack() as stack:
             pages = stack.enter_context(
                 SharedPages([self.machine.root], job=name, patience=PATIENCE)
@@ -77,6 +77,7 @@ class SharedStorage:
                 )
             )
             stack.callback(process.kill)
+            assert process.stdout is not None
             assert select.select([process.stdout], [], [], PATIENCE)[0], "a job does not begin"
             self._pages[name] = pages
             stack.callback(self._pages.pop, name)

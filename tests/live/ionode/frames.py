@@ -53,7 +53,7 @@ class Client:
         self.socket.settimeout(PATIENCE)
         if buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.socket.connect(address if self.tcp else str(address))
+        self.socket.connect(address if isinstance(address, tuple) else str(address))
         self.number = self.collected = 0
         self.job, self.session, self.token = job, session, token
         self.bytes = 0 if self.tcp else window
@@ -76,9 +76,11 @@ class Client:
         self.socket.close()
 
     def hello(self, *, sealed: bool = True, size: int | None = None) -> Reply:
-        said = INTRODUCTION.pack(self.session, 7, os.getpid(), self.bytes, self.job, self.token)
+        introduction = INTRODUCTION.pack(
+            self.session, 7, os.getpid(), self.bytes, self.job, self.token
+        )
         if self.tcp:
-            return self.ask(HELLO, length=len(said), follows=said)
+            return self.ask(HELLO, length=len(introduction), follows=introduction)
         memory = os.memfd_create("window", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(memory, self.bytes + MAILBOX_BYTES if size is None else size)
@@ -86,7 +88,9 @@ class Client:
                 fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
             if os.fstat(memory).st_size:
                 self.memory = mmap.mmap(memory, os.fstat(memory).st_size)
-            return self.ask(HELLO, length=len(said), follows=said, descriptors=[memory])
+            return self.ask(
+                HELLO, length=len(introduction), follows=introduction, descriptors=[memory]
+            )
         finally:
             os.close(memory)
 
@@ -127,19 +131,19 @@ class Client:
         """Return the reply from the mailbox; the socket tells of a hang-up."""
         assert self.memory is not None
         deadline = time.monotonic() + PATIENCE
-        gone = False
+        hung_up = False
         hang_up = select.poll()
         hang_up.register(self.socket, select.POLLRDHUP)
         while (
             self.collected == self.number
             or MAILBOX.unpack_from(self.memory, self.bytes)[0] != self.number
         ):
-            if gone:
+            if hung_up:
                 self.close()
                 raise GoneError
             if time.monotonic() > deadline:
                 raise TimeoutError
-            gone = bool(hang_up.poll(1))
+            hung_up = bool(hang_up.poll(1))
         self.collected = self.number
         return self.memory[self.bytes + MAILBOX.size : self.bytes + MAILBOX.size + REPLY.size]
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ BECOME = "import os\ndef become(user): os.setgroups([]); os.setgid(user); os.set
 
 
 def _as_user(user: int) -> list[str]:
-    program = "from penstock import cli\nfrom penstock.cli import ionode\n"
+    program = "from penstock import cli\nfrom penstock.cli.verbs import ionode\n"
     program += f"{BECOME}become({user})\ncli.main()\n"
     return [sys.executable, "-c", program]
 
@@ -37,7 +37,7 @@ class RealNode:
         *options: str,
         user: int | None = None,
         file_size: int | None = None,
-        **environment: str,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.control = folder, folder / f"node{number}.control"
         self.socket = folder / f"node{number}.sock"
@@ -50,12 +50,12 @@ class RealNode:
             command,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | environment,
+            env=os.environ | dict(environment or {}),
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, "the I/O node did not start"
-        self.told: dict[str, Any] = msgspec.json.decode(line)
+        self.announcement: dict[str, Any] = msgspec.json.decode(line)
         if file_size is not None:
             limits = (file_size, file_size)
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, limits)
@@ -74,7 +74,7 @@ class RealNode:
     def remote(self) -> messages.Node:
         """Where clients on other hosts find it."""
         return msgspec.structs.replace(
-            self.node, transport="tcp", address="127.0.0.1", port=self.told["tcp_port"]
+            self.node, transport="tcp", address="127.0.0.1", port=self.announcement["tcp_port"]
         )
 
     def ask(self, message: messages.Message) -> messages.Message:

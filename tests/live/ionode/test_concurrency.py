@@ -1,4 +1,4 @@
-"""Shares by I/O concurrency (IO-SETS, VII-C1): who has more calls under way gets more bandwidth."""
+"""Shares by I/O concurrency (IO-SETS, VII-C1): more calls in flight get more bandwidth."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,11 +19,11 @@ WARM, MEASURED = RATE, 2 * RATE  # bytes
 def assert_shares(storage: SharedStorage) -> None:
     """1:2:4, within a fifth, of all that there is; benchmarks/shares.py says how near."""
     storage.bandwidths(WARM)
-    found = [storage.bandwidths(MEASURED) for _ in range(3)]
-    assert median(sum(each.values()) for each in found) >= 0.85 * RATE
+    samples = [storage.bandwidths(MEASURED) for _ in range(3)]
+    assert median(sum(each.values()) for each in samples) >= 0.85 * RATE
     for name, weight in WEIGHTS.items():
-        share = median(each[name] / sum(each.values()) for each in found)
-        assert share == pytest.approx(weight / 7, rel=0.2), found
+        share = median(each[name] / sum(each.values()) for each in samples)
+        assert share == pytest.approx(weight / 7, rel=0.2), samples
 
 
 @pytest.mark.rates

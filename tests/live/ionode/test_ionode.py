@@ -23,7 +23,7 @@ RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND = 1, 2, 4, 16
 def test_it_says_who_it_is(node: RealNode) -> None:
     with Client(node.socket) as client:
         assert client.greeting is not None
-        assert client.greeting.node == node.told["id"] == node.measured().node
+        assert client.greeting.node == node.announcement["id"] == node.measured().node
         text = Path("/proc/sys/kernel/random/boot_id").read_text().replace("-", "")
         assert client.greeting.boot == int(text[:16], 16)
 
@@ -265,6 +265,6 @@ def test_control_messages_that_are_none(node: RealNode) -> None:
 
 
 def test_a_socket_in_use_is_not_taken(node: RealNode) -> None:
-    told = process.IONode(socket=node.socket, control=node.folder / "other")
+    options = process.IONode(socket=node.socket, control=node.folder / "other")
     with pytest.raises(InputError, match="another process serves"):
-        told.serve(lambda *_: None)
+        options.serve(lambda *_: None)

@@ -1,4 +1,4 @@
-"""An I/O node whose clients die, that stands still, is told to end, or has much to do."""
+"""An I/O node whose clients die, that is stopped, that ends, or that is busy."""
 
 import os
 import resource

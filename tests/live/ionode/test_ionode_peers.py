@@ -47,7 +47,7 @@ def test_every_user_is_served_as_that_user(serve: Serve, folder: Path) -> None:
         with Client(node.socket) as client:
             handle = client.open(ours)
             written = client.write(handle, b"hello"), client.read(handle, 9)
-            # Who holds a descriptor of root's file still cannot have it opened anew.
+            # A client with a descriptor of root's file still cannot have it opened again.
             return *written, client.ask(OPEN, flags=os.O_RDWR, descriptors=[passed]).result
 
     assert as_nobody(use) == str((5, b"hello", -errno.EACCES))
@@ -86,7 +86,7 @@ def remote(serve: Serve, folder: Path) -> "Remote":
     token.write_bytes(b"t" * 32)
     options = ("--tcp", "127.0.0.1:0", "--token-file", str(token), "--root", str(root))
     node = serve(*options, "--coherent")
-    return ("127.0.0.1", node.told["tcp_port"]), root
+    return ("127.0.0.1", node.announcement["tcp_port"]), root
 
 
 Remote = tuple[tuple[str, int], Path]
@@ -123,7 +123,7 @@ def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> No
         Client(address, token=b"t" * 31 + b"u")
     with Client(address, token=b"t" * 32) as client:
         inode = file.stat().st_ino
-        for path, expected, error in [
+        for name, expected, error in [
             ("../outside", outside.stat().st_ino, errno.EXDEV),
             (str(outside), outside.stat().st_ino, errno.EXDEV),
             ("link", outside.stat().st_ino, errno.EXDEV),
@@ -131,17 +131,22 @@ def test_tokens_roots_and_inodes_are_checked(remote: Remote, folder: Path) -> No
             ("missing", inode, errno.ENOENT),
             ("folder", (root / "folder").stat().st_ino, errno.EISDIR),
         ]:
-            assert client.open(Path(path), opened=expected) == -error, path
-        name = b"file\0x"
-        asked = {"offset": inode, "length": len(name), "flags": os.O_RDWR, "follows": name}
-        assert client.ask(OPEN, **asked).result == -errno.EINVAL
-        assert client.ask(OPEN, **(asked | {"file": 1})).result < 0
+            assert client.open(Path(name), opened=expected) == -error, name
+        with_zero = b"file\0x"
+        request = {
+            "offset": inode,
+            "length": len(with_zero),
+            "flags": os.O_RDWR,
+            "follows": with_zero,
+        }
+        assert client.ask(OPEN, **request).result == -errno.EINVAL
+        assert client.ask(OPEN, **(request | {"file": 1})).result < 0
         assert client.open(Path("file"), opened=inode) >= 0
     (root / "link").unlink()
 
 
-def test_a_peer_that_stops_reading_holds_nobody_up(folder: Path) -> None:
-    """Its reply waits on the socket alone, and is given up in the end."""
+def test_a_peer_that_stops_reading_delays_no_other(folder: Path) -> None:
+    """Only its own reply waits, and is dropped in the end."""
     root = folder / "stalled"
     root.mkdir()
     file = root / "file"

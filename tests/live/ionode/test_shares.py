@@ -110,7 +110,7 @@ def on_the_emulator(request: pytest.FixtureRequest) -> Iterator[Storage]:
     machine = Machine(folder, Emulation(targets=1, rate=RATE, latency=0.0, switch=0.0))
     emulated = emulator.environment(machine.shared, io_node=0)
     emulated["LD_PRELOAD"] = str(emulator.target_library())
-    with RealNode(folder, 0, "--depth", "1", **emulated) as node:
+    with RealNode(folder, 0, "--depth", "1", environment=emulated) as node:
         yield Storage(root=machine.root, node=node, flags=0, tolerance=0.1)
 
 

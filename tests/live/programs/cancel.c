@@ -1,4 +1,4 @@
-// Threads cancelled amid their I/O; the others go on.
+// Threads that are cancelled during their I/O; the others continue.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// A handler that does I/O of its own, over and over, amid the program's I/O.
+// A handler that does I/O of its own repeatedly, during the I/O of the program.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

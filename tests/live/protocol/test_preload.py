@@ -1,4 +1,4 @@
-"""Libraries for every user's processes: as they are, or as copies."""
+"""Libraries for processes of every user: the installed file, or a copy."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def test_another_user_loads_a_copy_of_a_library_that_is_hidden(folder: Path) -> 
     assert readable_by_all(file, folder / "copies") != copy
 
 
-def test_where_no_copy_can_be_read_either_that_is_said(folder: Path) -> None:
+def test_a_copy_that_cannot_be_read_either_is_refused(folder: Path) -> None:
     hidden = folder / "hidden"
     hidden.mkdir(mode=0o700)
     file = hidden / "lib.so"

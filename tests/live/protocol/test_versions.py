@@ -1,4 +1,4 @@
-"""Neighbouring versions work together: what is not known is passed over, the unsaid is as ever."""
+"""Neighbouring versions work together: unknown fields are ignored, missing ones have defaults."""
 
 import json
 import socket
@@ -21,16 +21,16 @@ WAIT = HANG
 @pytest.fixture
 def state(tmp_path: Path) -> Any:
     (tmp_path / "data").mkdir()
-    made = StateDirectory(tmp_path / "s")
+    state = StateDirectory(tmp_path / "s")
     config = {"live": {"mode": "enforce", "lease": 0.2}, "sharing": {"policy": "exclusive-fcfs"}}
-    told = {"state": str(made.folder), "roots": [str(tmp_path / "data")], "io_nodes": 0}
-    launcher.up(msgspec.convert(told | {"config": config}, Deployment))
-    yield made
-    launcher.down(made)
+    options = {"state": str(state.folder), "roots": [str(tmp_path / "data")], "io_nodes": 0}
+    launcher.up(msgspec.convert(options | {"config": config}, Deployment))
+    yield state
+    launcher.down(state)
 
 
-class Talker:
-    """A job's agent of some version: raw lines."""
+class RawAgent:
+    """The agent of a job in any version: sends and receives raw lines."""
 
     def __init__(self, state: StateDirectory) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -38,52 +38,52 @@ class Talker:
         self.socket.connect(str(state.controller))
         self.file = self.socket.makefile("rwb")
 
-    def __enter__(self) -> "Talker":
+    def __enter__(self) -> "RawAgent":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
         self.socket.close()
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         self.file.write(json.dumps(message).encode() + b"\n")
         self.file.flush()
 
-    def hear(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.file.readline())
-        return told
+    def receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.file.readline())
+        return message
 
 
 BEGIN = {"type": "Begin", "name": "old", "pid": 1, "command": ["x"], "user": "root"}
 
 
-def test_a_job_of_the_version_before_hears_nothing_that_it_does_not_know(
+def test_a_job_of_the_previous_version_receives_no_unknown_message(
     state: StateDirectory,
 ) -> None:
-    """Its agent ends at a message that it does not know; several beats fit into the time here."""
-    with Talker(state) as old:
-        old.say(**BEGIN)
-        assert old.hear()["type"] == "Begun"
+    """Its agent would end at an unknown message; several heartbeats fit into the time here."""
+    with RawAgent(state) as old:
+        old.send(**BEGIN)
+        assert old.receive()["type"] == "Begun"
         time.sleep(0.5)
-        old.say(type="Counted", counters={"write_bytes": 5})
-        old.say(type="Ended", counters={"write_bytes": 5}, status=0)
-        assert old.hear() == {"type": "Done"}
+        old.send(type="Counted", counters={"write_bytes": 5})
+        old.send(type="Ended", counters={"write_bytes": 5}, status=0)
+        assert old.receive() == {"type": "Done"}
 
 
 def test_a_job_of_the_next_version_is_understood(state: StateDirectory) -> None:
-    """It says more than this controller knows of."""
-    with Talker(state) as new:
-        new.say(**BEGIN, protocol=99, colour="blue")
-        assert new.hear()["mode"] == "enforce"
-        new.say(type="PhaseBegan", phase=1, mood="good")
-        while (told := new.hear())["type"] == "Beat":
+    """It sends fields and messages that this controller does not know."""
+    with RawAgent(state) as new:
+        new.send(**BEGIN, protocol=99, colour="blue")
+        assert new.receive()["mode"] == "enforce"
+        new.send(type="PhaseBegan", phase=1, mood="good")
+        while (answer := new.receive())["type"] == "Beat":
             pass
-        assert told["type"] == "Turn"
-        new.say(type="Sing", song="a message that there is not yet")
-        while (told := new.hear())["type"] == "Beat":
+        assert answer["type"] == "Turn"
+        new.send(type="Sing", song="a message of a later version")
+        while (answer := new.receive())["type"] == "Beat":
             pass
-        assert told["type"] == "Failed"
-        new.say(type="PhaseEnded", phase=1, bytes=1, seconds=0.1, waited=0.0)
+        assert answer["type"] == "Failed"
+        new.send(type="PhaseEnded", phase=1, bytes=1, seconds=0.1, waited=0.0)
         status = launcher.ask(state, messages.GetStatus(), messages.Status)
         assert [job.state for job in status.jobs] == ["running"]
 
@@ -102,15 +102,15 @@ def test_a_job_of_the_next_version_is_understood(state: StateDirectory) -> None:
         {"type": "Counted", "counters": {f"c{k}": 1 for k in range(1000)}},
     ],
 )
-def test_what_cannot_be_is_refused_and_nobody_else_hears_of_it(
+def test_an_invalid_message_is_refused_and_affects_no_other_job(
     state: StateDirectory, forged: dict[str, Any]
 ) -> None:
-    """A name goes into ids and logs, counters into what everybody is told."""
-    with Talker(state) as job:
-        job.say(**(forged if forged["type"] == "Begin" else BEGIN))
-        told = job.hear()
+    """A name goes into ids and logs, counters into totals that everybody sees."""
+    with RawAgent(state) as job:
+        job.send(**(forged if forged["type"] == "Begin" else BEGIN))
+        answer = job.receive()
         if forged["type"] != "Begin":
-            job.say(**forged)
-            told = job.hear()
-        assert told["type"] == "Failed"
+            job.send(**forged)
+            answer = job.receive()
+        assert answer["type"] == "Failed"
         assert launcher.ask(state, messages.GetStatus(), messages.Status).mode == "enforce"

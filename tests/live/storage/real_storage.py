@@ -183,8 +183,8 @@ def gluster_volume(directory: Path, *, bricks: int = 2) -> Iterator[Path]:
         names = " ".join(f"brick{k}" for k in range(bricks))
         volume = directory / "gluster.vol"
         volume.write_text("".join([*remote, _VOLUME.format(bricks=names)]))
-        files = ("-f", volume, "-l", directory / "gluster.log")
-        stack.enter_context(_daemon("glusterfs", "--no-daemon", *files, mount))
+        log_files = ("-f", volume, "-l", directory / "gluster.log")
+        stack.enter_context(_daemon("glusterfs", "--no-daemon", *log_files, mount))
         stack.callback(_unmount, mount)
         _await(lambda: _is_mounted(mount), "mounting GlusterFS")
         yield mount

@@ -1,6 +1,5 @@
 """Stripe maps, on layouts in the documented formats; see layouts/README.md."""
 
-import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -194,22 +193,19 @@ def tool(folder: Path, name: str, says: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_map_of_a_file_asks_the_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_map_of_a_file_asks_the_file_system(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.touch()
-    asked = []
+    requests = []
 
     def getxattr(path: object, name: str) -> bytes:
-        asked.append((path, name))
+        requests.append((path, name))
         if name != "trusted.lov":
             raise OSError(95, "not supported")
         return PROGRESSIVE
 
-    monkeypatch.setattr(os, "getxattr", getxattr)
-    assert StripeMap.of_file(file) == StripeMap.from_lustre(PROGRESSIVE)
-    assert asked == [(file, "lustre.lov"), (file, "trusted.lov")]
+    assert StripeMap.of_file(file, getxattr=getxattr) == StripeMap.from_lustre(PROGRESSIVE)
+    assert requests == [(file, "lustre.lov"), (file, "trusted.lov")]
 
 
 def test_map_of_a_file_asks_beegfs_and_falls_back(

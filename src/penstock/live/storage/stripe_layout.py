@@ -10,7 +10,7 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -72,11 +72,17 @@ class StripeMap:
         return cls((Component(0, END_OF_FILE, size, tuple(range(count))),))
 
     @classmethod
-    def of_file(cls, path: Path, default: "StripeMap | None" = None) -> "StripeMap":
+    def of_file(
+        cls,
+        path: Path,
+        default: "StripeMap | None" = None,
+        *,
+        getxattr: Callable[[Path, str], bytes] = os.getxattr,
+    ) -> "StripeMap":
         """Return the map of a file if its file system shows it, else the default."""
         for name in ("lustre.lov", "trusted.lov"):
             try:
-                return cls.from_lustre(os.getxattr(path, name))
+                return cls.from_lustre(getxattr(path, name))
             except (OSError, InputError):
                 continue
         for tool in (["beegfs-ctl", "--getentryinfo"], ["beegfs", "entry", "info", "--retro"]):
