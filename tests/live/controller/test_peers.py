@@ -230,9 +230,9 @@ def measured(requests: int) -> messages.NodeCounters:
         ({"listen": "127.0.0.1:0"}, "--listen needs --key-file"),
         ({"listen": "nowhere", "key_file": "key"}, "not an address"),
         ({"listen": "127.0.0.1:0", "key_file": "no-such-key"}, "No such file"),
-        ({"remote_io_nodes": 1}, "give --listen"),
-        ({"listen": "127.0.0.1:0", "key_file": "key", "emulate": "targets=1"}, "of one host"),
-        ({"listen": "127.0.0.1:0", "key_file": "key", "remote_io_nodes": 64}, "64 at most"),
+        ({"remote_io_nodes": 1}, "need --listen"),
+        ({"listen": "127.0.0.1:0", "key_file": "key", "emulate": "targets=1"}, "on one host"),
+        ({"listen": "127.0.0.1:0", "key_file": "key", "remote_io_nodes": 64}, "at most 64"),
     ],
 )
 def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
