@@ -483,7 +483,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
         (["--http", "0.0.0.0:0"], "--token-file"),
         (["--http", "here"], "not an address"),
         (["--http", "0", "--token-file", str(tmp_path / "none")], "No such file"),
-        (["--job-metrics", "3"], "give --http too"),
+        (["--job-metrics", "3"], "need --http"),
     ):
         wrong = up(*args)
         assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
