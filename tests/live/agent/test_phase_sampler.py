@@ -37,7 +37,9 @@ LEFT_BEHIND = """
 import os, sys
 child = os.fork()
 if child == 0:
-    os.write(os.open('f', os.O_CREAT | os.O_RDWR), bytes(64 << 20))
+    f = os.open('f', os.O_CREAT | os.O_RDWR)
+    while True:
+        os.pwrite(f, bytes(64 << 20), 0)
 print(child, flush=True)
 sys.stdin.readline()
 """

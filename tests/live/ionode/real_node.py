@@ -22,8 +22,10 @@ BECOME = "import os\ndef become(user): os.setgroups([]); os.setgid(user); os.set
 
 
 def _as_user(user: int) -> list[str]:
-    program = "from penstock import cli\nfrom penstock.cli.verbs import ionode\n"
-    program += f"{BECOME}become({user})\ncli.main()\n"
+    # Root's interpreter and configuration may not be readable to the user: import first.
+    program = "import os, penstock.config.loading\nfrom penstock.cli import main\n"
+    program += "from penstock.cli.verbs import ionode\nos.environ['HOME'] = '/'\n"
+    program += f"{BECOME}become({user})\nmain()\n"
     return [sys.executable, "-c", program]
 
 
