@@ -33,7 +33,7 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("class Mine: pass", "lacks something"),
+        ("class Mine: pass", "lacks a member of"),
         ("class Other: pass", "no class 'Mine'"),
         ("raise RuntimeError('oops')", "oops"),
         ("def (", "cannot be loaded"),

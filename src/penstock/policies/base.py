@@ -1,6 +1,31 @@
-"""The protocols that policies follow. All are pure.
+"""The interfaces of policies: what a policy author implements.
 
-Time comes from the view, randomness from a seed, waiting from an action.
+A policy is one class in one file. There are five kinds:
+
+    Sharing     who may transfer now, and with which share of the bandwidth
+    Allocator   how many resources (I/O nodes, storage targets) each job gets
+    Placer      which resources each job gets
+    Packer      which jobs run together, behind which I/O node
+    Tuner       which value of a parameter suits an access pattern
+
+The same object runs in the simulator and in a live controller, so a policy is pure: it reads the
+time from the view, takes random numbers from a `seed` option, and neither opens files nor waits.
+Options are keyword arguments of the constructor, with defaults; an unknown option is refused when
+the policy is loaded. `needs` lists what the policy must know of a job; a host that cannot know it
+refuses the policy.
+
+To write a sharing policy, derive from `ByArrival` and override `group`, `weight` or `turn`:
+
+    class ShortestIo(ByArrival):
+        order = None                     # call turn(); the inherited order would be used otherwise
+
+        def group(self, job):
+            return "all"                 # one job at a time
+
+        def turn(self, request, view):
+            return request.io or 0.0     # the smallest goes first
+
+`penstock simulate jobs.json --policy ./mine.py:ShortestIo` runs it.
 """
 
 import math
@@ -29,11 +54,11 @@ from penstock.model import (
 Counts = Mapping[JobId, int]
 Placement = Mapping[JobId, tuple[ResourceId, ...]]
 NOBODY: Placement = MappingProxyType({})
-"""No jobs that stay where they are."""
+"""The placement of no job."""
 
 
 class Own(Enum):
-    """What `group` returns for a job that takes turns with nobody, whatever jobs are called."""
+    """What `group` returns for a job that never waits: a group that no other job is in."""
 
     GROUP = "own"
 
@@ -42,69 +67,36 @@ class Own(Enum):
 class Sharing(Protocol):
     """Who may transfer on a resource, and with which share.
 
-    Inside a group one job transfers at a time (more only while their caps leave capacity unused),
-    the smallest `turn` first, then the earlier request, then the earlier job. Jobs that transfer
-    share by weight. Group and weight are functions of the job alone; they are sampled when a phase
-    begins and hold for that phase, so a better estimate of `w_iter` can move a job between phases.
-    The group `Own.GROUP` is the job's own: it never waits.
+    Jobs of one group take turns: one transfers at a time (more only while the caps of those that
+    transfer leave capacity unused). The smallest `turn` goes first, then the earlier request, then
+    the earlier job. The jobs that transfer, at most one of each group, share the resource by
+    weight. A job in the group `Own.GROUP` never waits.
+
+    Group and weight depend on the job alone. They are read when a phase begins and hold for that
+    phase: a better estimate of `w_iter` moves a job to another group between two phases.
     """
 
     preemptive: ClassVar[bool]
-    """The holder of a group is chosen anew at every event of its resource."""
+    """Choose the job of a group again at every event of its resource, also during a transfer."""
     dynamic: ClassVar[bool]
-    """`turn` changes while requests wait: it is asked again at each decision, O(waiters)."""
+    """`turn` changes while requests wait: call it at each decision, O(waiting requests)."""
     needs: ClassVar[frozenset[str]]
-    """What it must be told: "w_iter", "remaining", "progress". A host that cannot know refuses."""
+    """What the policy must know: "w_iter", "remaining", "progress", "work", "io", "profile"."""
     order: ClassVar[str | None]
-    """The name of `turn` among the orders that the native engine knows, or None: call `turn`."""
+    """The native engine's name for `turn`; None: the engine calls `turn`. A policy that overrides
+    `turn` sets None."""
 
     def group(self, job: Job) -> Hashable:
-        """Return what the job shares its turns with."""
+        """Return the group that the job takes turns in."""
         ...
 
     def weight(self, job: Job) -> float:
-        """Return the job's weight against the other jobs that transfer."""
+        """Return the job's weight against the other jobs that transfer; above zero."""
         ...
 
     def turn(self, request: Request, view: View) -> float:
-        """Return the request's place inside its group; the smallest goes first."""
+        """Return the request's position in its group; the smallest goes first."""
         ...
-
-
-class Checked:
-    """A sharing policy whose answers are checked: on a live site it may be anybody's."""
-
-    def __init__(self, policy: Sharing) -> None:
-        self.policy = policy
-        self.preemptive, self.dynamic = policy.preemptive, policy.dynamic
-        self.needs, self.order = policy.needs, policy.order
-        self._name = type(policy).__name__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.policy, name)
-
-    def group(self, job: Job) -> Hashable:
-        """Return the policy's answer; InputError: it cannot be followed."""
-        group = self.policy.group(job)
-        try:
-            hash(group)
-        except TypeError:
-            raise InputError(f"{self._name}: group {group!r} is nothing to tell apart by") from None
-        return group
-
-    def weight(self, job: Job) -> float:
-        """Return the policy's answer; InputError: it cannot be followed."""
-        weight = self.policy.weight(job)
-        if not isinstance(weight, int | float) or not 0 < weight < math.inf:
-            raise InputError(f"{self._name}: weight {weight!r}; it must be finite and above zero")
-        return weight
-
-    def turn(self, request: Request, view: View) -> float:
-        """Return the policy's answer; InputError: it cannot be followed."""
-        turn = self.policy.turn(request, view)
-        if not isinstance(turn, int | float) or math.isnan(turn):
-            raise InputError(f"{self._name}: turn {turn!r}; it must be a number")
-        return turn
 
 
 class ByArrival:
@@ -116,25 +108,63 @@ class ByArrival:
     order: ClassVar[str | None] = "arrival"
 
     def weight(self, job: Job) -> float:  # noqa: ARG002
-        """All jobs weigh the same."""
+        """Return one: all jobs have the same weight."""
         return 1.0
 
     def turn(self, request: Request, view: View) -> float:  # noqa: ARG002
-        """All turns are equal, so that the earlier request goes first."""
+        """Return zero: all turns are equal, so that the earlier request goes first."""
         return 0.0
+
+
+class CheckedSharing:
+    """Wraps a sharing policy and checks what its methods return: it may come from a user's file."""
+
+    def __init__(self, policy: Sharing) -> None:
+        self.policy = policy
+        self.preemptive, self.dynamic = policy.preemptive, policy.dynamic
+        self.needs, self.order = policy.needs, policy.order
+        self._name = type(policy).__name__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def group(self, job: Job) -> Hashable:
+        """Return the policy's group; InputError if it is not hashable."""
+        group = self.policy.group(job)
+        try:
+            hash(group)
+        except TypeError:
+            raise InputError(
+                f"{self._name}: group() returned {group!r}, which is not hashable"
+            ) from None
+        return group
+
+    def weight(self, job: Job) -> float:
+        """Return the policy's weight; InputError unless it is finite and above zero."""
+        weight = self.policy.weight(job)
+        if not isinstance(weight, int | float) or not 0 < weight < math.inf:
+            raise InputError(f"{self._name}: weight {weight!r}; it must be finite and above zero")
+        return weight
+
+    def turn(self, request: Request, view: View) -> float:
+        """Return the policy's turn; InputError unless it is a number."""
+        turn = self.policy.turn(request, view)
+        if not isinstance(turn, int | float) or math.isnan(turn):
+            raise InputError(f"{self._name}: turn {turn!r}; it must be a number")
+        return turn
 
 
 @runtime_checkable
 class Allocator(Protocol):
     """How many resources each running job gets.
 
-    An allocator with a class attribute `brings` names the placer that it is meant to go with; one
-    that is a Placer itself goes with itself.
+    A class attribute `brings` names the placer that the allocator is meant to be used with; an
+    allocator that is a Placer itself is used with itself.
     """
 
     needs: ClassVar[frozenset[str]]
-    """What it must know of a job: "nodes", "processes", "volume", "compute", "curve", and
-    "best-count", which is less than a curve: where it is highest (paper io-resources, Table II)."""
+    """What the policy must know of a job: "nodes", "processes", "volume", "compute", "curve", or
+    "best-count", the count at which the curve is highest (paper io-resources, Table II)."""
     sticky: ClassVar[bool]
     """A running job keeps the number that it started with."""
 
@@ -147,17 +177,17 @@ class Allocator(Protocol):
 class Placer(Protocol):
     """Which resources each running job gets.
 
-    A placer with a class attribute `joint = True` is always asked about all jobs, since where one
-    goes depends on where all go; any other only about jobs whose count changed.
+    A placer with a class attribute `joint = True` is always called for all jobs, because the place
+    of one depends on the places of all; any other only for jobs whose count has changed.
     """
 
     needs: ClassVar[frozenset[str]]
-    """What it must know of a job, as an Allocator's."""
+    """What the policy must know of a job; see Allocator."""
 
     def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return the resources of every job in `counts`.
 
-        `staying` says where jobs are; those that are not in `counts` stay there.
+        `staying` is where jobs are now; those that are not in `counts` stay there.
         """
         ...
 
@@ -167,7 +197,7 @@ class Packer(Protocol):
     """Which jobs run together, in which order, and behind which I/O node."""
 
     needs: ClassVar[frozenset[str]]
-    """What it must know of a job, as an Allocator's."""
+    """What the policy must know of a job; see Allocator."""
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return a schedule of all jobs on a site whose nodes are split evenly over I/O nodes."""
@@ -176,51 +206,51 @@ class Packer(Protocol):
 
 @runtime_checkable
 class Tuner(Protocol):
-    """Which of a parameter's values suits a context: one tuner a parameter.
+    """Which value of a parameter suits a context (an access pattern): one tuner per parameter.
 
-    `learn` is told what `choose` or `best` led to: bytes a second of busy time, say. Rewards of one
-    context are comparable with each other, those of two contexts are not.
+    The host tries the value that `choose` returns and reports its reward to `learn`, for example
+    bytes per second of busy time. Rewards are comparable within a context, not between contexts.
     """
 
     def choose(self, context: Context, values: Sequence[Value]) -> Value:
-        """Return the value to try next: mostly the best known, sometimes one to learn about."""
+        """Return the value to try next: mostly the best so far, sometimes one to learn about."""
         ...
 
     def best(self, context: Context, values: Sequence[Value]) -> Value | None:
-        """Return the best value as far as is known; None: nothing is known of this context."""
+        """Return the best value so far, or None for a context without observations."""
         ...
 
     def learn(self, context: Context, value: Value, reward: float) -> None:
-        """Take in what a value was worth."""
+        """Add the reward of a value in a context."""
         ...
 
     def learned(self) -> dict[str, Any]:
-        """Return all that was learnt, as plain data."""
+        """Return all state as plain data, to be stored."""
         ...
 
     def restore(self, learned: Mapping[str, Any]) -> None:
-        """Go on from what `learned` returned; InputError: it is not of this policy, or damaged."""
+        """Load the state that `learned` returned; InputError if it is invalid."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Verdict:
-    """What an allocation and placement would be worth (paper io-resources, Section III-C)."""
+    """The metrics of an allocation and placement (paper io-resources, Section III-C)."""
 
     mean_slowdown: float
     idle_time: float
     bandwidth: float
     slowdown: NDArray[np.float64]
-    """Every job's I/O-SlowDown."""
+    """The I/O-SlowDown of every job."""
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """Says what would happen to jobs on given resources: a simulation, for one.
+    """Predicts what happens to jobs on certain resources, for example by simulation.
 
-    Made with the jobs and the site, then asked many times.
+    It is constructed with the jobs and the site, then called many times.
     """
 
     def __call__(self, places: Sequence[tuple[ResourceId, ...]]) -> Verdict:
-        """Return what the jobs would get, each on its resources, in the order of the jobs."""
+        """Return the metrics with each job on its resources, in the order of the jobs."""
         ...

@@ -12,7 +12,7 @@ from penstock.core.manager import Manager
 from penstock.errors import InputError
 from penstock.learn.periods import Period, Prior
 from penstock.model import Job, JobStarted, Site
-from penstock.policies.base import Checked, Placer, Sharing
+from penstock.policies.base import CheckedSharing, Placer, Sharing
 
 FORMAT = "penstock-record"
 VERSION = 1
@@ -65,7 +65,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         ledger = Ledger(site=self.site)
         arbiter = self._arbiter()
         manager = Manager(
-            sharing=cast(Sharing, Checked(self.sharing.make("sharing"))),
+            sharing=cast(Sharing, CheckedSharing(self.sharing.make("sharing"))),
             view=ledger,
             learn=None if self.learn is None else self._period,
             arbitrate=None if arbiter is None else arbiter.handle,

@@ -243,5 +243,5 @@ def test_options_out_of_range(bandit: type[Bandit], options: dict[str, float]) -
 
 
 def test_a_value_that_is_no_number() -> None:
-    with pytest.raises(InputError, match="no value"):
+    with pytest.raises(InputError, match="not a value"):
         Ucb1().learn(HERE, math.nan, 1.0)

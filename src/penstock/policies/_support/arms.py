@@ -1,10 +1,10 @@
-"""What is known of a bandit's arms: counts, means and scatter, a row a bandit, a column a value.
+"""The statistics of bandits' arms as arrays: one row per bandit, one column per value.
 
-A live tuner has one row a context; an evaluation has one row a scenario and repetition, and the
-same policy code runs on both. All is in place and all rows are updated together.
+A live tuner has one row per context; an evaluation has one row per scenario and repetition, and the
+same policy code runs on both. Arrays are updated in place, all rows at once.
 
-Randomness is a hash of the row's key, of the number of observations and of the column: what is
-drawn next follows from what was learnt, so that nothing but that has to be saved.
+Random numbers are a hash of the row's key, the number of observations and the column: the next draw
+follows from the statistics, so that no generator has to be stored.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEP = np.uint64(0xD1B54A32D192ED03)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
-_OF_AN_ARM = ("count", "mean", "scatter", "last")
+_PER_ARM = ("count", "mean", "scatter", "last")
 GREATEST = 1e30
-"""No reward is greater: its square must be a number, too."""
+"""Greatest reward: its square must be finite."""
 EMPTY = -1
-"""A slot of the window that holds no reward."""
+"""Marks a slot of the window without a reward."""
 
 
 class Arms:
-    """The arms of bandits of one kind, in arrays of a row a bandit."""
+    """The arms of several bandits of one policy."""
 
     __slots__ = (
         "count",
@@ -47,37 +47,37 @@ class Arms:
         rows = len(key)
         self.key = key
         self.seen = np.zeros(rows, dtype=np.int64)
-        """Observations so far."""
+        """Number of observations so far."""
         self.count: Floats = np.zeros((rows, columns))
-        """Observations that still count, discounted by age."""
+        """Observations of each arm, discounted by age."""
         self.mean: Floats = np.zeros((rows, columns))
         self.scatter: Floats = np.zeros((rows, columns))
-        """Sum of the squared distances from the mean, discounted as the counts."""
+        """Sum of squared deviations from the mean, discounted like the counts."""
         self.last: Floats = np.zeros((rows, columns))
-        """Which observation was the arm's last: 1 is the first."""
+        """The number of the arm's latest observation, counted from 1."""
         self.low: Floats = np.full(rows, np.inf)
         self.high: Floats = np.zeros(rows)
         """Least and greatest reward so far."""
         self.recent: Floats = np.zeros((rows, memory))
-        """The last rewards, where old ones are forgotten: observation t is in slot t mod memory."""
+        """The rewards in the window: observation t is in slot t mod memory."""
         self.which = np.full((rows, memory), EMPTY, dtype=np.int64)
-        """The columns of those."""
+        """The columns of those rewards."""
 
     @property
     def total(self) -> Floats:
-        """Observations that still count, of all arms: a column."""
+        """Discounted observations of all arms: a column."""
         total: Floats = self.count.sum(axis=1, keepdims=True)
         return total
 
     @property
     def age(self) -> Floats:
-        """Observations since an arm's last."""
+        """Observations since an arm's latest."""
         age: Floats = self.seen[:, None] - self.last
         return age
 
     @property
     def scaled(self) -> Floats:
-        """Means on a scale from the least reward of a row so far, 0, to the greatest, 1."""
+        """Means on a scale from the least reward of a row (0) to the greatest (1)."""
         width = (self.high - self.low)[:, None]
         flat = ~(width > 0)
         scaled: Floats = (self.mean - self.low[:, None]) / np.where(flat, 1.0, width)
@@ -86,36 +86,39 @@ class Arms:
     def noise(self, guess: float, weight: float) -> Floats:
         """Return the standard deviation of one reward: a column.
 
-        Pooled over the arms, since each alone has too few. `guess`, relative to the mean, is what
-        is believed before, and `weight` the observations that it is worth.
+        It is pooled over the arms, since each alone has too few observations. `guess`, relative to
+        the mean, is the prior, with the weight of `weight` observations.
         """
         level = (self.count * self.mean).sum(axis=1) / np.maximum(self.count.sum(axis=1), 1e-9)
-        told = np.maximum(self.count - 1, 0).sum(axis=1)
-        variance = (self.scatter.sum(axis=1) + weight * (guess * level) ** 2) / (told + weight)
+        freedom = np.maximum(self.count - 1, 0).sum(axis=1)
+        variance = (self.scatter.sum(axis=1) + weight * (guess * level) ** 2) / (freedom + weight)
         deviation: Floats = np.sqrt(variance)[:, None]
         return deviation
 
     def draw(self, stream: int) -> Floats:
-        """Return a number in (0, 1) an arm, another for every observation and stream."""
+        """Return one number in (0, 1) per arm; it differs by observation and stream."""
         columns = _columns(self.count.shape[1])
         step = (self.seen.astype(np.uint64) + np.uint64(1)) * _STEP
         shift = np.array([stream], dtype=np.uint64) * _MIX[0]
-        z = mixed((self.key ^ (step + shift))[:, None] + columns)
+        z = mix((self.key ^ (step + shift))[:, None] + columns)
         uniform: Floats = (z >> _SHIFTS[3]).astype(np.float64) * 2.0**-53 + 2.0**-54
         return uniform
 
     def coin(self, stream: int) -> Floats:
-        """Return a number in (0, 1) a row: a column."""
+        """Return one number in (0, 1) per row: a column."""
         return self.draw(stream)[:, :1]
 
     def normal(self, stream: int) -> Floats:
-        """Return a standard normal number an arm (Box and Muller)."""
+        """Return one standard normal number per arm (Box and Muller).
+
+        It uses two streams: `stream` and the next one.
+        """
         radius = np.sqrt(-2.0 * np.log(self.draw(stream)))
-        turned: Floats = radius * np.cos(2.0 * np.pi * self.draw(stream + 1))
-        return turned
+        normal: Floats = radius * np.cos(2.0 * np.pi * self.draw(stream + 1))
+        return normal
 
     def observe(self, columns: Columns, rewards: Floats, *, discount: float) -> None:
-        """Take in one reward a row, after what was known has aged by `discount`.
+        """Discount the statistics, and add one reward per row.
 
         Without discount this is Equation 4.1 of thesis forwarding.
         """
@@ -123,9 +126,9 @@ class Arms:
         memory = self.recent.shape[1]
         if memory:
             slots = self.seen % memory
-            lost = self.which[rows, slots]
+            oldest = self.which[rows, slots]
             self.which[rows, slots] = EMPTY
-            self.recount(lost)
+            self.recount(oldest)
             self.which[rows, slots], self.recent[rows, slots] = columns, rewards
         if discount < 1:
             self.count *= discount
@@ -141,9 +144,9 @@ class Arms:
         self.last[rows, columns] = self.seen
 
     def recount(self, columns: Columns) -> None:
-        """Take one arm a row anew from the window, where the column is not EMPTY.
+        """Recompute one arm per row from the window, unless its column is EMPTY.
 
-        Taking the lost reward out of the mean would leave an error of its size times 1e-16.
+        Subtracting the oldest reward from the mean would leave a rounding error.
         """
         rows = np.flatnonzero(columns != EMPTY)
         if not len(rows):
@@ -154,19 +157,19 @@ class Arms:
         recent = self.recent[rows]
         mean = np.where(own, recent, 0.0).sum(axis=1) / np.maximum(count, 1)
         self.count[rows, columns], self.mean[rows, columns] = count, mean
-        away = np.where(own, recent - mean[:, None], 0.0)
-        self.scatter[rows, columns] = (away * away).sum(axis=1)
+        deviation = np.where(own, recent - mean[:, None], 0.0)
+        self.scatter[rows, columns] = (deviation * deviation).sum(axis=1)
 
-    def of_columns(self, columns: Sequence[int]) -> "Arms":
-        """Return a copy with these columns in this order; EMPTY is one never tried."""
-        chosen = np.array(columns, dtype=np.int64)
+    def select_columns(self, columns: Sequence[int]) -> "Arms":
+        """Return a copy with these columns in this order; EMPTY is an arm without observations."""
+        index = np.array(columns, dtype=np.int64)
         part = Arms(self.key, len(columns))
         part.seen, part.low, part.high = self.seen, self.low, self.high
-        for name in _OF_AN_ARM:
-            setattr(part, name, np.where(chosen == EMPTY, 0.0, getattr(self, name)[:, chosen]))
+        for name in _PER_ARM:
+            setattr(part, name, np.where(index == EMPTY, 0.0, getattr(self, name)[:, index]))
         return part
 
-    def of_rows(self, rows: Any) -> "Arms":
+    def select_rows(self, rows: Any) -> "Arms":
         """Return a copy of these rows."""
         part = Arms.__new__(Arms)
         for name in Arms.__slots__:
@@ -174,14 +177,14 @@ class Arms:
         return part
 
     def put(self, rows: Any, part: "Arms") -> None:
-        """Write back what `of_rows` gave."""
+        """Write back the rows that `select_rows` returned."""
         for name in Arms.__slots__:
             getattr(self, name)[rows] = getattr(part, name)
 
     def widen(self, columns: int) -> None:
-        """Add arms that were never tried, up to `columns`."""
+        """Add arms without observations, up to `columns`."""
         more = ((0, 0), (0, columns - self.count.shape[1]))
-        for name in _OF_AN_ARM:
+        for name in _PER_ARM:
             setattr(self, name, np.pad(getattr(self, name), more))
 
 
@@ -190,8 +193,8 @@ def _columns(number: int) -> NDArray[np.uint64]:
     return np.arange(1, number + 1, dtype=np.uint64) * _GOLDEN
 
 
-def mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64 bits that depend on all bits of z (the finaliser of SplitMix64, Steele et al.)."""
+def mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hash 64 bits (the finaliser of SplitMix64, Steele et al.)."""
     z = (z ^ (z >> _SHIFTS[0])) * _MIX[0]
     z = (z ^ (z >> _SHIFTS[1])) * _MIX[1]
     return z ^ (z >> _SHIFTS[2])

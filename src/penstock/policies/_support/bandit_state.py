@@ -1,4 +1,4 @@
-"""What a bandit has learnt, as plain data: written, and read with every doubt."""
+"""The state of a bandit as plain data: written, and validated when it is read."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from penstock.model import Context, Operation, Value
 from penstock.policies._support.arms import EMPTY, GREATEST, Arms
 
 FORMAT = 1
-"""Changes when the fields do."""
+"""Changes whenever the fields change."""
 LONGEST = 2**53
-"""No bandit saw more: counts are exact up to here."""
+"""Limit of observations: counts are exact up to here."""
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
-    """What is known of one context. See Arms for the fields; `recent` has the oldest first."""
+    """The statistics of one context. See Arms for the fields; `recent` has the oldest first."""
 
     operation: Operation
     pattern: str
@@ -36,8 +36,8 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     which: list[int] = []
 
     @classmethod
-    def of(cls, context: Context, values: list[Value], arms: Arms) -> "State":
-        """Return what is known of a context."""
+    def from_arms(cls, context: Context, values: list[Value], arms: Arms) -> "State":
+        """Return the state of a context."""
         memory = arms.recent.shape[1]
         slots = (arms.seen[0] + np.arange(memory)) % max(memory, 1)
         slots = slots[arms.which[0, slots] != EMPTY]
@@ -59,79 +59,81 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
         )
 
     def fill(self, arms: Arms) -> None:
-        """Make `arms`, of one row and as many columns as values, know it."""
+        """Copy the state into `arms` of one row and one column per value."""
         arms.seen[0], arms.low[0], arms.high[0] = self.seen, self.low, self.high
         arms.count[0], arms.mean[0], arms.scatter[0] = self.count, self.mean, self.scatter
         arms.last[0] = self.last
         memory = arms.recent.shape[1]
         if not memory:
             return
-        kept = min(len(self.recent), memory)
-        slots = (self.seen - kept + np.arange(kept)) % memory
-        first = len(self.recent) - kept
+        count = min(len(self.recent), memory)
+        slots = (self.seen - count + np.arange(count)) % memory
+        first = len(self.recent) - count
         arms.which[0, slots], arms.recent[0, slots] = self.which[first:], self.recent[first:]
-        if first:  # learnt with a longer memory: the oldest went
+        if first:  # learned with a longer window: the oldest rewards are dropped
             for column in range(len(self.values)):
                 arms.recount(np.array([column]))
 
     def fault(self) -> str | None:
-        """Return what is wrong with it, if anything is."""
+        """Return the first fault, or None."""
         k = len(self.values)
         lengths = {len(self.count), len(self.mean), len(self.scatter), len(self.last)}
         rewards = [self.low, self.high, *self.mean, *self.recent]
         counted = max([len(self.recent), *self.last])
         faults = {
-            "its values are none, or some twice": not 0 < k == len(set(self.values)),
-            "it has not one count, mean, scatter and last a value": lengths != {k},
-            "a reward in it is negative, absurd or no number": not all(
+            "it has no values, or one twice": not 0 < k == len(set(self.values)),
+            "it does not have one count, mean, scatter and last per value": lengths != {k},
+            "a reward is negative, too large or not a number": not all(
                 0 <= reward <= GREATEST for reward in rewards
             ),
             "its least reward is above its greatest": self.low > self.high,
-            "a count or scatter in it is negative, endless or no number": not all(
+            "a count or scatter is negative, infinite or not a number": not all(
                 0 <= number < math.inf for number in (*self.count, *self.scatter)
             ),
-            "it was seen never, or for ever": not 1 <= self.seen < LONGEST,
-            "it counts more observations than were seen": counted > self.seen
+            "its number of observations is out of range": not 1 <= self.seen < LONGEST,
+            "its counts exceed its number of observations": counted > self.seen
             or sum(self.count) >= self.seen + 1,
-            "it remembers a value that is not there": len(self.which) != len(self.recent)
+            "its window has a reward of an unknown value": len(self.which) != len(self.recent)
             or not set(self.which) <= set(range(k)),
-            "a value was last tried before the first": min(self.last, default=0) < 0,
+            "a value was last tried before the first observation": min(self.last, default=0) < 0,
         }
-        return next((fault for fault, found in faults.items() if found), None)
+        return next((fault for fault, present in faults.items() if present), None)
 
 
-class _Learned(msgspec.Struct, forbid_unknown_fields=True):
+class _PolicyState(msgspec.Struct, forbid_unknown_fields=True):
     policy: str
     format: int
     contexts: list[State]
 
 
-def written(policy: str, contexts: Mapping[Context, tuple[list[Value], Arms]]) -> dict[str, Any]:
-    """Return what a policy knows as plain data, in the order of contexts."""
-    states = [State.of(context, *contexts[context]) for context in sorted(contexts)]
-    plain: dict[str, Any] = msgspec.to_builtins(_Learned(policy, FORMAT, states))
+def to_plain(policy: str, contexts: Mapping[Context, tuple[list[Value], Arms]]) -> dict[str, Any]:
+    """Return the state of a policy as plain data, in the order of contexts."""
+    states = [State.from_arms(context, *contexts[context]) for context in sorted(contexts)]
+    plain: dict[str, Any] = msgspec.to_builtins(_PolicyState(policy, FORMAT, states))
     return plain
 
 
-def read(policy: str, data: Mapping[str, Any]) -> Iterator[tuple[Context, list[Value], State]]:
-    """Yield what is known of each context; InputError: another policy's, or damaged."""
-    said = {key: data.get(key) for key in ("policy", "format")} if isinstance(data, Mapping) else {}
-    if said.get("policy") != policy or said.get("format") != FORMAT:
+def from_plain(
+    policy: str, data: Mapping[str, Any]
+) -> Iterator[tuple[Context, list[Value], State]]:
+    """Yield the state of each context; InputError if it is another policy's or damaged."""
+    head = {key: data.get(key) for key in ("policy", "format")} if isinstance(data, Mapping) else {}
+    if head.get("policy") != policy or head.get("format") != FORMAT:
         raise InputError(
-            f"learned state is of policy {said.get('policy')!r}, format {said.get('format')!r}, "
-            f"not of {policy!r}, format {FORMAT}; use that policy, or begin anew"
+            f"learned state is of policy {head.get('policy')!r}, format {head.get('format')!r}, "
+            f"not of {policy!r}, format {FORMAT}; use that policy, or start without state"
         )
     try:
-        states = msgspec.convert(data, _Learned).contexts
+        states = msgspec.convert(data, _PolicyState).contexts
     except msgspec.ValidationError as error:
         raise InputError(f"learned state of {policy} is damaged: {error}") from error
-    seen = set()
+    contexts = set()
     for state in states:
         context = Context(
             operation=state.operation, pattern=state.pattern, size=state.size, load=state.load
         )
-        fault = "it is there twice" if context in seen else state.fault()
+        fault = "it occurs twice" if context in contexts else state.fault()
         if fault is not None:
             raise InputError(f"learned state of {policy} is damaged: {context}: {fault}")
-        seen.add(context)
+        contexts.add(context)
         yield context, state.values, state

@@ -1,4 +1,4 @@
-"""What every allocator asks of a job: which counts it may have, and what each would give."""
+"""A base for allocators: the counts that a job may have, and what each would give."""
 
 from typing import ClassVar
 
@@ -7,18 +7,18 @@ from penstock.model import Job, Site
 from penstock.model.load import Options
 
 
-class Choosing:
+class CurveAllocator:
     """A base for allocators.
 
-    Option `measured`: only counts at which the curve was measured are given (the default of paper
-    forwarding's policies); else any in between too, with interpolated bandwidth (our choice for
-    paper io-resources, which leaves it open).
+    Option `measured`: give only counts at which the curve was measured (the default of paper
+    forwarding's policies); otherwise also counts in between, with interpolated bandwidth (our
+    choice for paper io-resources, which leaves it open).
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
     sticky: ClassVar[bool] = False
     goes_direct: ClassVar[bool] = True
-    """Whether direct access is among the choices, where the site has it."""
+    """Direct access is among the choices, if the site has it."""
 
     def __init__(self, *, measured: bool = False) -> None:
         self.measured = measured
@@ -31,21 +31,21 @@ class Choosing:
         counts = job.curve.choices(site.resources, measured=self.measured, direct=direct)
         if not counts:
             raise InputError(
-                f"job {job.id!r} has a curve at {list(job.curve.counts)}, none of which can be had "
+                f"job {job.id!r} has a curve at {list(job.curve.counts)}, none possible "
                 f"with {site.resources} resources{'' if direct else ' and no direct access'}"
             )
         return counts
 
-    def fit(self, job: Job, site: Site, wanted: int) -> int:
-        """Return the largest count that the job may have up to `wanted`, else its smallest.
+    def fit(self, job: Job, site: Site, limit: int) -> int:
+        """Return the largest count that the job may have up to `limit`, else its smallest.
 
-        A wish for I/O nodes is never met by direct access.
+        Direct access is returned only if the job may have nothing else.
         """
         counts = [n for n in self.counts(job, site) if n > 0] or self.counts(job, site)
-        return max((n for n in counts if n <= wanted), default=counts[0])
+        return max((n for n in counts if n <= limit), default=counts[0])
 
     def options(self, job: Job, site: Site) -> Options:
-        """Return what each count would mean for the job."""
+        """Return the effect of each count on the job."""
         if job.curve is None:
             raise InputError(f"job {job.id!r} has no curve; measure one, or use static")
         return Options.of(
@@ -57,8 +57,8 @@ class Choosing:
         )
 
 
-class ChoosingMeasured(Choosing):
-    """A base for the allocators of paper forwarding, who give what was measured by default."""
+class MeasuredAllocator(CurveAllocator):
+    """A base for the allocators of paper forwarding: measured counts by default."""
 
     def __init__(self, *, measured: bool = True) -> None:
         super().__init__(measured=measured)

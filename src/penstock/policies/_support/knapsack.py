@@ -14,20 +14,20 @@ Class = Sequence[tuple[int, float]]
 def solve(classes: Sequence[Class], capacity: int) -> list[int] | None:
     """Return the index of the item to take of each class, or None.
 
-    Exactly one item a class, total weight at most `capacity`, the highest total value; of equal
+    Exactly one item per class, total weight at most `capacity`, the highest total value; of equal
     values the lower weight. None if even the lightest items are too heavy.
     """
-    chosen = np.empty(len(classes), np.int32)
-    feasible = _knapsack.solve(*_arrays(classes), capacity, chosen)
-    return chosen.tolist() if feasible else None
+    items = np.empty(len(classes), np.int32)
+    feasible = _knapsack.solve(*_arrays(classes), capacity, items)
+    return items.tolist() if feasible else None
 
 
 def totals(classes: Sequence[Class], sets: ArrayLike, capacity: int) -> NDArray[np.float64]:
     """Return the highest total value of many sets of classes, each at every capacity.
 
-    `sets` has a row a set: the indices of its classes. The result has a row a set too, and a
-    column a capacity from 0 to `capacity`; minus infinity where nothing fits. One dynamic program
-    a set answers for all capacities.
+    `sets` has one row per set: the indices of its classes. The result has one row per set and one
+    column per capacity from 0 to `capacity`; minus infinity if nothing fits. One dynamic program
+    per set gives the result for all capacities.
     """
     members = np.ascontiguousarray(sets, np.int64)
     best = np.empty((len(members), capacity + 1))

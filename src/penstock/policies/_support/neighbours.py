@@ -1,6 +1,6 @@
 """Small changes to an allocation and placement, for a search among them.
 
-A change is drawn where it promises most: jobs that are hurt most, resources that are fullest.
+Changes are drawn where they are most promising: jobs that lose most, resources that are fullest.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ Floats = NDArray[np.float64]
 Places = tuple[tuple[ResourceId, ...], ...]
 """Every job's resources, each in rising order."""
 AT_RANDOM = 0.3
-"""Part of the draws that follow no guidance, so that nothing is out of reach."""
+"""Fraction of the draws without guidance, so that everything can be reached."""
 FEW = 4
-"""A job is moved to one of so many of the emptiest resources."""
+"""A job is moved to one of this many of the emptiest resources."""
 
 
 class Neighbours:
-    """Draws neighbours of a placement; with `fixed`, such that all counts stay as they are."""
+    """Draws neighbours of a placement; with `fixed`, counts do not change."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Neighbours:
         ]
 
     def draw(self, places: Places, hurt: Floats) -> Places | None:
-        """Return a neighbour, or None where the draw led to none."""
+        """Return a neighbour, or None if the drawn change is not possible."""
         load = self.load(places)
         job = self._job(hurt)
         kind = self._rng.random()
@@ -51,7 +51,7 @@ class Neighbours:
         return self._swap(places, job)
 
     def load(self, places: Places) -> Floats:
-        """Return how busy each resource would be, were there no congestion."""
+        """Return how busy each resource would be without congestion."""
         load = [0.0] * self._resources
         for ratio, where in zip(self._ratio, places, strict=True):
             for r in where:
@@ -65,7 +65,7 @@ class Neighbours:
         return int(self._rng.choice(len(hurt), p=hurt / total))
 
     def _resize(self, places: Places, job: int, load: Floats) -> Places | None:
-        """Give the job the next larger or smaller count, at times any other."""
+        """Give the job the next larger or smaller count, sometimes any other."""
         counts, where = self._options[job].counts, list(places[job])
         if len(counts) < 2:
             return None
@@ -74,14 +74,14 @@ class Neighbours:
         step = int(self._rng.integers(1, len(counts))) if far else 1
         to = (at + (step if self._rng.random() < 0.5 else -step)) % len(counts)
         count = int(counts[to])
-        # Noise breaks ties, of which empty resources have many.
+        # Noise breaks ties: many resources may be empty.
         by_load = np.argsort(load + 1e-9 * self._rng.random(self._resources)).tolist()
-        kept = [r for r in by_load if r in where][:count]
-        added = [r for r in by_load if r not in where][: count - len(kept)]
-        return _with(places, {job: kept + added})
+        stay = [r for r in by_load if r in where][:count]
+        add = [r for r in by_load if r not in where][: count - len(stay)]
+        return _with(places, {job: stay + add})
 
     def _move(self, places: Places, job: int, load: Floats) -> Places | None:
-        """Take the job, or one beside it, from its fullest resource to an emptier one."""
+        """Move the job, or another one of its fullest resource, to an emptier resource."""
         where = places[job]
         fullest = max(where, key=lambda r: load[r])
         beside = [k for k, others in enumerate(places) if fullest in others]
@@ -93,13 +93,13 @@ class Neighbours:
         return _with(places, {moved: [r for r in places[moved] if r != fullest] + [to]})
 
     def _swap(self, places: Places, job: int) -> Places | None:
-        """Let the job and another exchange a resource each."""
+        """Exchange one resource of the job with one of another job."""
         other = int(self._rng.integers(len(places)))
         mine = [r for r in places[job] if r not in places[other]]
-        theirs = [r for r in places[other] if r not in places[job]]
-        if not mine or not theirs:
+        others = [r for r in places[other] if r not in places[job]]
+        if not mine or not others:
             return None
-        a, b = int(self._rng.choice(mine)), int(self._rng.choice(theirs))
+        a, b = int(self._rng.choice(mine)), int(self._rng.choice(others))
         return _with(
             places,
             {

@@ -1,4 +1,4 @@
-"""What every packer does: size the jobs, fill packs one by one, spread them over the I/O nodes.
+"""A base for packers: size the jobs, fill packs one by one, spread them over the I/O nodes.
 
 A site of R resources has R partitions of P = nodes / R compute nodes, each behind one I/O node
 (paper packs, Section 4.1).
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sized:
-    """A job with what a packer goes by: nodes Q, time alone T, and how much of it is I/O."""
+class SizedJob:
+    """A job with its nodes Q, its time alone T, and its I/O time."""
 
     job: Job
     nodes: int
@@ -29,26 +29,26 @@ class Sized:
 
     @property
     def io_part(self) -> float:
-        """The part of its time alone that is I/O."""
+        """The fraction of its time alone that is I/O."""
         return self.io / self.time
 
 
 @dataclass(slots=True, kw_only=True)
-class Filling:
-    """A pack as it fills up (paper packs, Section 5.2).
+class OpenPack:
+    """A pack that is being filled (paper packs, Section 5.2).
 
     `nodes` is P^Pack of the jobs that start with it, `length` is T^Pack, its longest job alone,
     and `io` the I/O time of all its jobs, L^Pack T^Pack.
     """
 
-    jobs: list[Sized] = field(default_factory=list)
+    jobs: list[SizedJob] = field(default_factory=list)
     behind: dict[JobId, JobId] = field(default_factory=dict)
     nodes: int = 0
     length: float = 0.0
     io: float = 0.0
 
-    def add(self, job: Sized, *, behind: JobId | None = None) -> None:
-        """Take a job in: to start with the pack, or on the nodes that another one frees."""
+    def add(self, job: SizedJob, *, behind: JobId | None = None) -> None:
+        """Add a job: to start with the pack, or behind a job whose nodes it uses next."""
         self.jobs.append(job)
         self.io += job.io
         if behind is None:
@@ -57,16 +57,16 @@ class Filling:
         else:
             self.behind[job.job.id] = behind
 
-    def closed(self, io_node: ResourceId) -> Pack:
+    def close(self, io_node: ResourceId) -> Pack:
         """Return the pack, behind an I/O node."""
         names = tuple(sized.job.id for sized in self.jobs)
         return Pack(io_node=io_node, jobs=names, behind=self.behind)
 
 
-class Packing:
+class BasePacker:
     """A base for packers.
 
-    Option `estimate`: how long a pack is thought to last when packs are spread over the I/O nodes.
+    Option `estimate`: the assumed length of a pack when packs are spread over the I/O nodes.
     "isolated" is T^Pack, its longest job without contention (paper packs, 6.2.4); "io-bound", ours,
     is at least the I/O time of all its jobs, since the I/O node serves them one at a time.
     """
@@ -78,24 +78,24 @@ class Packing:
             raise InputError(f"estimate is {estimate!r}; give {ISOLATED} or {IO_BOUND}")
         self.estimate = estimate
 
-    def spread(self, packs: Iterable[Filling], site: Site) -> Schedule:
+    def spread(self, packs: Iterable[OpenPack], site: Site) -> Schedule:
         """Return the packs on the I/O nodes, longest first."""
-        placed = longest_first(packs, self._lasts, site)
-        return Schedule(packs=tuple(pack.closed(io_node) for pack, io_node in placed))
+        placed = spread_longest_first(packs, self._length, site)
+        return Schedule(packs=tuple(pack.close(io_node) for pack, io_node in placed))
 
-    def _lasts(self, pack: Filling) -> float:
+    def _length(self, pack: OpenPack) -> float:
         return pack.length if self.estimate == ISOLATED else max(pack.length, pack.io)
 
 
-def longest_first(
-    items: Iterable[T], lasts: Callable[[T], float], site: Site
+def spread_longest_first(
+    items: Iterable[T], length: Callable[[T], float], site: Site
 ) -> list[tuple[T, ResourceId]]:
-    """Return items with their I/O node: the longest first, each where it will end the earliest."""
+    """Assign items to I/O nodes: the longest first, each to the one that is free earliest."""
     ends = [(0.0, io_node) for io_node in range(site.resources)]
     placed = []
-    for item in sorted(items, key=lambda item: -lasts(item)):
+    for item in sorted(items, key=lambda item: -length(item)):
         end, io_node = heapq.heappop(ends)
-        heapq.heappush(ends, (end + lasts(item), io_node))
+        heapq.heappush(ends, (end + length(item), io_node))
         placed.append((item, io_node))
     return placed
 
@@ -112,8 +112,8 @@ def partition_nodes(site: Site) -> int:
     return site.nodes // site.resources
 
 
-def by_falling_time(jobs: Sequence[Job], site: Site) -> list[Sized]:
-    """Return the jobs by falling time alone; equals stay in order of submission."""
+def longest_jobs_first(jobs: Sequence[Job], site: Site) -> list[SizedJob]:
+    """Sort jobs by their time alone, the longest first; equals stay in order of submission."""
     partition = partition_nodes(site)
     for job in jobs:
         if not 1 <= job.nodes <= partition:
@@ -123,31 +123,31 @@ def by_falling_time(jobs: Sequence[Job], site: Site) -> list[Sized]:
                 "use fewer I/O nodes or drop the job"
             )
     sized = [
-        Sized(job=j, nodes=j.nodes, time=isolated_time(j, site), io=isolated_io(j, site))
+        SizedJob(job=j, nodes=j.nodes, time=isolated_time(j, site), io=isolated_io(j, site))
         for j in jobs
     ]
     return sorted(sized, key=lambda s: (-s.time, s.job.serial))
 
 
-def fill(jobs: Iterable[Sized], place: Callable[[Filling, Sized], bool]) -> list[Filling]:
-    """Put each job in the first pack, fullest first, that `place` takes it into; else a new one.
+def fill(jobs: Iterable[SizedJob], place: Callable[[OpenPack, SizedJob], bool]) -> list[OpenPack]:
+    """Put each job into the fullest pack that `place` accepts it in, else into a new one.
 
     Algorithm 1 of paper packs.
     """
-    packs: list[Filling] = []
+    packs: list[OpenPack] = []
     for job in jobs:
         if not any(place(pack, job) for pack in packs):
-            packs.append(Filling())
+            packs.append(OpenPack())
             packs[-1].add(job)
         packs.sort(key=lambda pack: -pack.nodes)
     return packs
 
 
-def fits(pack: Filling, job: Sized, *, partition: int, sensitivity: float = math.inf) -> bool:
-    """Say whether a job may start with a pack: Eq. (5), and Eq. (4) with T^Pack as it is."""
+def fits(pack: OpenPack, job: SizedJob, *, partition: int, sensitivity: float = math.inf) -> bool:
+    """Return True if a job may start with a pack: Eq. (5), and Eq. (4) with the present T^Pack."""
     return job.nodes <= partition - pack.nodes and io_fits(pack, job, sensitivity)
 
 
-def io_fits(pack: Filling, job: Sized, sensitivity: float) -> bool:
-    """Say whether a pack has I/O time left for a job: v / b <= (S - L) T, Eq. (4)."""
+def io_fits(pack: OpenPack, job: SizedJob, sensitivity: float) -> bool:
+    """Return True if a pack has I/O time left for a job: v / b <= (S - L) T, Eq. (4)."""
     return job.io <= sensitivity * pack.length - pack.io

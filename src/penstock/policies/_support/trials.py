@@ -1,4 +1,4 @@
-"""What a search has seen: the best by one metric, and the front of all three."""
+"""The history of a search: the best placement by one metric, and the Pareto front of all three."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,48 +18,48 @@ def costs(verdict: Verdict) -> tuple[float, float, float]:
     return verdict.mean_slowdown, verdict.idle_time, -verdict.bandwidth
 
 
-class Trial:
-    """What was judged so far: the best by a metric, and the front of all."""
+class SearchHistory:
+    """The placements evaluated so far: the best by a metric, and the Pareto front of all three."""
 
     def __init__(self, judge: Judge, metric: Metric) -> None:
         self._judge = judge
         self._metric = METRICS.index(metric)
-        self._seen: dict[Places, Verdict] = {}
+        self._verdicts: dict[Places, Verdict] = {}
         self.starts: dict[str, Verdict] = {}
         self.front: dict[Places, Verdict] = {}
         self.progress: list[tuple[int, float]] = []
-        """After how many judgements the best became how good."""
+        """Number of evaluations and cost of each new best."""
         self.best: Places
         self.verdict: Verdict
 
     @property
     def evaluations(self) -> int:
-        """How many different placements were judged."""
-        return len(self._seen)
+        """The number of different placements evaluated."""
+        return len(self._verdicts)
 
     def start(self, name: str, places: Places) -> None:
-        """Judge a placement to begin with, under its name."""
-        self.starts[name] = self.look(places)
+        """Evaluate an initial placement, under its name."""
+        self.starts[name] = self.evaluate(places)
 
-    def look(self, places: Places) -> Verdict:
-        """Judge a placement unless it was before, and keep it if it is the best."""
-        if places in self._seen:
-            return self._seen[places]
-        verdict = self._seen[places] = self._judge(places)
-        if len(self._seen) == 1 or self._cost(verdict) < self._cost(self.verdict):
+    def evaluate(self, places: Places) -> Verdict:
+        """Evaluate a placement that is new, and keep it if it is the best."""
+        if places in self._verdicts:
+            return self._verdicts[places]
+        verdict = self._verdicts[places] = self._judge(places)
+        if len(self._verdicts) == 1 or self._cost(verdict) < self._cost(self.verdict):
             self.best, self.verdict = places, verdict
-            self.progress.append((len(self._seen), self._cost(verdict)))
+            self.progress.append((len(self._verdicts), self._cost(verdict)))
         if not any(_as_good(other, verdict) for other in self.front.values()):
-            kept = {p: v for p, v in self.front.items() if not _as_good(verdict, v)}
-            self.front = kept | {places: verdict}
+            front = {p: v for p, v in self.front.items() if not _as_good(verdict, v)}
+            self.front = front | {places: verdict}
         return verdict
 
     def _cost(self, verdict: Verdict) -> float:
         return costs(verdict)[self._metric]
 
 
-class Known:
-    """What is known of the jobs, to tell which are hurt most in terms of a metric."""
+class JobLosses:
+    """How much each job loses in terms of a metric."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         curves = [job.curve for job in jobs if job.curve is not None]
@@ -68,18 +68,18 @@ class Known:
         self._compute = np.array([job.compute for job in jobs], np.float64)
         self._nodes = np.array([job.nodes for job in jobs], np.float64)
 
-    def hurt(self, verdict: Verdict, metric: Metric) -> Floats:
+    def losses(self, verdict: Verdict, metric: Metric) -> Floats:
         """Return how much each job loses, in the metric's terms."""
-        lost: Floats = np.clip(verdict.slowdown - 1, 0, None)
+        delay: Floats = np.clip(verdict.slowdown - 1, 0, None)
         if metric == "mean-slowdown":
-            return lost
+            return delay
         if metric == "bandwidth":
-            behind: Floats = self._peak * lost / (1 + lost)
+            behind: Floats = self._peak * delay / (1 + delay)
             return behind
-        idle: Floats = self._nodes * self._io * lost / (self._compute + self._io * (1 + lost))
+        idle: Floats = self._nodes * self._io * delay / (self._compute + self._io * (1 + delay))
         return idle
 
 
 def _as_good(a: Verdict, b: Verdict) -> bool:
-    """Say whether a is as good as b in all metrics."""
+    """Return True if a is at least as good as b in all metrics."""
     return all(x <= y for x, y in zip(costs(a), costs(b), strict=True))

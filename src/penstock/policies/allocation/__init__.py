@@ -1,1 +1,1 @@
-"""How many resources each job gets: one policy a file."""
+"""How many resources each job gets: one file per policy."""

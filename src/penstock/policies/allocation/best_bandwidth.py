@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import JobId, View
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 
-class BestBandwidth(Choosing):
+class BestBandwidth(CurveAllocator):
     """n_perf of every job (Equation 1)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"best-count"})

@@ -1,13 +1,13 @@
 """mckp: the counts with the highest sum of bandwidths that the site's resources allow.
 
-A multiple-choice knapsack: a class a job, an item a count, the bandwidth as its value, the site's
-resources as capacity. Solved exactly by dynamic programming; of equal sums the one with fewer
-resources. Paper forwarding, Section 5.3.
+A multiple-choice knapsack: one class per job, one item per count, the bandwidth as its value, the
+site's resources as capacity. Solved exactly by dynamic programming; of equal sums the one with
+fewer resources wins. Paper forwarding, Section 5.3.
 
 Options: `divisible` gives a job only counts that divide its compute nodes (5.3, for balance);
-`shared` keeps one resource back, which jobs for which nothing else is left share, each expected to
-get its bandwidth with one resource divided by the number of jobs (5.3); `default` is the count of a
-job without a curve.
+`shared` reserves one resource for the jobs that get no other; each is expected to have its
+bandwidth with one resource divided by the number of jobs (5.3); `default` is the count of a job
+without a curve.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from typing import ClassVar
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, View
 from penstock.policies._support import knapsack
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 SHARED = -1
-"""The item that stands for a part of the shared resource."""
+"""The item for a part of the shared resource."""
 
 
-class Mckp(Choosing):
+class Mckp(CurveAllocator):
     """The exact optimum of the sum of bandwidths."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"curve"})
@@ -48,20 +48,20 @@ class Mckp(Choosing):
         jobs = list(view.jobs.values())
         capacity = view.site.resources - (1 if self.shared else 0)
         items = [self._items(job, view.site, len(jobs)) for job in jobs]
-        chosen = knapsack.solve(
+        selection = knapsack.solve(
             [[(max(n, 0), value) for n, value in choices] for choices in items], capacity
         )
-        if chosen is None:
+        if selection is None:
             least = sum(min(max(n, 0) for n, _ in choices) for choices in items)
             ways = ["add resources"]
             ways += [] if view.site.direct else ["let jobs go direct (site.direct)"]
             ways += [] if self.shared else ["let them share one (option shared)"]
-            kept = ", one of them kept to share" if self.shared else ""
+            reserve = ", one of them reserved for sharing" if self.shared else ""
             raise InputError(
                 f"{len(jobs)} jobs need at least {least} resources and the site has "
-                f"{view.site.resources}{kept}; {', or '.join(ways)}"
+                f"{view.site.resources}{reserve}; {', or '.join(ways)}"
             )
-        counts = (choices[k][0] for choices, k in zip(items, chosen, strict=True))
+        counts = (choices[k][0] for choices, k in zip(items, selection, strict=True))
         return {job.id: 1 if n == SHARED else n for job, n in zip(jobs, counts, strict=True)}
 
     def _items(self, job: Job, site: Site, running: int) -> list[tuple[int, float]]:

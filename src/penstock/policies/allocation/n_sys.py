@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import JobId, View
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 
-class NSys(Choosing):
+class NSys(CurveAllocator):
     """n_sys of every job."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "volume"})

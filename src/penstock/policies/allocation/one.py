@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from penstock.model import JobId, View
-from penstock.policies._support.counts import ChoosingMeasured
+from penstock.policies._support.counts import MeasuredAllocator
 
 
-class One(ChoosingMeasured):
+class One(MeasuredAllocator):
     """One resource each, or the smallest count that is known of a job."""
 
     def allocate(self, view: View) -> Mapping[JobId, int]:

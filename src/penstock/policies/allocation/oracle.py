@@ -1,6 +1,6 @@
 """oracle: every job alone with its best count, as if resources never ran out.
 
-Not to be had, but an upper bound of what any allocation can give: paper forwarding, Section 5.4.
+An upper bound for any allocation, not a feasible one: paper forwarding, Section 5.4.
 """
 
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, View
-from penstock.policies._support.counts import ChoosingMeasured
+from penstock.policies._support.counts import MeasuredAllocator
 
 
-class Oracle(ChoosingMeasured):
-    """n_perf of every job, be it more than the site has."""
+class Oracle(MeasuredAllocator):
+    """n_perf of every job, even if the site does not have that many."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"best-count"})
 

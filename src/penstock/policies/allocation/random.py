@@ -9,11 +9,11 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 
-class Random(Choosing):
-    """A baseline that knows nothing."""
+class Random(CurveAllocator):
+    """A baseline without any knowledge."""
 
     def __init__(self, *, measured: bool = False, seed: int = 0) -> None:
         super().__init__(measured=measured)
@@ -23,10 +23,10 @@ class Random(Choosing):
 
     def allocate(self, view: View) -> Mapping[JobId, int]:
         """Return a count for every job."""
-        drawn = {}
+        result = {}
         for name, job in view.jobs.items():
             counts = self.counts(job, view.site)
-            drawn[name] = counts[
+            result[name] = counts[
                 int(np.random.default_rng([self.seed, job.serial]).integers(len(counts)))
             ]
-        return drawn
+        return result

@@ -1,20 +1,21 @@
-"""search: allocation and placement together, with a simulation of the jobs as judge. Ours.
+"""search: allocation and placement together, by local search with simulations. Ours.
 
 Paper io-resources decides how many and then which, and says that the two are not independent. This
-one begins with every pair of the papers' allocators and placers, keeps the best by the judge, and
-improves it by small changes (a job's count, a resource moved or exchanged), drawn where jobs are
-hurt most and resources fullest, each kept if the judge finds it better. So it is never worse by the
-judge than the best of the pairs. All that it saw and nothing else it saw beats in all metrics at
-once is its `front`.
+policy starts from every pair of the papers' allocators and placers, takes the best by the judge (a
+simulation), and improves it by small changes (a job's count, a resource moved or exchanged), drawn
+where jobs lose most and resources are fullest; a change is kept if the judge finds it better. By
+the judge the result is never worse than the best of the pairs. Its `front` has every placement that
+no other evaluated one beats in all metrics.
 
-Jobs without I/O, or of which too little is known, are not judged; they get the least they may have.
+Jobs without I/O, or without curve, volume or compute time, are not simulated; they get their
+smallest count.
 
-It implements both protocols: `allocate` gives the counts that it found, `place` their places, or
-the best places it finds for counts of others. What it decides on is what jobs are known to be:
-curve, volume, compute time, nodes and w_iter. Direct access is left out.
+It implements both protocols: `allocate` returns the counts of the result, `place` its places, or
+the best places for the counts of another allocator. It needs curve, volume, compute time, nodes and
+w_iter of jobs. Direct access is left out.
 
-Options: `metric` is mean-slowdown, idle-time or bandwidth; `budget` the number of simulations, the
-pairs included; `seed` that of all draws; `judge` who says what a placement is worth.
+Options: `metric` is mean-slowdown, idle-time or bandwidth; `budget` is the number of simulations,
+the pairs included; `seed` that of all draws; `judge` the module:Class that evaluates placements.
 """
 
 import importlib
@@ -26,9 +27,9 @@ import numpy as np
 
 from penstock.errors import InputError
 from penstock.model import Job, JobId, Site, Snapshot, View
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 from penstock.policies._support.neighbours import Neighbours, Places
-from penstock.policies._support.trials import METRICS, Known, Metric, Trial
+from penstock.policies._support.trials import METRICS, JobLosses, Metric, SearchHistory
 from penstock.policies.allocation.best_bandwidth import BestBandwidth
 from penstock.policies.allocation.mckp import Mckp
 from penstock.policies.allocation.n_sys import NSys
@@ -45,8 +46,8 @@ ENGINE = "penstock.sim.evaluate.judge:EngineJudge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
-    """What a search found, and all it saw that nothing beats in every metric at once."""
+class SearchResult:
+    """The best placement of a search, and the Pareto front of all that were evaluated."""
 
     places: Placement
     verdict: Verdict
@@ -54,16 +55,16 @@ class Found:
     front: Sequence[tuple[Places, Verdict]]
     evaluations: int
     progress: Sequence[tuple[int, float]] = ()
-    """After how many simulations the best became how good; less is better, bandwidth negative."""
+    """Number of simulations and cost of each new best; bandwidth counts negative."""
 
     @property
     def counts(self) -> dict[JobId, int]:
-        """How many resources each job gets."""
+        """The number of resources of each job."""
         return {name: len(where) for name, where in self.places.items()}
 
 
-class Search(Choosing):
-    """Local search from the papers' answers, judged by simulation."""
+class Search(CurveAllocator):
+    """Local search from the papers' policies, evaluated by simulation."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "nodes", "volume", "w_iter"})
     goes_direct: ClassVar[bool] = False
@@ -91,44 +92,44 @@ class Search(Choosing):
         self.seed = seed
         self.judge = judge
         self._others = GreedyNonClairvoyant()
-        self._last: tuple[Site, dict[JobId, Job], Found] | None = None
+        self._last: tuple[Site, dict[JobId, Job], SearchResult] | None = None
 
     def allocate(self, view: View) -> Counts:
-        """Return the counts of the best allocation and placement found."""
+        """Return the counts of the best allocation and placement."""
         return self.find(view).counts
 
     def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
-        """Return the places found along with these counts, or the best found for them alone."""
+        """Return the places of the result with these counts, or the best for these counts."""
         staying = {name: where for name, where in staying.items() if name not in counts}
         together = Snapshot.of([view.jobs[name] for name in (*counts, *staying)], view.site)
         if not staying and self.find(together).counts == counts:
             return self.find(together).places
-        known = _judged(together)
-        judged = {name: count for name, count in counts.items() if name in known.jobs}
-        fixed = {name: where for name, where in staying.items() if name in known.jobs}
-        found = self._run(known, judged, fixed).places if judged else {}
-        others = {name: count for name, count in counts.items() if name not in judged}
-        placed = {name: found[name] for name in judged}
+        simulated = _simulated_jobs(together)
+        own = {name: count for name, count in counts.items() if name in simulated.jobs}
+        fixed = {name: where for name, where in staying.items() if name in simulated.jobs}
+        places = self._run(simulated, own, fixed).places if own else {}
+        others = {name: count for name, count in counts.items() if name not in own}
+        placed = {name: places[name] for name in own}
         return placed | dict(self._others.place(together, others, {**staying, **placed}))
 
-    def find(self, view: View) -> Found:
-        """Return the best allocation and placement found, and how it was come by."""
+    def find(self, view: View) -> SearchResult:
+        """Return the best allocation and placement, with the history of the search."""
         jobs = dict(view.jobs)
-        # Allocation and placement of the same jobs are asked for one after the other.
+        # allocate and place are called one after the other for the same jobs.
         if self._last is None or self._last[:2] != (view.site, jobs):
             self._last = (view.site, jobs, self._find(Snapshot.of(jobs.values(), view.site)))
         return self._last[2]
 
-    def _find(self, view: Snapshot) -> Found:
-        known = _judged(view)
-        found = self._run(known) if known.jobs else _NOTHING
+    def _find(self, view: Snapshot) -> SearchResult:
+        simulated = _simulated_jobs(view)
+        result = self._run(simulated) if simulated.jobs else _NOTHING
         least = {
             name: self.fit(job, view.site, 1)
             for name, job in view.jobs.items()
-            if name not in known.jobs
+            if name not in simulated.jobs
         }
         return replace(
-            found, places={**found.places, **self._others.place(view, least, found.places)}
+            result, places={**result.places, **self._others.place(view, least, result.places)}
         )
 
     def _run(
@@ -136,18 +137,18 @@ class Search(Choosing):
         view: Snapshot,
         counts: Counts | None = None,
         staying: Placement = NOBODY,
-    ) -> Found:
-        # No count of a curve stands for direct access here: it does not go through resources.
+    ) -> SearchResult:
+        # Direct access uses no resource, so that it cannot be placed.
         view = replace(view, site=replace(view.site, direct=False))
         jobs = list(view.jobs.values())
-        trial = Trial(_judge(self.judge, jobs, view.site), self.metric)
+        history = SearchHistory(_judge(self.judge, jobs, view.site), self.metric)
         if counts is None:
             pairs = self._pairs(view)
         else:
             pairs = self._placements(view, counts, "given", staying)
         for name, places in pairs:
             placed = {**places, **staying}
-            trial.start(name, tuple(tuple(sorted(placed[job.id])) for job in jobs))
+            history.start(name, tuple(tuple(sorted(placed[job.id])) for job in jobs))
         still = [j for j, job in enumerate(jobs) if job.id in staying]
         neighbours = Neighbours(
             [self.options(job, view.site) for job in jobs],
@@ -155,25 +156,25 @@ class Search(Choosing):
             rng=np.random.default_rng([self.seed, len(jobs)]),
             fixed=counts is not None,
         )
-        known = Known(jobs)
-        # Draws that lead nowhere, or to what was seen before, cost nothing but must end.
+        losses = JobLosses(jobs)
+        # Impossible and repeated draws need no simulation, but their number must be limited.
         for _ in range(20 * self.budget):
-            if trial.evaluations >= self.budget:
+            if history.evaluations >= self.budget:
                 break
-            drawn = neighbours.draw(trial.best, known.hurt(trial.verdict, self.metric))
-            if drawn is not None and all(drawn[j] == trial.best[j] for j in still):
-                trial.look(drawn)
-        return Found(
-            places={job.id: where for job, where in zip(jobs, trial.best, strict=True)},
-            verdict=trial.verdict,
-            starts=trial.starts,
-            front=tuple(trial.front.items()),
-            evaluations=trial.evaluations,
-            progress=tuple(trial.progress),
+            candidate = neighbours.draw(history.best, losses.losses(history.verdict, self.metric))
+            if candidate is not None and all(candidate[j] == history.best[j] for j in still):
+                history.evaluate(candidate)
+        return SearchResult(
+            places={job.id: where for job, where in zip(jobs, history.best, strict=True)},
+            verdict=history.verdict,
+            starts=history.starts,
+            front=tuple(history.front.items()),
+            evaluations=history.evaluations,
+            progress=tuple(history.progress),
         )
 
     def _pairs(self, view: Snapshot) -> Iterator[tuple[str, Placement]]:
-        """Yield what the papers' allocators and placers would do, where the site allows it."""
+        """Yield the result of every pair of the papers' policies that the site allows."""
         allocators: dict[str, Allocator] = {
             "random": Random(measured=self.measured, seed=self.seed),
             "static": Static(measured=self.measured),
@@ -217,16 +218,16 @@ def _judge(entry: str, jobs: Sequence[Job], site: Site) -> Judge:
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"search: judge {entry!r} cannot be loaded: {error}") from error
     try:
-        made = make(jobs, site)
+        judge = make(jobs, site)
     except TypeError as error:
-        raise InputError(f"search: {entry!r} is no judge: {error}") from error
-    if not isinstance(made, Judge):
-        raise InputError(f"search: {entry!r} is no judge; see Judge in penstock.policies.base")
-    return made
+        raise InputError(f"search: {entry!r} is not a judge: {error}") from error
+    if not isinstance(judge, Judge):
+        raise InputError(f"search: {entry!r} is not a judge; see Judge in penstock.policies.base")
+    return judge
 
 
-def _judged(view: Snapshot) -> Snapshot:
-    """Return the jobs that do I/O and are known well enough to be simulated."""
+def _simulated_jobs(view: Snapshot) -> Snapshot:
+    """Return the jobs that do I/O and have what a simulation needs."""
     jobs = view.jobs.values()
     return Snapshot.of(
         [job for job in jobs if job.curve is not None and job.volume and job.compute is not None],
@@ -234,7 +235,7 @@ def _judged(view: Snapshot) -> Snapshot:
     )
 
 
-_NOTHING = Found(
+_NOTHING = SearchResult(
     places={},
     verdict=Verdict(mean_slowdown=1.0, idle_time=0.0, bandwidth=0.0, slowdown=np.zeros(0)),
     starts={},

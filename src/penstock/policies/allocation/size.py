@@ -1,18 +1,18 @@
 """size: all resources, divided among the running jobs by their compute nodes.
 
 round(F c_j / sum of c), with at least one: paper forwarding, Section 5.4. Option `direct`: a job
-whose part rounds to zero goes straight to the file system, where the site lets it, as in the paper.
+whose part rounds to zero gets direct access, if the site allows it, as in the paper.
 """
 
 from collections.abc import Mapping
 from typing import ClassVar
 
 from penstock.model import Job, JobId, Site, View
-from penstock.policies._support.counts import ChoosingMeasured
+from penstock.policies._support.counts import MeasuredAllocator
 
 
-class Size(ChoosingMeasured):
-    """Counts by the job's part of what runs now."""
+class Size(MeasuredAllocator):
+    """Counts in proportion to the running jobs' sizes."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"nodes"})
 
@@ -21,7 +21,7 @@ class Size(ChoosingMeasured):
         self.direct = direct
 
     def size(self, job: Job) -> int:
-        """Return what jobs are measured by."""
+        """Return the size of a job."""
         return job.nodes
 
     def allocate(self, view: View) -> Mapping[JobId, int]:
@@ -32,7 +32,7 @@ class Size(ChoosingMeasured):
             for name, job in view.jobs.items()
         }
 
-    def _fit(self, job: Job, site: Site, wanted: int) -> int:
-        if wanted == 0 and self.direct and 0 in self.counts(job, site):
+    def _fit(self, job: Job, site: Site, count: int) -> int:
+        if count == 0 and self.direct and 0 in self.counts(job, site):
             return 0
-        return self.fit(job, site, wanted)
+        return self.fit(job, site, count)

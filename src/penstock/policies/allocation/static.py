@@ -1,9 +1,9 @@
 """static: resources in proportion to compute nodes, fixed for a job's life.
 
-What machines do whose compute nodes are wired to I/O nodes. Option `rule`: "nearest" rounds
+As on machines whose compute nodes are wired to I/O nodes. Option `rule`: "nearest" rounds
 Q_j N / Q to the closest positive integer (paper io-resources, IV-A), "ceil" gives
-ceil(C / (CN / F)) (paper forwarding, 5.4). A count that a job's curve does not know becomes the
-next smaller one that it does.
+ceil(C / (CN / F)) (paper forwarding, 5.4). A count that is not
+on a job's curve becomes the next smaller one that is.
 """
 
 import math
@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 
-class Static(Choosing):
+class Static(CurveAllocator):
     """Counts by the job's part of the machine; a running job is never moved."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"nodes"})

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from penstock.model import JobId, View
 from penstock.model.load import Options
-from penstock.policies._support.counts import Choosing
+from penstock.policies._support.counts import CurveAllocator
 
 
-class TCpu(Choosing):
+class TCpu(CurveAllocator):
     """Algorithm 1 (TCPU-Allocator)."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"compute", "curve", "nodes", "volume"})
@@ -43,7 +43,7 @@ class TCpu(Choosing):
             at[best] = best_step
 
     def _next(self, o: Options, now: int, load: float, resources: int) -> tuple[int, float]:
-        """Return the next count that the job could have, as an index, and what CPUload gains."""
+        """Return the index of the job's next possible count, and the gain in CPUload."""
         last, gain = now, -1.0
         for i in range(now + 1, o.index(o.n_perf) + 1):
             if load + (o.stress[i] - o.stress[now]) / resources <= 1:

@@ -1,11 +1,11 @@
 """where-known: mckp among the jobs whose curves are known, a default count for the others.
 
-What a live site begins with: nobody knows the curve of a job that never ran there, so it gets the
-site's default count and shares its resources with others, while the jobs that are known divide the
-site as paper forwarding's mckp does (Section 5.3). A curve is known from two counts on. Where the
-known ones cannot be divided (more jobs than resources), they have the default too.
+For a new live site: the curve of a job that never ran there is unknown, so it gets the default
+count and shares its resources with others, while jobs with known curves divide the site by paper
+forwarding's mckp (Section 5.3). A curve is known if it has two counts or more. If mckp cannot
+divide the site (more jobs than resources), all jobs get the default.
 
-Option `default`: the count of a job without a curve; 0 (as it is) means all there are.
+Option `default`: the count of a job without a known curve; 0 (the default) is all resources.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from penstock.policies.allocation.mckp import Mckp
 
 
 class WhereKnown:
-    """The best sum of bandwidths as far as it can be known."""
+    """The best sum of bandwidths among jobs with known curves."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
     sticky: ClassVar[bool] = False
@@ -33,15 +33,15 @@ class WhereKnown:
         """Return mckp's counts, and the default."""
         resources = view.site.resources
         counts = dict.fromkeys(view.jobs, min(self.default or resources, resources))
-        known = {name: job for name, job in view.jobs.items() if _is_known(job)}
-        if known:
+        jobs = {name: job for name, job in view.jobs.items() if _has_curve(job)}
+        if jobs:
             try:
-                among = Snapshot(site=view.site, jobs=known, now=view.now)
+                among = Snapshot(site=view.site, jobs=jobs, now=view.now)
                 counts |= self._mckp.allocate(among)
             except InputError:
-                pass  # they share, as those that are not known do
+                pass  # all jobs share the default count of resources
         return counts
 
 
-def _is_known(job: Job) -> bool:
+def _has_curve(job: Job) -> bool:
     return job.curve is not None and len(job.curve.counts) > 1

@@ -1,4 +1,4 @@
-"""zero: nobody gets an I/O node; all go straight to the file system.
+"""zero: no job gets an I/O node; all have direct access to the file system.
 
 The reference of paper forwarding (Section 5.4) for what forwarding is worth.
 """
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from penstock.errors import InputError
 from penstock.model import JobId, View
-from penstock.policies._support.counts import ChoosingMeasured
+from penstock.policies._support.counts import MeasuredAllocator
 
 
-class Zero(ChoosingMeasured):
+class Zero(MeasuredAllocator):
     """Direct access for every job."""
 
     def allocate(self, view: View) -> Mapping[JobId, int]:

@@ -1,1 +1,1 @@
-"""Which jobs run together, behind which I/O node: one policy a file."""
+"""Packing policies: which jobs run together, behind which I/O node; one file per policy."""

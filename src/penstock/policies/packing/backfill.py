@@ -1,10 +1,10 @@
-"""backfill: pack-partition, with small jobs on nodes that others leave before their pack ends.
+"""backfill: pack-partition, with small jobs on nodes that become free before a pack ends.
 
 A job that could only go into a later pack is placed behind a shorter job of an earlier one if it
 needs no more nodes than that one frees, ends (without contention) before the pack's longest job
-does, and keeps the pack's I/O load within the bound. Of several such jobs it follows the one that
-it wastes the fewest nodes of, then the one that ends last. Later packs become fewer and shorter.
-What paper packs (Section 7) names as the next step.
+does, and keeps the pack's I/O load within the bound. Of several such jobs it follows the one with
+the fewest unused nodes, then the one that ends last. Later packs become fewer and shorter.
+Paper packs (Section 7) names it as the next step.
 
 Options `sensitivity` and `estimate`: as pack-partition's.
 """
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from penstock.model import JobId, Site
 from penstock.policies._support.packs import (
-    Filling,
-    Sized,
+    OpenPack,
+    SizedJob,
     fill,
     fits,
     io_fits,
@@ -26,14 +26,14 @@ from penstock.policies.packing.pack_partition import PackPartition
 class Backfill(PackPartition):
     """Packs in whose gaps smaller jobs run."""
 
-    def packs(self, jobs: Sequence[Sized], site: Site, bound: float) -> list[Filling]:
-        """Return the packs that Algorithm 1 makes of jobs by falling time, gaps used."""
+    def packs(self, jobs: Sequence[SizedJob], site: Site, bound: float) -> list[OpenPack]:
+        """Return the packs that Algorithm 1 makes of jobs, the longest first, with gaps used."""
         partition = partition_nodes(site)
         # Of jobs that follow or are followed: when they end alone, and the nodes they still free.
         end: dict[JobId, float] = {}
         free: dict[JobId, int] = {}
 
-        def place(pack: Filling, job: Sized) -> bool:
+        def place(pack: OpenPack, job: SizedJob) -> bool:
             if fits(pack, job, partition=partition, sensitivity=bound):
                 pack.add(job)
                 return True

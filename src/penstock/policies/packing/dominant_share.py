@@ -20,27 +20,33 @@ import math
 from collections.abc import Sequence
 
 from penstock.model import Job, Schedule, Site
-from penstock.policies._support.packs import by_falling_time, longest_first, partition_nodes
+from penstock.policies._support.packs import (
+    longest_jobs_first,
+    partition_nodes,
+    spread_longest_first,
+)
 from penstock.policies.packing.pack_partition import PackPartition
 
 
 class DominantShare(PackPartition):
-    """A queue an I/O node, for nodes and I/O together."""
+    """One queue per I/O node, for nodes and I/O together."""
 
     def __init__(self, *, sensitivity: float | str = 2.0) -> None:
         super().__init__(sensitivity=sensitivity)
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return packs of all jobs, without barriers, and what each job claims."""
-        sized = by_falling_time(jobs, site)
+        sized = longest_jobs_first(jobs, site)
         partition, bound = partition_nodes(site), self.bound(sized, site)
-        placed = longest_first(sized, lambda s: max(s.nodes * s.time / partition, s.io), site)
+        placed = spread_longest_first(
+            sized, lambda s: max(s.nodes * s.time / partition, s.io), site
+        )
         packs = []
         for io_node in range(site.resources):
             here = {job.job.id for job, place in placed if place == io_node}
-            made = self.packs([job for job in sized if job.job.id in here], site, bound)
-            made.sort(key=lambda pack: -pack.length)
-            packs += [pack.closed(io_node) for pack in made]
+            own = self.packs([job for job in sized if job.job.id in here], site, bound)
+            own.sort(key=lambda pack: -pack.length)
+            packs += [pack.close(io_node) for pack in own]
         claims = {
             job.job.id: min(partition, max(job.nodes, math.ceil(partition * job.io_part / bound)))
             for job in sized

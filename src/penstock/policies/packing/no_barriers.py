@@ -1,9 +1,9 @@
 """no-barriers: pack-partition's order of jobs, without waiting for a pack to end.
 
 Each I/O node works through its packs in order, and a job starts as soon as its partition has nodes
-for it, none before the one ahead of it. Nodes no longer idle until a pack's longest job ends; jobs
-of two packs may then meet, so that the bound on I/O holds only about. What paper packs (Section 7)
-calls its natural first step.
+for it, in the order of the packs. Nodes no longer idle until a pack's longest job ends; jobs of two
+packs may then meet, so that the bound on I/O holds only approximately. Paper packs (Section 7)
+calls it the natural first step.
 
 Options `sensitivity` and `estimate`: as pack-partition's.
 """

@@ -1,13 +1,14 @@
-"""pack-partition: jobs that run together leave each other bandwidth enough.
+"""pack-partition: jobs run together only if the bandwidth suffices for all of them.
 
-Jobs by falling time alone; each goes into the fullest pack that has nodes for it and whose I/O load
-L (the I/O time of its jobs over its longest job's time) stays within a bound, else into a new one.
-Then the packs are spread over the I/O nodes, longest first. Paper packs, Algorithm 1 and 6.2.4.
+The longest job (alone) comes first; each goes into the fullest pack that has nodes for it and whose
+I/O load L (the I/O time of its jobs over its longest job's time) stays within a bound, else into a
+new one. Then the packs are spread over the I/O nodes, longest first. Paper packs, Algorithm 1 and
+6.2.4.
 
 Option `sensitivity`: the bound S on L. 1 lets the I/O of a pack just fit into its time; "alpha" is
 the I/O occupation of the whole workload (Eq. 6); "infinite" is first-fit. Any number in between
 trades makespan on one I/O node for stretch.
-Option `estimate`: how long a pack is thought to last when it is given an I/O node: "isolated" (the
+Option `estimate`: the assumed length of a pack when it is given an I/O node: "isolated" (the
 paper's, its longest job) or "io-bound" (at least the I/O time of all its jobs).
 """
 
@@ -19,27 +20,27 @@ from penstock.model import Job, Schedule, Site
 from penstock.model.load import io_occupation
 from penstock.policies._support.packs import (
     ISOLATED,
-    Filling,
-    Packing,
-    Sized,
-    by_falling_time,
+    BasePacker,
+    OpenPack,
+    SizedJob,
     fill,
     fits,
+    longest_jobs_first,
     partition_nodes,
 )
 
 ALPHA, INFINITE = "alpha", "infinite"
 
 
-class PackPartition(Packing):
+class PackPartition(BasePacker):
     """Packs limited by their nodes and their I/O."""
 
     def __init__(self, *, sensitivity: float | str = 1.0, estimate: str = ISOLATED) -> None:
         super().__init__(estimate=estimate)
-        known = sensitivity in (ALPHA, INFINITE) or (
+        valid = sensitivity in (ALPHA, INFINITE) or (
             not isinstance(sensitivity, str) and sensitivity > 0
         )
-        if not known:
+        if not valid:
             raise InputError(
                 f"sensitivity is {sensitivity!r}; give a number above zero, alpha or infinite"
             )
@@ -47,14 +48,14 @@ class PackPartition(Packing):
 
     def pack(self, jobs: Sequence[Job], site: Site) -> Schedule:
         """Return packs of all jobs."""
-        sized = by_falling_time(jobs, site)
+        sized = longest_jobs_first(jobs, site)
         return self.spread(self.packs(sized, site, self.bound(sized, site)), site)
 
-    def packs(self, jobs: Sequence[Sized], site: Site, bound: float) -> list[Filling]:
-        """Return the packs that Algorithm 1 makes of jobs by falling time."""
+    def packs(self, jobs: Sequence[SizedJob], site: Site, bound: float) -> list[OpenPack]:
+        """Return the packs that Algorithm 1 makes of jobs, the longest first."""
         partition = partition_nodes(site)
 
-        def place(pack: Filling, job: Sized) -> bool:
+        def place(pack: OpenPack, job: SizedJob) -> bool:
             room = fits(pack, job, partition=partition, sensitivity=bound)
             if room:
                 pack.add(job)
@@ -62,7 +63,7 @@ class PackPartition(Packing):
 
         return fill(jobs, place)
 
-    def bound(self, jobs: Sequence[Sized], site: Site) -> float:
+    def bound(self, jobs: Sequence[SizedJob], site: Site) -> float:
         """Return S, for "alpha" the I/O occupation of these jobs."""
         if self.sensitivity == INFINITE:
             return math.inf

@@ -1,1 +1,1 @@
-"""Which resources each job gets: one policy a file."""
+"""Which resources each job gets: one file per policy."""

@@ -1,8 +1,8 @@
 """exclusive: every job has resources of its own, while they last.
 
-What mckp brings along (paper forwarding, Section 5.3). Where the counts come to more than the site
-has, the jobs of count one with the least bandwidth share the last resource, as many as it takes:
-those that mckp's `shared` meant. Jobs of larger counts never share.
+The placement for mckp (paper forwarding, Section 5.3). If the counts add up to more than the site
+has, the jobs of count one with the least bandwidth share the last resource, as many as necessary:
+those of mckp's option `shared`. Jobs of larger counts never share.
 """
 
 from typing import ClassVar
@@ -13,7 +13,7 @@ from penstock.policies.base import NOBODY, Counts, Placement
 
 
 class Exclusive:
-    """Nobody in the way, but for the least of the jobs."""
+    """Resources for one job each, but for the jobs with the least bandwidth."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"curve"})
     joint: ClassVar[bool] = True
@@ -21,10 +21,10 @@ class Exclusive:
     def place(self, view: View, counts: Counts, staying: Placement = NOBODY) -> Placement:
         """Return resources for every job, its own again where it can keep them."""
         last = view.site.resources - 1
-        taken = {r for name, places in staying.items() if name not in counts for r in places}
-        free = {r for r in range(view.site.resources) if r not in taken}
+        occupied = {r for name, places in staying.items() if name not in counts for r in places}
+        free = {r for r in range(view.site.resources) if r not in occupied}
         sharing = _sharing(view, counts, len(free), len(free - {last}))
-        # Whoever shares has the last resource, be it with jobs that stay there.
+        # Jobs that share get the last resource, also together with jobs that stay there.
         free -= {last} if sharing else set()
         places: dict[JobId, tuple[ResourceId, ...]] = dict.fromkeys(sharing, (last,))
         for name, where in staying.items():

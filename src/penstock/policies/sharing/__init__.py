@@ -1,1 +1,1 @@
-"""Who may do I/O now, and at what share: one policy a file."""
+"""Sharing policies: who may transfer now, and with which share; one file per policy."""

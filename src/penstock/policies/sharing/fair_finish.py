@@ -1,9 +1,9 @@
-"""fair-finish: all the bandwidth to the phase nearest its end, unless its job fares well.
+"""fair-finish: all the bandwidth to the phase nearest its end, unless its job has a good yield.
 
 greedy-com (least remaining I/O) wastes the least compute time but lets a few jobs fall behind;
 greedy-yield (lowest progress / age) looks after those and wastes much (Benoit et al., JPDC 2024).
-This policy of ours multiplies the two, turn = remaining x yield^fairness: among jobs that fared
-alike the shortest rest goes first, and a job that fell behind the others soon outweighs it.
+This policy of ours multiplies the two, turn = remaining x yield^fairness: among jobs of equal yield
+the least remaining I/O goes first, and a job that fell behind soon goes before it.
 
 Option `fairness`: 0 is greedy-com, and larger values come ever closer to greedy-yield. At the
 default it is ahead of set-10 on utilization, Max Stretch and IO-slowdown at once in the scenarios
@@ -35,7 +35,7 @@ class FairFinish(ByArrival):
         return "all"
 
     def turn(self, request: Request, view: View) -> float:
-        """Return the request's remaining I/O, discounted by how badly its job has fared."""
+        """Return the request's remaining I/O, discounted by its job's yield."""
         age = view.age(request.job)
-        fared = view.progress(request.job) / age if age > 0 else 1.0
-        return float(view.remaining(request) * fared**self.fairness)
+        job_yield = view.progress(request.job) / age if age > 0 else 1.0
+        return float(view.remaining(request) * job_yield**self.fairness)

@@ -1,6 +1,6 @@
 """longest-io: one job at a time; the longest I/O phase goes first.
 
-Keeps the resource busy; short phases starve behind long ones. A phase whose length nobody knows is
+Keeps the resource busy; short phases starve behind long ones. A phase of unknown length is
 served last. Paper packs, Section 5.1 (Longest I/O).
 """
 

@@ -1,6 +1,6 @@
 """longest-remaining: one job at a time; the job with the most work left goes first.
 
-Keeps the job on the critical path moving. A job whose work nobody knows is served last.
+Keeps the job on the critical path moving. A job of unknown work is served last.
 Paper packs, Section 5.1 (Longest remaining).
 """
 

@@ -1,8 +1,8 @@
-"""lowest-io-ratio: one job at a time; who had the least I/O for its age goes first.
+"""lowest-io-ratio: one job at a time; the job with the least I/O for its age goes first.
 
 The ratio is of I/O done, in isolated seconds, to the time since the job started: a job that was
 served much waits for one that was not. Paper packs, Section 5.1 (Bandwidth oriented), which leaves
-open whether the ratio is of what was done or of what is asked; we take what was done.
+open whether the ratio is of I/O done or of I/O requested; we use I/O done.
 """
 
 from typing import ClassVar

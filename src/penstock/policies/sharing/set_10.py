@@ -1,11 +1,11 @@
-"""set-10: one job at a time among jobs of alike periods, weighted sharing between the sets.
+"""set-10: one job at a time among jobs of similar period, weighted sharing between the sets.
 
 The set of a job is the order of magnitude of its characteristic time, round(log10 w_iter), and the
 weight of set i is 10^-i: jobs with short periods have short phases, and serving those first delays
 the long ones little. Paper io-sets, Section IV-C, Equations (3) and (4).
 
 Option `unknown`: the set of a job whose w_iter is not known yet. The default is the slowest set
-seen in a year of PlaFRIM's jobs (Section VIII), so that a stranger cannot push others aside
+in a year of PlaFRIM's jobs (Section VIII), so that a job without history cannot push others aside
 (Section VII-B).
 """
 

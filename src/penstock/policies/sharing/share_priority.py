@@ -16,5 +16,5 @@ class SharePriority(Set10):
         return 10.0 ** -super().group(job)
 
     def group(self, job: Job) -> Own:  # type: ignore[override]  # noqa: ARG002
-        """Return the job's own group: nobody waits."""
+        """Return the job's own group: no job waits."""
         return Own.GROUP

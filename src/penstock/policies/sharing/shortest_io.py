@@ -1,6 +1,6 @@
 """shortest-io: one job at a time; the shortest I/O phase goes first.
 
-Avoids long waits behind long phases. A phase whose length nobody knows is served last. Paper packs,
+Avoids long waits behind long phases. A phase of unknown length is served last. Paper packs,
 Section 5.1 (Shortest I/O).
 """
 

@@ -1,6 +1,6 @@
 """shortest-remaining: one job at a time; the job with the least work left goes first.
 
-Frees the machine as soon as possible; the others starve meanwhile. A job whose work nobody knows is
+Frees the machine as soon as possible; the others starve meanwhile. A job of unknown work is
 served last. Paper packs, Section 5.1 (Shortest remaining).
 """
 

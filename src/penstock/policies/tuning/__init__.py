@@ -1,1 +1,1 @@
-"""Which of a parameter's values suits a context: one policy a file."""
+"""Tuning policies: which value of a parameter suits an access pattern; one file per policy."""

@@ -1,10 +1,10 @@
 """decaying-epsilon: epsilon-greedy that explores ever less (paper forwarding, 4.2.2, as outlook).
 
 After t observations of a context with k values, it explores with probability min(1, rate k / t):
-so every value is tried in the beginning, and about `rate` times as often again whenever the number
+every value is tried in the beginning, and about `rate` times as often again whenever the number
 of observations grows by a factor of e (Auer, Cesa-Bianchi and Fischer 2002, Figure 3).
 
-Options `rate`; `floor`: it never explores more seldom; `seed`: of its draws.
+Options `rate`; `floor`: the lowest probability to explore; `seed`: of the draws.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ class DecayingEpsilon(Bandit):
         self.rate, self.floor = rate, floor
 
     def score(self, arms: Arms) -> Floats:
-        """Return the means, or chance."""
+        """Return the means, or random numbers when it explores."""
         k = arms.mean.shape[1]
         epsilon = np.maximum(self.rate * k / np.maximum(arms.seen, 1), self.floor)[:, None]
         return np.where(arms.coin(2) < epsilon, arms.draw(3), arms.mean)

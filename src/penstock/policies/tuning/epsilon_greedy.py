@@ -2,9 +2,9 @@
 
 With probability epsilon a value is drawn evenly from all, otherwise it is the one of the highest
 mean (Equation 4.1, Algorithm 2). Estimates start at zero, so that after the first reward the others
-are met by exploration alone. Paper forwarding, Section 4.1.
+are found by exploration alone. Paper forwarding, Section 4.1.
 
-Options `epsilon`: how often it explores (0.07 in the paper's online runs); `seed`: of its draws.
+Options `epsilon`: how often it explores (0.07 in the paper's online runs); `seed`: of the draws.
 """
 
 from typing import ClassVar
@@ -28,5 +28,5 @@ class EpsilonGreedy(Bandit):
         self.epsilon = epsilon
 
     def score(self, arms: Arms) -> Floats:
-        """Return the means, or chance."""
+        """Return the means, or random numbers when it explores."""
         return np.where(arms.coin(2) < self.epsilon, arms.draw(3), arms.mean)

@@ -1,11 +1,11 @@
 """ucb1: the value whose mean might be the highest (paper forwarding, 4.2.2, Equation 4.2).
 
 Every value is tried once; then the one with the highest mean + sqrt(2 ln t / n), n of the t
-observations being its own. The equation holds for rewards between 0 and 1: in bytes a second the
-second term would mean nothing. So means are put on a scale from the least reward of the context so
-far to the greatest. It never forgets: a world that changes is noticed late.
+observations being its own. The equation holds for rewards between 0 and 1, so means are put on a
+scale from the least reward of the context so far to the greatest. It never forgets: a change of the
+best value is noticed late.
 
-Option `seed`: ties are broken by it.
+Option `seed`: of the draws that break ties.
 """
 
 import numpy as np

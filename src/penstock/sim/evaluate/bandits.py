@@ -217,7 +217,7 @@ class _SideBySide:
 
     def pick(self, rows: Columns) -> Columns:
         whole = len(rows) == len(self._arms.seen)
-        self._part = self._arms if whole else self._arms.of_rows(rows)
+        self._part = self._arms if whole else self._arms.select_rows(rows)
         return self._bandit.pick(self._part)
 
     def learn(self, rows: Columns, columns: Columns, rewards: Floats) -> None:

@@ -21,7 +21,7 @@ from penstock.campaign.sizes import FULL, QUICK, Size
 from penstock.learn.curves import ClassCurves
 from penstock.model import Curve, Job, Snapshot
 from penstock.policies._support.trials import METRICS, costs
-from penstock.policies.allocation.search import Found, Search
+from penstock.policies.allocation.search import Search, SearchResult
 from penstock.sim.evaluate.placements import JobSet, Outcome, Places
 from penstock.sim.generators.io_resources import (
     JOBS,
@@ -268,7 +268,7 @@ def _values(outcome: Outcome) -> dict[str, Value]:
     }
 
 
-def _account(found: Found, metric: str, budget: int) -> dict[str, Value]:
+def _account(found: SearchResult, metric: str, budget: int) -> dict[str, Value]:
     """Say what a search cost, how it got on, and what it saw that nothing else beats."""
     which = METRICS.index(metric)
     best_pair = min(costs(verdict)[which] for verdict in found.starts.values())
