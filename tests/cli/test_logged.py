@@ -53,7 +53,7 @@ def test_three_commands_end_in_a_setting(penstock: Any, directory: Path) -> None
     assert f"export ROMIO_HINTS={directory / 'hints'}" in out
     assert "checkpoint every" in out
     assert (directory / "hints").exists()
-    assert "leave it" in penstock(*args).out
+    assert "no change" in penstock(*args).out
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -84,10 +84,10 @@ def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "which logs?"),
-        (("--curves", "mn4"), "which logs?"),
+        ((), "no logs; give LOG.darshan"),
+        (("--curves", "mn4"), "no logs; give LOG.darshan"),
         (("nowhere.darshan",), "no such file"),
-        (("empty",), "has no *.darshan in it"),
+        (("empty",), "contains no *.darshan"),
         ((VPIC, "--curves", "nowhere.json"), "cannot be read"),
         ((VPIC, "--curves", "old.json"), "measure again, or give mn4"),
         ((VPIC, "--workload", "nowhere/jobs.json"), "there is no directory"),
@@ -147,7 +147,7 @@ def test_an_interrupted_command_goes_on(
         asked = interrupting(patched, after=4)
         result = penstock(*command)
     assert result.status == 130
-    assert "profiles of 4 logs are kept in found.json.jsonl; the same command goes on" in result.err
+    assert "profiles of 4 logs are kept in found.json.jsonl; the same" in result.err
     assert not (directory / "found.json").exists()
     kept = (directory / "found.json.jsonl").read_bytes()
     (directory / "found.json.jsonl").write_bytes(kept[:-100])  # as a crash leaves it
@@ -215,7 +215,7 @@ def test_a_curve_is_told_from_base_patterns(penstock: Any, directory: Path) -> N
     assert not found["guess"]
     (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
     assert job["curve"] == found["curve"]
-    assert "told from measured base patterns" in penstock(*told).out
+    assert "estimated from measured base patterns" in penstock(*told).out
 
 
 def test_a_guess_is_called_one_and_not_given_to_allocators(penstock: Any, directory: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_machine_without_bandwidths_says_so(penstock: Any) -> None:
         (("simulate", "cetus", "--nodes", "3", "--out", "x.csv"), "the templates have 1, 2, 4"),
         (("simulate", "none.toml", "--out", "x.csv"), "none.toml cannot be read"),
         (("import", "none.txt", "--machine", "m", "--out", "x.csv"), "none.txt cannot be read"),
-        (("import", TEXT, "--out", "x.csv"), "give --machine"),
+        (("import", TEXT, "--out", "x.csv"), "with --machine NAME"),
         (("import", TABLE, "--machine", "m", "--out", "x.csv"), "give --cores"),
         (
             ("import", TEXT, "--from", "archer", "--out", "x.csv"),

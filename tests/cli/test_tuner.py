@@ -69,7 +69,7 @@ def test_files_of_others_are_refused_in_a_line(
 ) -> None:
     told = penstock("tuner", "show", stored(directory, tuners), *options)
     assert told.status == 2
-    assert "learned.json is nothing that a tuner has learnt" in told.err
+    assert "learned.json is not the state of a tuner" in told.err
     assert len(told.err.splitlines()) == 1
 
 
@@ -105,4 +105,4 @@ def test_a_simulation_begins_with_what_was_learnt_live(penstock: Any, directory:
 def test_a_state_without_windows_is_refused(penstock: Any, directory: Path) -> None:
     told = penstock(*SIMULATE, "--learned", stored(directory, {"depth": {"contexts": []}}))
     assert told.status == 2
-    assert "knows nothing of windows" in told.err
+    assert "has nothing on windows" in told.err

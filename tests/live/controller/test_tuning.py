@@ -209,7 +209,7 @@ def test_a_tuner_that_is_out_of_its_mind_hurts_nobody(tuned: Tuned, fault: str) 
 
 
 def test_nothing_learnt_is_said(tuned: Tuned) -> None:
-    assert "nothing was learnt" in tuned.penstock("tuner", "show", status=2)
+    assert "nothing was learned" in tuned.penstock("tuner", "show", status=2)
 
 
 # What is kept, and the model in use.

@@ -2,18 +2,21 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
 from penstock import units
 from penstock.cli.common.options import PATH, option
 from penstock.errors import InputError, error_prefix
-
-if TYPE_CHECKING:
-    from penstock.learn.write_models.machine import Machine
-    from penstock.learn.write_models.prediction import Prediction, WriteModel
-    from penstock.model.write import Write
+from penstock.learn.write_models import from_darshan
+from penstock.learn.write_models.candidates import LUSTRE_UNIT, on_lustre
+from penstock.learn.write_models.machine import Machine
+from penstock.learn.write_models.model import open_model
+from penstock.learn.write_models.prediction import Prediction, WriteModel
+from penstock.learn.write_models.samples import parse_ranges
+from penstock.model.write import Write
+from penstock.sim.formats import darshan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,52 +106,40 @@ class WriteOptions:
         ),
     ]
 
-    def model(self) -> "WriteModel":
-        """Return the model of a file, else what the machine's description makes of writes."""
-        from penstock.learn.write_models import model  # noqa: PLC0415 - --help stays quick
+    def model(self) -> WriteModel:
+        """Return the model of --model, or one of the machine's description alone."""
+        return open_model(self.machine, self.model_file, self.tag)
 
-        return model.open_model(self.machine, self.model_file, self.tag)
-
-    def write(self, machine: "Machine") -> "tuple[Write, list[str]]":
-        """Return the write that is meant, and what is to be known about it."""
-        from penstock.learn.write_models.candidates import LUSTRE_UNIT, on_lustre  # noqa: PLC0415
-
-        given = self._given()
-        if on_lustre(machine) and given.get("stripe_size", 0) % LUSTRE_UNIT:
-            raise InputError(f"--stripe-size {self.stripe_size}: Lustre has multiples of 64 KiB")
-        write, notes = self._meant(machine, given)
+    def write(self, machine: Machine) -> tuple[Write, list[str]]:
+        """Return the write, and notes on what was assumed."""
+        values = self._values()
+        if on_lustre(machine) and values.get("stripe_size", 0) % LUSTRE_UNIT:
+            raise InputError(f"--stripe-size {self.stripe_size}: Lustre needs a multiple of 64 KiB")
+        write, notes = self._write(machine, values)
         if write.nodes > 1 and not write.placement and any(machine.groups):
             shared = ", ".join(stage.name for stage in machine.groups)
             notes.append(
-                "its nodes are taken to be side by side, from number 0 on, as neighbours share "
-                f"components ({shared}); --placement says otherwise"
+                "assumes the nodes 0, 1, 2, ..., because neighbours share components "
+                f"({shared}); use --placement for others"
             )
         return write, notes
 
-    def _meant(self, machine: "Machine", given: dict[str, Any]) -> "tuple[Write, list[str]]":
-        from penstock.model.write import Write  # noqa: PLC0415
-
+    def _write(self, machine: Machine, values: dict[str, Any]) -> tuple[Write, list[str]]:
         if self.log is not None:
-            # Most writes have no log.
-            from penstock.learn.write_models import from_darshan  # noqa: PLC0415
-            from penstock.sim.formats import darshan  # noqa: PLC0415
-
-            return from_darshan.largest_write(darshan.read(self.log), machine, given)
-        missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in given]
+            return from_darshan.largest_write(darshan.read(self.log), machine, values)
+        missing = [f"--{name}" for name in ("nodes", "cores", "burst") if name not in values]
         if missing:
-            raise InputError(f"{' and '.join(missing)} missing; give them, or a --log")
-        return Write(**given), []
+            raise InputError(f"{' and '.join(missing)} missing; give them, or --log")
+        return Write(**values), []
 
     @property
-    def read(self) -> "tuple[Path | str | None, ...]":
-        """Return the files that are read for all this, which no result may be written over."""
+    def inputs(self) -> tuple[Path | str | None, ...]:
+        """The files that are read, which no result may overwrite."""
         own = self.machine is not None and self.machine.endswith(".toml")
         return (self.log, self.model_file, self.machine if own else None)
 
-    def _given(self) -> dict[str, Any]:
-        from penstock.learn.write_models.samples import parse_ranges  # noqa: PLC0415
-
-        given: dict[str, Any] = {
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = {
             "nodes": self.nodes,
             "cores": self.cores,
             "shared": self.shared,
@@ -161,19 +152,19 @@ class WriteOptions:
         ):
             with error_prefix(f"--{name.replace('_', '-')}"):
                 text = getattr(self, name)
-                given[name] = None if text is None else parse(text)
-        return {name: value for name, value in given.items() if value is not None}
+                values[name] = None if text is None else parse(text)
+        return {name: value for name, value in values.items() if value is not None}
 
 
-def write_fields(write: "Write") -> dict[str, Any]:
-    """Return a write, for machines."""
+def write_fields(write: Write) -> dict[str, Any]:
+    """Return a write for --json."""
     return {field.name: getattr(write, field.name) for field in fields(write)} | {
         "bytes": write.bytes
     }
 
 
-def figures(prediction: "Prediction") -> dict[str, Any]:
-    """Return a prediction, for machines."""
+def figures(prediction: Prediction) -> dict[str, Any]:
+    """Return a prediction for --json."""
     return {
         "seconds": prediction.seconds,
         "low": prediction.low,
@@ -187,14 +178,14 @@ def figures(prediction: "Prediction") -> dict[str, Any]:
     }
 
 
-def dominant(prediction: "Prediction") -> str | None:
+def dominant(prediction: Prediction) -> str | None:
     """Return the stage that takes the largest part of the time."""
     return next(iter(prediction.stages), None) if prediction.stages else None
 
 
-def words(write: "Write") -> str:
-    """Return a write for people."""
-    where = "one file for all" if write.shared else "a file each"
+def describe(write: Write) -> str:
+    """Return a write as text."""
+    where = "one shared file" if write.shared else "one file per process"
     stripes = "" if write.stripe_count is None else f", stripe count {write.stripe_count}"
     stripes += "" if write.stripe_size is None else f" of {units.show_volume(write.stripe_size)}"
     return (
@@ -203,25 +194,25 @@ def words(write: "Write") -> str:
     )
 
 
-def interval(prediction: "Prediction") -> str:
-    """Return a time and how sure it is, for people."""
-    return between(prediction.seconds, prediction.low, prediction.high, sure(prediction))
+def interval(prediction: Prediction) -> str:
+    """Return a predicted time with its interval, as text."""
+    return between(prediction.seconds, prediction.low, prediction.high, confidence(prediction))
 
 
-def sure(prediction: "Prediction") -> str:
-    """Return how probable an interval is, for people: outside of what was seen nobody knows."""
+def confidence(prediction: Prediction) -> str:
+    """Return the probability of an interval as text; a guess outside of the training data."""
     return ", a guess" if prediction.sure is None else f" with {prediction.sure:.0%}"
 
 
-def between(seconds: float, low: float, high: float, how_sure: str = "") -> str:
-    """Return a time and its limits, for people."""
-    shown = units.show_seconds
-    return f"{shown(seconds)} ({shown(low)} to {shown(high)}{how_sure})"
+def between(seconds: float, low: float, high: float, confidence: str = "") -> str:
+    """Return a time and its limits as text."""
+    show = units.show_seconds
+    return f"{show(seconds)} ({show(low)} to {show(high)}{confidence})"
 
 
-def doubts(prediction: "Prediction", notes: list[str]) -> None:
-    """Say what is to be known of a log, and in which respects a model has not seen the like."""
-    for what in [*notes, *filter(None, [prediction.origin])]:
-        click.echo(f"note       {what}")
+def show_notes(prediction: Prediction, notes: list[str]) -> None:
+    """Print notes on what was assumed, and what lies outside of the model's training data."""
+    for note in [*notes, *filter(None, [prediction.origin])]:
+        click.echo(f"note       {note}")
     for respect in prediction.outside:
         click.echo(f"outside    {respect}")

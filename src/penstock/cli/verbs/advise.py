@@ -1,9 +1,9 @@
-"""penstock advise: how a write should be made, what that gains, and what to type."""
+"""penstock advise: how to write, what that gains, and the commands and hints to set."""
 
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,67 +14,72 @@ from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.common.write_options import WriteOptions
 from penstock.errors import InputError, error_prefix
 from penstock.files import check_writable, reason, replacing
-
-if TYPE_CHECKING:
-    from penstock.learn.write_models.advice import Advice, Settings
-    from penstock.learn.write_models.checkpoint import Interval
-    from penstock.model.write import Write
+from penstock.learn.write_models import advice, checkpoint
+from penstock.learn.write_models.advice import Advice, Settings
+from penstock.learn.write_models.checkpoint import Interval
+from penstock.learn.write_models.samples import format_ranges
+from penstock.model.write import Write
 
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 WHY = {
     "budget": "the budget",
-    "budget_slow": "the budget, if a write is as slow as it may be",
-    "mtbf": "least waste by failures",
+    "budget_slow": "the budget, at the slow end of the interval",
+    "mtbf": "the least time lost to failures",
 }
 
 
 @click.command()
 @typed(WriteOptions)
 @click.option(
-    "--measured", metavar="TIME", help="What the write takes as it is now ('48 s'), if you know."
+    "--measured", metavar="TIME", help="The measured time of the write as it is now ('48 s')."
 )
 @click.option(
     "--aggregators/--no-aggregators",
     default=True,
     show_default=True,
-    help="Whether some processes may write for others; else stripes alone are chosen.",
+    help="Let some processes write for others; otherwise only stripes are chosen.",
 )
 @click.option(
     "--gather",
     metavar="BANDWIDTH",
-    help="Into a node that writes for others ('5 GB/s'); else that of the machine's compute nodes.",
+    help="The bandwidth into an aggregator's node ('5 GB/s'); by default that of the machine's "
+    "compute nodes.",
 )
 @click.option(
     "--hosts",
     "hosts_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Names of the job's nodes, in their order ('scontrol show hostnames'): for one file, "
-    "aggregators may then be any of them, else they are the first ones.",
+    help="The names of the job's nodes in order ('scontrol show hostnames'): with one shared file, "
+    "any of them may then be aggregators; otherwise the first ones are.",
 )
 @click.option(
     "--path",
     default="OUTPUT",
     show_default=True,
-    help="What the program writes to: the file, or the directory of a file each.",
+    help="What the program writes to: the shared file, or the directory of its files.",
 )
 @click.option(
     "--hints",
     "hints_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the hints there, for ROMIO_HINTS.",
+    help="Write the hints to this file, for ROMIO_HINTS.",
 )
 @click.option(
     "--interval-budget",
     metavar="PART",
-    help="Of the run that checkpoints may take ('10%'): how often to write one.",
+    help="The part of the run that checkpoints may take ('10%'); prints how often to write one.",
 )
 @click.option(
-    "--mtbf", metavar="TIME", help="Mean time between failures ('2 d'): how often is best."
+    "--mtbf",
+    metavar="TIME",
+    help="The mean time between failures ('2 d'); prints the best checkpoint interval.",
 )
 @click.option(
-    "--compute-time", metavar="TIME", help="Of the run, without writes: how many checkpoints."
+    "--compute-time",
+    metavar="TIME",
+    help="The run's computing time without writes; prints the number of checkpoints.",
 )
 @json_option
 def advise(
@@ -91,7 +96,7 @@ def advise(
     compute_time: str | None,
     as_json: bool,
 ) -> None:
-    """Say how a write should be made: who writes, over how many targets, and how often.
+    """Advise how to write: which processes write, over how many targets, and how often.
 
     \b
     Examples:
@@ -99,19 +104,17 @@ def advise(
       penstock advise --machine titan --log run.darshan --interval-budget 10% --compute-time "6 h"
       penstock advise --model mine.json --nodes 64 --cores 16 --burst "1 GB" --measured "48 s"
 
-    Candidates are numbers of aggregators (processes that write for others) where MPI-IO or ADIOS2
-    would put them, and stripes where users may choose; docs/writes/predict.md lists them.
-    Bringing data to aggregators is counted where a bandwidth for it is known. The gain is a
-    model's word: its interval says how sure it is, and what you measure afterwards counts.
+    Candidates are numbers of aggregators (processes that write for others), placed as MPI-IO or
+    ADIOS2 would, and stripe settings where users can choose them; docs/writes/predict.md lists
+    them. The time to move data to aggregators counts if a bandwidth for it is known. The gain is a
+    prediction with an interval: measure the result.
     """
-    from penstock.learn.write_models import advice  # noqa: PLC0415 - --help stays quick
-
     if hints_file is not None:
-        check_writable(hints_file, not_one_of=(*options.read, hosts_file))
+        check_writable(hints_file, not_one_of=(*options.inputs, hosts_file))
     model = options.model()
     write, notes = options.write(model.machine)
     hosts = _hosts(hosts_file, write)
-    found = advice.advise(
+    result = advice.advise(
         model,
         write,
         measured=_seconds("--measured", measured),
@@ -119,23 +122,23 @@ def advise(
         aggregators=aggregators,
         hosts=hosts,
     )
-    typed = advice.settings(model.machine, found, path, hints_file=hints_file, hosts=hosts)
-    intervals = _intervals(found, interval_budget, mtbf, compute_time)
-    if hints_file is not None and typed.hints:
+    commands = advice.settings(model.machine, result, path, hints_file=hints_file, hosts=hosts)
+    intervals = _intervals(result, interval_budget, mtbf, compute_time)
+    if hints_file is not None and commands.hints:
         with replacing(hints_file) as partial:
-            partial.write_text(typed.hints_file(), encoding="utf-8")
+            partial.write_text(commands.hints_file(), encoding="utf-8")
     elif hints_file is not None:
-        notes.append(f"there are no hints to give: {hints_file} was not written")
+        notes.append(f"no hints are needed: {hints_file} was not written")
     if as_json:
         emit_json(
-            {"machine": model.machine.name, "notes": notes} | _result(found, typed, intervals)
+            {"machine": model.machine.name, "notes": notes} | _result(result, commands, intervals)
         )
         return
-    click.echo(f"{model.machine.name}: {write_options.words(write)}")
-    _show(found, typed, intervals, notes)
+    click.echo(f"{model.machine.name}: {write_options.describe(write)}")
+    _show(result, commands, intervals, notes)
 
 
-def _hosts(path: Path | None, write: "Write") -> tuple[str, ...]:
+def _hosts(path: Path | None, write: Write) -> tuple[str, ...]:
     if path is None:
         return ()
     with error_prefix("--hosts"):
@@ -144,9 +147,9 @@ def _hosts(path: Path | None, write: "Write") -> tuple[str, ...]:
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read: {reason(error)}") from error
         if not write.shared:
-            raise InputError("hosts can be chosen for one file for all; of a file each leave it")
+            raise InputError("only for one shared file (--shared); leave it out")
         if wrong := next((name for name in names if not HOST.fullmatch(name)), None):
-            raise InputError(f"{path}: {wrong[:40]!r} is no host's name; give one a line")
+            raise InputError(f"{path}: {wrong[:40]!r} is not a host name; give one per line")
         if len(set(names)) != len(names) or len(names) != write.nodes:
             raise InputError(
                 f"{path} has {len(set(names))} hosts; give each of the {write.nodes} once"
@@ -173,15 +176,13 @@ def _part(flag: str, text: str) -> float:
 
 
 def _intervals(
-    found: "Advice", budget: str | None, mtbf: str | None, compute: str | None
-) -> "dict[str, Interval]":
-    """Return how often to write, as advised; the budget holds at the interval's far end too."""
-    from penstock.learn.write_models import checkpoint  # noqa: PLC0415
-
+    result: Advice, budget: str | None, mtbf: str | None, compute: str | None
+) -> dict[str, Interval]:
+    """Return how often to write a checkpoint, for each criterion."""
     seconds = _seconds("--compute-time", compute)
     if seconds is not None and budget is None and mtbf is None:
-        raise InputError("--compute-time needs --interval-budget or --mtbf, to say how often")
-    expected, _, slowest = found.outcome()
+        raise InputError("--compute-time needs --interval-budget or --mtbf")
+    expected, _, slowest = result.outcome()
     intervals: dict[str, Interval] = {}
     if budget is not None:
         part = _part("--interval-budget", budget)
@@ -196,9 +197,8 @@ def _intervals(
     return intervals
 
 
-def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]") -> dict[str, Any]:
-    best, now = found.best, found.now
-    gain = found.gain
+def _result(result: Advice, commands: Settings, intervals: dict[str, Interval]) -> dict[str, Any]:
+    best, now, gain = result.best, result.now, result.gain
     return {
         "now": {
             "write": write_options.write_fields(now.write),
@@ -207,84 +207,82 @@ def _result(found: "Advice", typed: "Settings", intervals: "dict[str, Interval]"
         "advised": {
             "write": write_options.write_fields(best.write),
             **write_options.figures(best.prediction),
-            "moving_seconds": best.moving if found.moves_counted else None,
+            "moving_seconds": best.moving if result.moves_counted else None,
             "total_seconds": best.seconds,
         },
-        "then": dict(zip(("seconds", "low", "high"), found.outcome(), strict=True)),
-        "measured": found.measured,
-        "contradicted": found.contradicted,
-        "worth_it": found.worth_it,
-        "may_be_slower": found.may_be_slower,
+        "then": dict(zip(("seconds", "low", "high"), result.outcome(), strict=True)),
+        "measured": result.measured,
+        "contradicted": result.contradicted,
+        "worth_it": result.worth_it,
+        "may_be_slower": result.may_be_slower,
         "gain": {"expected": gain.expected, "low": gain.low, "high": gain.high},
-        "tried": found.candidates,
-        "left_out": found.rejected,
-        "commands": list(typed.commands),
-        "hints": typed.hints,
-        "adios2": typed.adios2,
+        "tried": result.candidates,
+        "left_out": result.rejected,
+        "commands": list(commands.commands),
+        "hints": commands.hints,
+        "adios2": commands.adios2,
         "checkpoints": intervals,
     }
 
 
 def _show(
-    found: "Advice", typed: "Settings", intervals: "dict[str, Interval]", notes: list[str]
+    result: Advice, commands: Settings, intervals: dict[str, Interval], notes: list[str]
 ) -> None:
-    now = found.now
+    now = result.now
     click.echo(f"now        {write_options.interval(now.prediction)}")
     if stage := write_options.dominant(now.prediction):
         click.echo(f"           most of it: {stage}")
-    if found.measured is not None:
-        click.echo(f"measured   {units.show_seconds(found.measured)}{_doubt(found)}")
-    write_options.doubts(now.prediction, notes)
-    if not found.worth_it:
+    if result.measured is not None:
+        click.echo(f"measured   {units.show_seconds(result.measured)}{_doubt(result)}")
+    write_options.show_notes(now.prediction, notes)
+    if not result.worth_it:
         click.echo(
-            f"advised    leave it: none of {found.candidates:,} candidates is clearly better"
+            f"advised    no change: none of {result.candidates:,} candidates is clearly better"
         )
     else:
-        _show_best(found, typed)
-    for command in typed.commands:
+        _show_best(result, commands)
+    for command in commands.commands:
         click.echo(f"type       {command}")
-    if typed.hints and not any("ROMIO_HINTS" in command for command in typed.commands):
-        click.echo("hints      --hints FILE writes these, and ROMIO_HINTS is to name it")
-    for title, lines in (("romio hint", typed.hints), ("adios2", typed.adios2)):
+    if commands.hints and not any("ROMIO_HINTS" in command for command in commands.commands):
+        click.echo("hints      write these with --hints FILE, and set ROMIO_HINTS to its name")
+    for title, lines in (("romio hint", commands.hints), ("adios2", commands.adios2)):
         for name, value in lines.items():
             click.echo(f"{title:11}{name} {value}")
     for why, interval in intervals.items():
-        times = "" if interval.checkpoints is None else f", {interval.checkpoints:,} in all"
+        times = "" if interval.checkpoints is None else f", {interval.checkpoints:,} in total"
         click.echo(
             f"checkpoint every {units.show_seconds(interval.seconds)} of computation "
             f"({WHY[why]}): {interval.cost:.1%} of the run{times}"
         )
 
 
-def _doubt(found: "Advice") -> str:
-    if not found.contradicted:
+def _doubt(result: Advice) -> str:
+    if not result.contradicted:
         return ""
-    return ", outside of that: the model does not know this write; the gain is by its word alone"
+    return ", outside of the interval: the model does not fit this write, and the gain is uncertain"
 
 
-def _chosen(typed: "Settings") -> str:
-    if typed.hints["cb_config_list"].startswith("*"):
-        return "the first hosts of the job, as ROMIO takes them; others need --hosts FILE"
-    return "by the names of their hosts"
+def _hosts_note(commands: Settings) -> str:
+    if commands.hints["cb_config_list"].startswith("*"):
+        return "the first hosts of the job, as ROMIO takes them; use --hosts FILE for others"
+    return "selected by host name"
 
 
-def _show_best(found: "Advice", typed: "Settings") -> None:
-    from penstock.learn.write_models.samples import format_ranges  # noqa: PLC0415
-
-    now, best, gain = found.now, found.best, found.gain
-    click.echo(f"advised    {write_options.words(best.write)}")
+def _show_best(result: Advice, commands: Settings) -> None:
+    now, best, gain = result.now, result.best, result.gain
+    click.echo(f"advised    {write_options.describe(best.write)}")
     if best.write.bursts != now.write.bursts:
         click.echo(f"           {best.write.bursts:,} aggregators, on the nodes")
         click.echo(f"           {format_ranges(best.write.placement)}")
         if best.write.shared and best.write.nodes < now.write.nodes:
-            click.echo(f"           {_chosen(typed)}")
-        moving = units.show_seconds(best.moving) if found.moves_counted else "not counted, unknown"
-        click.echo(f"           data come to them in {moving}")
-    # With a measurement nobody knows how probable its interval is.
-    sure = write_options.sure(best.prediction) if found.measured is None else ""
-    click.echo(f"then       {write_options.between(*found.outcome(), sure)}")
-    doubt = "; it may be slower: try it once first" if found.may_be_slower else ""
+            click.echo(f"           {_hosts_note(commands)}")
+        moving = units.show_seconds(best.moving) if result.moves_counted else "unknown, not counted"
+        click.echo(f"           time to move data to them: {moving}")
+    # With a measurement the probability of the interval is unknown.
+    confidence = write_options.confidence(best.prediction) if result.measured is None else ""
+    click.echo(f"then       {write_options.between(*result.outcome(), confidence)}")
+    doubt = "; it may be slower: try it once first" if result.may_be_slower else ""
     click.echo(
         f"gain       {gain.expected:.2f}x ({gain.low:.2g} to {gain.high:.2g}){doubt}; "
-        f"best of {found.candidates:,}, {found.rejected:,} left out as unlike all that was seen"
+        f"best of {result.candidates:,}, {result.rejected:,} outside of the training data"
     )

@@ -1,4 +1,4 @@
-"""penstock predict: what a write will cost, how sure that is, and which stage decides."""
+"""penstock predict: how long a write will take, with what confidence, and which stage decides."""
 
 import click
 
@@ -21,10 +21,10 @@ def predict(*, options: WriteOptions, as_json: bool) -> None:
       penstock predict --machine titan --log run.darshan
       penstock predict --model mine.json --nodes 512 --cores 16 --burst "1 GB" --shared
 
-    Without --model the answer is from the machine's description alone, a guess with a wide
-    interval; a model is of measured runs and knows how far it may be wrong. What is outside of what
-    it has seen is said, and the interval is wider. 'part' is the part of the time for which a stage
-    is busy; stages work at once, so that parts may add up to more than all.
+    Without --model the prediction comes from the machine's description alone, with a wide interval.
+    A model is trained on measured runs, and knows how large its errors are. Where a write lies
+    outside of the training data, the output says so and the interval is wider. 'part' is the part
+    of the time in which a stage is busy; stages overlap, so the parts may add up to more than 100%.
     """
     model = options.model()
     write, notes = options.write(model.machine)
@@ -41,13 +41,13 @@ def predict(*, options: WriteOptions, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{model.machine.name}: {write_options.words(write)}")
+    click.echo(f"{model.machine.name}: {write_options.describe(write)}")
     click.echo(f"time       {write_options.interval(prediction)}")
     if prediction.run is not None:
         low, high = map(units.show_seconds, prediction.run)
-        click.echo(f"one run    {low} to {high}{write_options.sure(prediction)}")
+        click.echo(f"one run    {low} to {high}{write_options.confidence(prediction)}")
     click.echo(f"bandwidth  {units.show_bandwidth(rate)}")
-    write_options.doubts(prediction, notes)
+    write_options.show_notes(prediction, notes)
     if prediction.stages:
         click.echo()
         rows = [(name, f"{part:.1%}") for name, part in prediction.stages.items()]

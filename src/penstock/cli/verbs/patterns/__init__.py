@@ -1,4 +1,4 @@
-"""penstock patterns: how access patterns are told from what I/O nodes see."""
+"""penstock patterns: detecting access patterns from what I/O nodes observe."""
 
 import click
 
@@ -10,14 +10,14 @@ from penstock.cli.verbs.patterns.train import train
 
 @click.group(no_args_is_help=False)
 def patterns() -> None:
-    """Access patterns, told from what I/O nodes see; docs/live/patterns.md is the guide.
+    """Detect access patterns from what I/O nodes observe; docs/live/patterns.md is the guide.
 
     \b
     Examples:
-      penstock patterns show                                 the model that comes with penstock
-      penstock patterns evaluate                             how good it is, on sizes never seen
-      penstock patterns measure --out seen.csv               observations of your own
-      penstock patterns train seen.csv --out model.json      and a model of them
+      penstock patterns show                                 show the model that is shipped
+      penstock patterns evaluate                             test it on other request sizes
+      penstock patterns measure --out seen.csv               measure observations of your own
+      penstock patterns train seen.csv --out model.json      train a model on them
     """
 
 

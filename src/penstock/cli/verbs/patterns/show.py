@@ -1,31 +1,28 @@
-"""penstock patterns show: what a model looks at, and what it was made of."""
+"""penstock patterns show: the features of a model, and its training data."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.common.output import emit_json, json_option
 from penstock.cli.verbs.patterns import options
-
-if TYPE_CHECKING:
-    from penstock.learn.detection.model import Model
-    from penstock.learn.trees import Tree
+from penstock.learn.detection.model import Model
+from penstock.learn.trees import Tree
 
 
-@click.command(short_help="What a model looks at, and what it was made of.")
+@click.command(short_help="Show a model's features and training data.")
 @options.model
 @json_option
 def show(*, model_file: Path | None, as_json: bool) -> None:
-    """Show a model: of which kind it is, what it looks at, how it decides, of what it was made.
+    """Show a model: its kind, its features, how it decides, and its training data.
 
     \b
     Examples:
       penstock patterns show
       penstock patterns show --model model.json --json
 
-    A tree is shown whole: what leads to a pattern, and how sure that is.
+    A tree is shown completely: the conditions of each pattern, and their confidence.
     """
     model = options.load(model_file)
     if as_json:
@@ -43,10 +40,11 @@ def show(*, model_file: Path | None, as_json: bool) -> None:
         )
         return
     click.echo(f"a {model.kind} of version {model.version}")
-    click.echo(f"looks at   {', '.join(model.features)}")
-    click.echo(f"tells      {', '.join(model.classes)}")
+    click.echo(f"features   {', '.join(model.features)}")
+    click.echo(f"patterns   {', '.join(model.classes)}")
     click.echo(
-        f"unknown    below {model.least_requests} requests, or {model.least_confidence:g} sure"
+        f"unknown    below {model.least_requests} requests, or a confidence of "
+        f"{model.least_confidence:g}"
     )
     for name, value in model.made.items():
         click.echo(f"{name}: {_plain(value)}")
@@ -60,12 +58,13 @@ def _plain(value: object) -> str:
     return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
 
 
-def _rules(model: "Model", tree: "Tree", node: int = 0, indent: str = "") -> Iterator[str]:
+def _rules(model: Model, tree: Tree, node: int = 0, indent: str = "") -> Iterator[str]:
     at = tree.feature[node]
     if at < 0:
-        sure = max(tree.shares[node])
-        said = model.classes[tree.shares[node].index(sure)]
-        yield f"{indent}{said if sure >= model.least_confidence else 'unknown'} ({sure:.2f})"
+        confidence = max(tree.shares[node])
+        name = model.classes[tree.shares[node].index(confidence)]
+        known = confidence >= model.least_confidence
+        yield f"{indent}{name if known else 'unknown'} ({confidence:.2f})"
         return
     name, threshold = model.features[at], tree.threshold[node]
     yield f"{indent}{name} <= {threshold:.4g}"

@@ -1,4 +1,4 @@
-"""penstock profile: what runs did to their files, and the jobs that makes of them."""
+"""penstock profile: the I/O of runs from their Darshan logs, and jobs made from it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -9,6 +9,7 @@ from typing import IO, Any
 import click
 import msgspec
 
+from penstock.cli.common.options import PATH
 from penstock.cli.common.output import finite, json_option
 from penstock.cli.verbs.profile import show_profile
 from penstock.errors import InputError
@@ -22,32 +23,32 @@ from penstock.sim.formats.darshan import Reader, logs_in
 from penstock.sim.formats.darshan.jobs import Jobs
 from penstock.sim.formats.darshan.resume_file import ResumeFile
 
-SHOWN = 8
-"""Logs that a page has figures of."""
+MAX_FIGURES = 8
+"""The number of logs that a page shows figures of."""
 FAILED = 1
 
 
 @click.command()
 @click.argument("logs", metavar="[LOG.darshan|DIR]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--out", metavar="FILE.json", type=click.Path(path_type=Path), help="All, as JSON.")
+@click.option("--out", metavar="FILE.json", type=PATH, help="Write all profiles as JSON.")
 @click.option(
     "--workload",
     metavar="FILE.json",
     type=click.Path(path_type=Path),
-    help="The runs as jobs of a workload, for 'penstock simulate' and 'penstock allocate'.",
+    help="Write the runs as jobs of a workload, for 'penstock simulate' and 'allocate'.",
 )
 @click.option(
     "--curves",
     metavar="FILE",
-    help="Bandwidth over I/O nodes, told from measured base patterns: curves.json of 'penstock "
-    "explore', or mn4.",
+    help="Estimate the bandwidth over I/O nodes from measured base patterns: curves.json of "
+    "'penstock explore', or mn4.",
 )
-@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="A page to look at.")
+@click.option("--html", metavar="FILE", type=PATH, help="Write an HTML page with figures.")
 @click.option(
     "--cores",
     metavar="N",
     type=click.IntRange(1),
-    help="Processes a compute node, where a log does not say on how many nodes it was.",
+    help="Processes per compute node, for logs that lack the number of nodes.",
 )
 @json_option
 def profile(
@@ -60,39 +61,39 @@ def profile(
     cores: int | None,
     as_json: bool,
 ) -> int:
-    """Profile runs by their Darshan logs: volumes, requests, layout, phases, and when.
+    """Profile runs from their Darshan logs: volumes, requests, layout, phases and times.
 
     \b
     Examples:
       penstock profile run.darshan
       penstock profile run.darshan --curves mn4
       penstock profile logs/2026/11 --workload november.json --cores 48
-      penstock profile --curves explored/curves.json       how well mixtures are told
+      penstock profile --curves explored/curves.json       check the estimates of mixtures
 
-    A folder stands for all logs in it and below; they are read one after the other, in a process
-    of their own. A log that is damaged is told and left out, and the exit status is then 1. When
-    interrupted, the same command goes on where it was, if it has a file to write.
-    docs/writes/profile.md says what each figure means and what a log cannot tell.
+    A directory stands for all logs in and below it; they are read one after the other, in a
+    separate process. A damaged log is reported and skipped, and the exit status is then 1. After an
+    interruption the same command continues where it stopped, if it has a file to write.
+    docs/writes/profile.md explains each figure, and what a log cannot tell.
     """
     results = [path for path in (out, workload, html) if path is not None]
     for result in results:
         check_writable(result, not_one_of=chain(logs_in(logs), [curves]))
-    known = _bases(curves)
+    bases = _bases(curves)
     if not logs:
         if curves is None or curves == "mn4":
-            raise InputError("which logs? give LOG.darshan, or a folder of them")
+            raise InputError("no logs; give LOG.darshan, or a directory of logs")
         return show_profile.mixtures(
             Path(curves), base_patterns.read(Path(curves)), as_json=as_json
         )
     with ExitStack() as stack:
-        kept = stack.enter_context(ResumeFile(beside(results[0]))) if results else None
+        resume = stack.enter_context(ResumeFile(resume_path(results[0]))) if results else None
         run = _Run(
             reader=stack.enter_context(Reader()),
             jobs=stack.enter_context(Jobs()),
             sinks=_sinks(stack, out, as_json=as_json),
-            known=known,
+            bases=bases,
             cores=cores,
-            kept=kept,
+            resume=resume,
         )
         try:
             run.read(logs)
@@ -105,21 +106,21 @@ def profile(
         from penstock.report import profile as page  # noqa: PLC0415 - matplotlib takes a while
 
         page.write(run.first, len(run.jobs) - len(run.first), html)
-    if kept is not None:
-        kept.drop()
+    if resume is not None:
+        resume.drop()
     if not as_json:
         run.show()
-        for what, path in (("workload", workload), ("profiles", out), ("page", html)):
+        for kind, path in (("workload", workload), ("profiles", out), ("page", html)):
             if path is not None:
-                click.echo(f"{what}: {path}")
+                click.echo(f"{kind}: {path}")
     if run.failed:
         count = len(run.failed)
         click.echo(f"penstock: {count} of {count + len(run.jobs)} logs could not be read", err=True)
     return FAILED if run.failed else 0
 
 
-def beside(result: Path) -> Path:
-    """Return where profiles are kept until a result is written."""
+def resume_path(result: Path) -> Path:
+    """Return the file that keeps profiles until a result is written."""
     return result.with_name(f"{result.name}.jsonl")
 
 
@@ -143,7 +144,7 @@ def _sinks(stack: ExitStack, out: Path | None, *, as_json: bool) -> list[Sink]:
 
 
 class _Run:
-    """Reads logs one by one and keeps little of each."""
+    """Reads logs one by one, and keeps little of each in memory."""
 
     def __init__(
         self,
@@ -151,76 +152,76 @@ class _Run:
         reader: Reader,
         jobs: Jobs,
         sinks: list[Sink],
-        known: tuple[Base, ...],
+        bases: tuple[Base, ...],
         cores: int | None,
-        kept: ResumeFile | None,
+        resume: ResumeFile | None,
     ) -> None:
         self.reader, self.jobs, self.sinks = reader, jobs, sinks
-        self.known, self.cores, self.kept = known, cores, kept
+        self.bases, self.cores, self.resume = bases, cores, resume
         self.first: list[Profile] = []
         self.mixture: Mixture | None = None
         self.rows: list[tuple[str, ...]] = []
         self.failed: list[dict[str, str]] = []
 
     def read(self, paths: Sequence[Path]) -> None:
-        """Read all logs; those that cannot be are told and left out."""
+        """Read all logs; report and skip those that cannot be read."""
         total = sum(1 for _ in logs_in(paths))
         if not total:
-            raise InputError(f"{paths[0]} has no *.darshan in it; give another folder")
-        with progress("reading logs", total) as told:
+            raise InputError(f"{paths[0]} contains no *.darshan; give another directory")
+        with progress("reading logs", total) as bar:
             for path in logs_in(paths):
                 try:
-                    self._take(self._profile(path))
+                    self._add(self._profile(path))
                 except InputError as error:
                     if total == 1:
                         raise
                     self.failed.append({"log": str(path), "error": str(error)})
                     click.echo(f"penstock: {error}", err=True)
-                told.advance()
+                bar.advance()
         self._put(b"\n]" if len(self.jobs) else b'{"profiles":[]')
         self._put(b',\n"failed":' + msgspec.json.encode(self.failed) + b"}\n")
 
     def interrupted(self, *, as_json: bool) -> None:
-        """Say what is left of the work so far, and how to go on."""
+        """Print what is kept of the work so far, and how to continue."""
         count = len(self.jobs)
-        if self.kept is not None:
-            where = f"profiles of {count} logs are kept in {self.kept.path}; the same command"
+        if self.resume is not None:
+            text = f"profiles of {count} logs are kept in {self.resume.path}; the same command"
         else:
             if not as_json:
                 self.show()
-            where = f"{count} logs were read; with --out FILE.json an interrupted command"
-        click.echo(f"penstock: {where} goes on from there", err=True)
+            text = f"{count} logs were read; with --out FILE.json an interrupted command"
+        click.echo(f"penstock: {text} continues from there", err=True)
 
     def _profile(self, path: Path) -> Profile:
-        found = self.kept.get(path) if self.kept is not None else None
-        if found is None:
-            found = self.reader.read(path)
-            if self.kept is not None:
-                self.kept.add(path, found)
-        return found
+        profile = self.resume.get(path) if self.resume is not None else None
+        if profile is None:
+            profile = self.reader.read(path)
+            if self.resume is not None:
+                self.resume.add(path, profile)
+        return profile
 
-    def _take(self, found: Profile) -> None:
-        mixture = self._mixture(found)
+    def _add(self, profile: Profile) -> None:
+        mixture = self._mixture(profile)
         self._put(b",\n" if len(self.jobs) else b'{"profiles":[\n')
-        self._put(msgspec.json.encode(finite(self._told(found, mixture))))
-        # An allocator would take a guess for knowledge.
+        self._put(msgspec.json.encode(finite(self._fields(profile, mixture))))
+        # A guess is left out: an allocator would trust it.
         curve = mixture.curve if mixture is not None and not mixture.guess else None
-        self.jobs.add(found, cores=self.cores, curve=curve)
-        if len(self.first) < SHOWN:
-            self.first.append(found)
+        self.jobs.add(profile, cores=self.cores, curve=curve)
+        if len(self.first) < MAX_FIGURES:
+            self.first.append(profile)
             self.mixture = mixture
-        self.rows.append(show_profile.row(found))
+        self.rows.append(show_profile.row(profile))
 
-    def _mixture(self, found: Profile) -> Mixture | None:
-        return combine(found.patterns, self.known) if self.known and found.volume else None
+    def _mixture(self, profile: Profile) -> Mixture | None:
+        return combine(profile.patterns, self.bases) if self.bases and profile.volume else None
 
-    def _told(self, found: Profile, mixture: Mixture | None) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(found)
+    def _fields(self, profile: Profile, mixture: Mixture | None) -> dict[str, Any]:
+        fields: dict[str, Any] = msgspec.to_builtins(profile)
         try:
-            told["write"] = msgspec.to_builtins(write_of(found, cores=self.cores))
+            fields["write"] = msgspec.to_builtins(write_of(profile, cores=self.cores))
         except InputError:
-            told["write"] = None
-        return told | (show_profile.curve(mixture) if mixture is not None else {})
+            fields["write"] = None
+        return fields | (show_profile.curve(mixture) if mixture is not None else {})
 
     def _put(self, text: bytes) -> None:
         for sink in self.sinks:

@@ -1,4 +1,4 @@
-"""Profiles on the terminal."""
+"""Printing profiles."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from penstock.units import show_seconds, show_volume
 
 SHADES = " ░▒▓█"
 MOST = 12
-"""Rows of a table that are shown; --json has all."""
+"""The number of rows shown; --json has all."""
 TIMES = {
     "dxt": "every request was logged",
     "heatmap": "bins of time were logged",
@@ -34,7 +34,7 @@ def one(profile: Profile, mixture: Mixture | None, *, cores: int | None) -> None
         f"{profile.name}\n{profile.executable or 'a program'}, {profile.processes:,} processes{on},"
         f" {show_seconds(profile.seconds)} from {began} UTC; log version {profile.version}\n"
         f"read {show_volume(profile.read)}, wrote {show_volume(profile.written)}; "
-        f"{profile.shared_files:,} shared files, {profile.own_files:,} of one process each; "
+        f"{profile.shared_files:,} shared files, {profile.own_files:,} files of single processes; "
         f"at most {show_seconds(profile.io_seconds)} in calls\n"
     )
     layers = [
@@ -132,14 +132,14 @@ def _curve(mixture: Mixture) -> None:
         )
         for match in mixture.matches[:MOST]
     ]
-    click.echo("\nbandwidth over I/O nodes, told from measured base patterns (never measured)")
-    columns = ("part", "volume", "nearest that was measured", "octaves off", "differences")
-    emit_table(columns, matched, text=("nearest that was measured", "differences"))
+    click.echo("\nbandwidth over I/O nodes, estimated from measured base patterns")
+    columns = ("part", "volume", "nearest base pattern", "octaves off", "differences")
+    emit_table(columns, matched, text=("nearest base pattern", "differences"))
     points = zip(mixture.curve.counts, mixture.curve.bandwidths, strict=True)
     emit_table(("I/O nodes", "MB/s"), [(direct_or(n), f"{b:,.1f}") for n, b in points])
     if mixture.guess:
         click.echo(
-            f"a guess: what was measured is {mixture.octaves:.1f} octaves off; measure nearer "
+            f"a guess: the base patterns are {mixture.octaves:.1f} octaves off; measure closer "
             "patterns with 'penstock explore'"
         )
 
@@ -153,7 +153,7 @@ def _write(profile: Profile, cores: int | None) -> None:
         return
     click.echo(
         f"\nas a write: {write.nodes} nodes x {write.cores} processes x {show_volume(write.burst)}"
-        f" to {'one file' if write.shared else 'a file each'}"
+        f" to {'one file' if write.shared else 'one file per process'}"
     )
 
 
@@ -175,13 +175,13 @@ def row(profile: Profile) -> tuple[str, ...]:
 
 
 def several(rows: list[tuple[str, ...]]) -> None:
-    """Print several profiles, a line each."""
+    """Print several profiles, one line each."""
     columns = ("run", "processes", "nodes", "time", "read", "written", "mostly")
     emit_table((*columns, "request", "phases", "w_iter"), rows, text=("mostly",))
 
 
 def curve(mixture: Mixture) -> dict[str, Any]:
-    """Return a told curve for --json."""
+    """Return an estimated curve for --json."""
     return {
         "curve": curve_points(mixture.curve),
         "octaves": mixture.octaves,
@@ -199,10 +199,10 @@ def curve(mixture: Mixture) -> dict[str, Any]:
 
 
 def mixtures(path: Path, explored: PatternFile, *, as_json: bool) -> int:
-    """Print how well measured mixtures are told from the base patterns beside them."""
+    """Print the error of curves estimated from base patterns, for mixtures that were measured."""
     if not explored.mixtures:
-        raise InputError(f"{path} has no job of several patterns; measure one beside its parts")
-    told = [
+        raise InputError(f"{path} has no job of several patterns; measure one with its parts")
+    estimates = [
         {
             "job": one.name,
             "io_nodes": n,
@@ -215,7 +215,7 @@ def mixtures(path: Path, explored: PatternFile, *, as_json: bool) -> int:
         for n, off in error(one.prediction.curve, one.curve).items()
     ]
     if as_json:
-        emit_json({"emulated": explored.emulated, "mixtures": told})
+        emit_json({"emulated": explored.emulated, "mixtures": estimates})
         return 0
     rows = [
         (
@@ -226,7 +226,7 @@ def mixtures(path: Path, explored: PatternFile, *, as_json: bool) -> int:
             f"{one['error']:+.1%}",
             f"{one['octaves']:.1f}",
         )
-        for one in told
+        for one in estimates
     ]
-    emit_table(("mixture", "I/O nodes", "told MB/s", "measured", "error", "octaves off"), rows)
+    emit_table(("mixture", "I/O nodes", "estimated MB/s", "measured", "error", "octaves off"), rows)
     return 0

@@ -1,4 +1,4 @@
-"""penstock tuner: what was learnt about the I/O nodes' parameters."""
+"""penstock tuner: what tuning has learned about the I/O nodes' parameters."""
 
 import click
 
@@ -7,9 +7,9 @@ from penstock.cli.verbs.tuner.show import show
 from penstock.cli.verbs.tuner.simulate import simulate
 
 
-@click.group(short_help="What was learnt about the I/O nodes' parameters.")
+@click.group()
 def tuner() -> None:
-    """Look at what the Council of a deployment has learnt, or measure what there is to learn.
+    """Show what tuning has learned in a deployment, or measure and simulate it.
 
     \b
     Examples:
@@ -18,8 +18,8 @@ def tuner() -> None:
       penstock tuner measure --out windows.csv
       penstock tuner simulate --policy ucb1
 
-    'penstock up --tune window --scheduler twins --mode enforce' tunes; docs/live/tuning.md is the
-    guide.
+    'penstock up --tune window --scheduler twins --mode enforce' starts tuning; docs/live/tuning.md
+    is the guide.
     """
 
 

@@ -1,4 +1,4 @@
-"""penstock tuner show: what was learnt, context by context."""
+"""penstock tuner show: what was learned, by access pattern."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ _SHOWN = {"window": show_seconds, "aggregation": show_volume}
 
 
 def show_value(parameter: str, value: Any) -> str:
-    """Return a parameter's value in words."""
+    """Return a parameter's value as text."""
     if value is None:
         return "-"
     show = _SHOWN.get(parameter)
@@ -31,68 +31,68 @@ def show_value(parameter: str, value: Any) -> str:
 @live_options.state
 @json_option
 def show(*, file: Path | None, folder: Path | None, as_json: bool) -> None:
-    """Show what is known of each context and value: how often it was tried, what it was worth.
+    """Show what tuning has learned: how often each value was tried, and its mean bandwidth.
 
     \b
     Examples:
       penstock tuner show
       penstock tuner show state/tuning/discounted-ucb.json
 
-    A context is what the best value depends on: operation, access pattern, size of requests and
-    clients an I/O node. Worth is bandwidth while busy, on the mean; the best is marked. It is saved
-    every ten seconds while a deployment tunes, and when that ends.
+    The best value depends on the operation, the access pattern, the request size and the clients
+    per I/O node: the table has one row for each of these and each value. Bandwidth is the mean
+    while busy; a star marks the best value. A deployment that tunes saves this every ten seconds,
+    and when it ends.
     """
-    found = [
-        read(path) for path in ([file] if file is not None else _files(StateDirectory(folder)))
-    ]
+    paths = [file] if file is not None else _files(StateDirectory(folder))
+    contents = [read(path) for path in paths]
     if as_json:
-        emit_json({"learned": [learned for learned, _ in found]})
+        emit_json({"learned": [learned for learned, _ in contents]})
         return
     out = console()
-    for learned, rows in found:
+    for learned, rows in contents:
         out.print(f"{learned['policy']}  ({learned['file']})", highlight=False, markup=False)
         if rows:
-            heads = ("parameter", "does", "pattern", "size", "clients", "value", "tried", "worth")
-            text = {"parameter", "does", "pattern", "value"}
-            out.print(table(heads, rows, text=text))
+            heads = ("parameter", "operation", "pattern", "size", "clients", "value", "tried")
+            text = {"parameter", "operation", "pattern", "value"}
+            out.print(table((*heads, "bandwidth"), rows, text=text))
         else:
-            out.print("nothing learnt yet")
+            out.print("nothing learned yet")
 
 
 def _files(state: StateDirectory) -> list[Path]:
-    found = sorted(state.tuning.glob("*.json")) if state.tuning.is_dir() else []
-    if not found:
+    files = sorted(state.tuning.glob("*.json")) if state.tuning.is_dir() else []
+    if not files:
         raise InputError(
-            f"nothing was learnt in {state.folder} so far; 'penstock up --tune ...' begins"
+            f"nothing was learned in {state.folder} yet; 'penstock up --tune ...' starts tuning"
         )
-    return found
+    return files
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-    """Return what a file says, and the rows of its table: a file that has none is no such file."""
+    """Return the content of a file, and the rows of its table; InputError for another file."""
     try:
-        told = msgspec.json.decode(path.read_bytes())
+        content = msgspec.json.decode(path.read_bytes())
         learned: dict[str, Any] = {
             "file": str(path),
-            "policy": str(told["policy"]),
-            "saved": float(told["saved"]),
-            "tuners": dict(told["learned"]["tuners"]),
+            "policy": str(content["policy"]),
+            "saved": float(content["saved"]),
+            "tuners": dict(content["learned"]["tuners"]),
         }
         return learned, list(_rows(learned["tuners"]))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
     except KeyError as error:
-        raise InputError(f"{path} is nothing that a tuner has learnt: it has no {error}") from error
+        raise InputError(f"{path} is not the state of a tuner: it has no {error}") from error
     except (msgspec.DecodeError, AttributeError, TypeError, ValueError, ArithmeticError) as error:
-        raise InputError(f"{path} is nothing that a tuner has learnt: {reason(error)}") from error
+        raise InputError(f"{path} is not the state of a tuner: {reason(error)}") from error
 
 
 def _rows(tuners: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for parameter, learned in tuners.items():
         for context in learned.get("contexts", []):
-            known = list(zip(context["values"], context["count"], context["mean"], strict=True))
-            best = max((k for k in known if k[1] > 0), key=lambda k: k[2], default=None)
-            for one in sorted(known, key=lambda k: (isinstance(k[0], str), k[0])):
+            values = list(zip(context["values"], context["count"], context["mean"], strict=True))
+            best = max((v for v in values if v[1] > 0), key=lambda v: v[2], default=None)
+            for one in sorted(values, key=lambda k: (isinstance(k[0], str), k[0])):
                 value, count, mean = one
                 yield (
                     parameter,

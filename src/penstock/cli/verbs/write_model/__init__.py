@@ -1,4 +1,4 @@
-"""penstock write-model: models of what writes take, made of measured runs."""
+"""penstock write-model: models of write times, trained on measured runs."""
 
 import click
 
@@ -9,13 +9,13 @@ from penstock.cli.verbs.write_model.train import train
 
 @click.group(name="write-model", no_args_is_help=False)
 def write_model() -> None:
-    """Make, judge and read models of what writes take; docs/writes/write-models.md is the guide.
+    """Train, evaluate and show models of write times; docs/writes/write-models.md is the guide.
 
     \b
     Examples:
       penstock write-model train runs.csv --machine titan --out model.json
-      penstock write-model evaluate model.json later.csv      how good it is
-      penstock write-model show model.json                    what it says costs time
+      penstock write-model evaluate model.json later.csv      test it on other samples
+      penstock write-model show model.json                    show what costs time
       penstock predict --model model.json --nodes 256 --cores 16 --burst "100 MB"
     """
 

@@ -1,33 +1,30 @@
-"""How good a model of writes is on samples, for people and machines."""
+"""Scores of a write model by number of nodes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.cli.common.output import emit_table
+from penstock.learn.write_models import evaluation
+from penstock.learn.write_models.evaluation import Scores
+from penstock.learn.write_models.model import TrainedModel
+from penstock.learn.write_models.samples import Sample
 
-if TYPE_CHECKING:
-    from penstock.learn.write_models.evaluation import Scores
-    from penstock.learn.write_models.model import TrainedModel
-    from penstock.learn.write_models.samples import Sample
 
-
-def of(learned: "TrainedModel", found: "Sequence[Sample]", *, by_source: bool) -> dict[str, Any]:
+def score(model: TrainedModel, samples: Sequence[Sample], *, by_source: bool) -> dict[str, Any]:
     """Return the scores of a model by number of nodes, and of all samples together."""
-    from penstock.learn.write_models import evaluation  # noqa: PLC0415 - --help stays quick
-
-    tags = [one.source if by_source else "" for one in found]
-    told = evaluation.predictions(learned, found, tags)
-    scales = sorted({one.write.nodes for one in found})
+    tags = [one.source if by_source else "" for one in samples]
+    pairs = evaluation.predictions(model, samples, tags)
+    scales = sorted({one.write.nodes for one in samples})
     by_scale = {
         f"{scale:,} nodes": _figures(
-            evaluation.scores([pair for pair in told if pair[0].write.nodes == scale])
+            evaluation.scores([pair for pair in pairs if pair[0].write.nodes == scale])
         )
         for scale in scales
     }
-    return {**by_scale, "all": _figures(evaluation.scores(told))}
+    return {**by_scale, "all": _figures(evaluation.scores(pairs))}
 
 
-def _figures(scores: "Scores") -> dict[str, Any]:
+def _figures(scores: Scores) -> dict[str, Any]:
     return {
         "samples": scores.samples,
         "median_error": scores.median_error,
@@ -38,7 +35,7 @@ def _figures(scores: "Scores") -> dict[str, Any]:
     }
 
 
-def show(judged: dict[str, Any], title: str) -> None:
+def show(scores: dict[str, Any], title: str) -> None:
     """Print scores as a table."""
     rows = [
         (
@@ -49,10 +46,10 @@ def show(judged: dict[str, Any], title: str) -> None:
             f"{one['covered']:.1%}",
             f"{one['outside']:,}",
         )
-        for name, one in judged.items()
+        for name, one in scores.items()
     ]
-    sure = next(iter(judged.values()))["coverage"]
-    limits = [f"within {limit}" for limit in next(iter(judged.values()))["within"]]
-    covered = f"in the {sure:.0%} interval"
+    coverage = next(iter(scores.values()))["coverage"]
+    limits = [f"within {limit}" for limit in next(iter(scores.values()))["within"]]
+    covered = f"in the {coverage:.0%} interval"
     columns = ("", "samples", "median error", *limits, covered, "outside")
     emit_table(columns, rows, title=title)
