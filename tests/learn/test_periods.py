@@ -106,19 +106,19 @@ class TestLive:
         period = Period.live()
         feed(period, [(9.0 * x, 1.0 * x) for x in around[:50]])
         feed_on(period, [(9.0 * factor * x, 1.0 * factor * x) for x in around[:4]])
-        assert period.told_ == pytest.approx(10.0 * factor, rel=0.2)
+        assert period.stable_ == pytest.approx(10.0 * factor, rel=0.2)
 
     def test_a_wrong_prior_is_a_change_too(self) -> None:
         period = Period.live(Prior(w_iter=1000.0, observations=500))
         feed(period, [(9.0, 1.0)] * 4)
-        assert period.told_ == pytest.approx(10.0)
+        assert period.stable_ == pytest.approx(10.0)
 
     @pytest.mark.parametrize("outlier", [100.0, 1e6, 1.0, 1e-6])
     def test_one_outlier_moves_nothing(self, outlier: float) -> None:
         period = Period.live()
         feed(period, [(9.0, 1.0)] * 30)
         feed_on(period, [(outlier - 1e-7, 1e-7), (9.0, 1.0)])
-        assert period.told_ == 10.0
+        assert period.stable_ == 10.0
         assert period.w_iter_ == pytest.approx(10.0, rel=0.05)
 
     def test_noise_is_no_change(self) -> None:
@@ -135,13 +135,13 @@ class TestLive:
         period, sets = Period.live(), []
         for x in rng.uniform(0.9, 1.1, 1000):
             feed_on(period, [(31.0 * x, 0.62 * x)])
-            sets.append(round(math.log10(period.told_ or 1.0)))
+            sets.append(round(math.log10(period.stable_ or 1.0)))
         assert len(set(sets[20:])) == 1
         plain = Period()
         flips = set()
         for x in rng.uniform(0.9, 1.1, 1000):
             feed_on(plain, [(31.0 * x, 0.62 * x)])
-            flips.add(round(math.log10(plain.told_ or 1.0)))
+            flips.add(round(math.log10(plain.stable_ or 1.0)))
         assert len(flips) > 1, "the test would pass without hysteresis"
 
     def test_a_phase_that_was_none_is_forgotten(self) -> None:

@@ -10,7 +10,7 @@ from learn.counter_samples import MIB, Burst, Counters, every, periodic, phases,
 from strategies import examples
 
 from penstock.learn.periods import Period
-from penstock.learn.phases import FORGOTTEN, Began, Ended, PhaseFinder
+from penstock.learn.phases import FORGOTTEN, Began, Ended, Gap, PhaseFinder
 
 STEPS = [0.01, 0.05, 0.1]
 
@@ -270,14 +270,15 @@ def test_a_hostile_job_gets_phases_in_order_and_nothing_else(
 
 def test_a_long_life_takes_no_more_memory() -> None:
     rng = np.random.default_rng(1)
-    finder, now, moved = PhaseFinder(), 0.0, 0
+    gap = Gap(0.05, 5.0)
+    finder, now, moved = PhaseFinder(gap=gap), 0.0, 0
     for pause in np.exp(rng.uniform(math.log(0.001), math.log(1e5), 20_000)):
         now += float(pause)
         moved += 4 * MIB
         finder.sample(now, busy=False, last_call=now, moved=moved)
         finder.sample(now + 0.0005, busy=False, last_call=now, moved=moved)
     octaves = math.log2(2 * 5.0 / 0.025)
-    assert len(finder._gap._pauses) <= 2 * octaves + 1
+    assert gap.classes <= 2 * octaves + 1
 
 
 def test_a_job_that_says_it_is_always_active_has_one_phase() -> None:

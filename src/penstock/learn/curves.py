@@ -1,4 +1,4 @@
-"""Curves of jobs that were never measured: each takes after its class.
+"""Approximate curves of jobs that were never measured, from the class of the curve.
 
 Paper io-resources, VI-B and Fig. 11: measuring b(n) takes many runs, but to tell whether a job's
 bandwidth rises, falls, peaks or stays with more resources takes little. The paper fits a polynomial
@@ -21,7 +21,7 @@ from penstock.model.curve import Floats, Shape
 
 DEGREE = 3
 LEAST = 0.01
-"""Part of the peak that an approximation is at least: a polynomial may dip below zero."""
+"""Lower limit of an approximation, relative to the peak: a polynomial may dip below zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +40,21 @@ class ClassCurves:
                 (n, curve.bandwidth(n) / peak) for n in curve.forwarded
             )
         fits = {}
-        for shape, known in points.items():
-            counts, parts = np.array(known).T
+        for shape, pairs in points.items():
+            counts, parts = np.array(pairs).T
             distinct = len(np.unique(counts))
             fits[shape] = Polynomial.fit(counts, parts, min(degree, distinct - 1))
         return cls(polynomials=fits)
 
     def parts(self, shape: Shape, counts: Iterable[int]) -> Floats:
-        """Return what part of their peak curves of a class have at counts."""
+        """Return the curve of a class at counts, relative to the peak."""
         if shape not in self.polynomials:
-            raise InputError(f"no curve of the class {shape} was there to learn from; add one")
+            raise InputError(f"there is no curve of the class {shape} to learn from; add one")
         values: Floats = self.polynomials[shape](np.array(list(counts), np.float64))
         return np.clip(values, LEAST, 1.0)
 
     def approximate(self, curve: Curve) -> Curve:
-        """Return the curve of a job of which only the class and the peak are known."""
+        """Return the curve that follows from a curve's class and peak alone."""
         peak = float(curve.at(curve.forwarded).max())
         parts = self.parts(curve.shape(), curve.forwarded) * peak
         return Curve(counts=curve.forwarded, bandwidths=tuple(parts.tolist()))

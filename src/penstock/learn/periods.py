@@ -1,44 +1,44 @@
-"""The characteristic time of a job, learnt while it runs.
+"""The characteristic time of a job, estimated while it runs.
 
-Paper io-sets, Section VII-B: watch the time between the starts of consecutive I/O phases, and let
-an exponentially weighted mean follow changes. Time spent waiting for a turn or sharing bandwidth
-is the system's doing, not the job's; so an iteration is counted as the gap without I/O before a
-phase plus the isolated time of the phase before it, not as wall-clock time.
+Paper io-sets, Section VII-B: measure the time between the starts of consecutive I/O phases, and let
+an exponentially weighted mean follow changes. Time spent waiting for a turn or sharing bandwidth is
+caused by the system, not by the job; so an iteration is the gap without I/O before a phase plus the
+isolated time of the phase before it, not wall-clock time.
 
-Simulations use the plain mean. A live job's estimator (`Period.live`) also starts from what earlier
-runs of its family taught, notices a change instead of fading into it, and does not tell of small
+Simulations use the plain mean. A live job's estimator (`Period.live`) also starts from the estimate
+of earlier runs of its application, detects a change instead of fading into it, and ignores small
 moves, so that a job at the border of two sets stays in one.
 """
 
+import copy
 import math
 from dataclasses import dataclass
-from typing import Any
 
 HYSTERESIS = 10**0.1
-"""A fifth of a set: so far may the estimate move away from what was told."""
+"""A fifth of a set: how far the estimate may move before `stable_` follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What earlier runs of a job's family taught."""
+    """The estimate of earlier runs of a job's application."""
 
     w_iter: float
     observations: int = 1
 
 
 class Changes:
-    """Tells a change of iteration times from noise and from single outliers, by their logarithms.
+    """Distinguishes a change of iteration times from noise and single outliers.
 
-    A two-sided cumulative sum (Page, 1954) of deviations, in units of their spread: each is capped,
-    so that it takes three large ones in a row to raise an alarm, or more of smaller ones. Outliers
-    do not move what is expected, and widen the spread a little each.
+    A two-sided cumulative sum (Page, 1954) of deviations of the logarithms, in units of their
+    spread: each deviation is capped, so that an alarm takes three large ones in a row, or more
+    smaller ones. An outlier does not move the expected value, and widens the spread a little.
     """
 
     slack = 1.0
     cap = 3.0
     alarm = 5.5
     narrowest = 0.1
-    """The least spread: who deviates less than three times that is followed, not suspected."""
+    """The least spread: a deviation below three times that is followed, not suspected."""
     widest_at_first = 0.25
 
     def __init__(self, gain: float) -> None:
@@ -50,7 +50,7 @@ class Changes:
         self._suspects = [(0, 0.0), (0, 0.0)]
 
     def start(self, w_iter: float) -> None:
-        """Expect iterations of so many seconds from now on."""
+        """Expect iterations of `w_iter` seconds from now on."""
         self._centre = math.log(w_iter)
         self.observations_, self.variance_ = 1, 0.0
         self._sums, self._suspects = [0.0, 0.0], [(0, 0.0), (0, 0.0)]
@@ -58,7 +58,7 @@ class Changes:
     def observe(self, iteration: float) -> tuple[float, int]:
         """Return the iteration, capped if it is an outlier, and 0.
 
-        Or, if it is the last of some that are a change, their mean, and how many they are.
+        At a change, return the mean of the iterations since the change, and their number.
         """
         if self.observations_ == 0:
             self.start(iteration)
@@ -67,14 +67,14 @@ class Changes:
         scale = math.sqrt(max(self.variance_, self.narrowest**2) + early)
         deviation = (math.log(iteration) - self._centre) / scale
         capped = min(max(deviation, -self.cap), self.cap)
-        # New lists, so that a state can be kept and come back.
+        # New lists, so that a shallow copy keeps the state.
         self._sums, self._suspects = list(self._sums), list(self._suspects)
         for side, sign in enumerate((1.0, -1.0)):
             self._sums[side] = max(self._sums[side] + sign * capped - self.slack, 0.0)
             if self._sums[side] == 0:
                 self._suspects[side] = (0, 0.0)
                 continue
-            # The first is left out: an iteration in which a change falls is half of the old kind.
+            # The first is left out: a change may fall into the middle of an iteration.
             count, total = self._suspects[side]
             total += iteration if count else 0.0
             self._suspects[side] = (count + 1, total)
@@ -98,12 +98,23 @@ class Changes:
         self.variance_ += weight * (square - self.variance_)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimate:
+    """The state of a Period before an iteration, to be restored if its phase is discarded."""
+
+    w_iter: float | None
+    stable: float | None
+    observations: int
+    iterations: int
+    changes: Changes
+
+
 class Period:
     """An online estimate of one job's w_iter.
 
-    The first observations are averaged evenly; from 1/`gain` observations on, each new one counts
-    for `gain`. `told_` is what is to be acted on: it follows the estimate once that has left it by
-    more than the factor `hysteresis`.
+    The first observations are averaged evenly; from 1/`gain` observations on, each new one has the
+    weight `gain`. Policies use `stable_`: it follows the estimate once the two differ by more than
+    the factor `hysteresis`.
     """
 
     def __init__(
@@ -117,75 +128,81 @@ class Period:
         self.gain = gain
         self.hysteresis = hysteresis
         self.w_iter_: float | None = None
-        self.told_: float | None = None
+        self.stable_: float | None = None
         self.observations_ = 0
-        self._own = 0
+        self._iterations = 0
         self._changes = Changes(gain) if changes else None
         self._last_end: float | None = None
         self._last_io = 0.0
         self._began: float | None = None
-        self._before: tuple[dict[str, Any], dict[str, Any]] | None = None
+        self._before: _Estimate | None = None
         if prior is not None and 0 < prior.w_iter < math.inf and prior.observations > 0:
-            self.w_iter_ = self.told_ = prior.w_iter
+            self.w_iter_ = self.stable_ = prior.w_iter
             self.observations_ = prior.observations
             if self._changes is not None:
                 self._changes.start(prior.w_iter)
 
     @classmethod
     def live(cls, prior: Prior | None = None) -> "Period":
-        """Return the estimator of a running job, with what is known of its family."""
+        """Return the estimator of a running job, with the estimate of its application's runs."""
         return cls(prior=prior, changes=True, hysteresis=HYSTERESIS)
 
     @property
     def std(self) -> float | None:
-        """How far single iterations are from w_iter, in seconds; None: not known."""
+        """The standard deviation of iterations in seconds; None if unknown."""
         if self._changes is None or self.w_iter_ is None or self._changes.observations_ < 3:
             return None
         return self.w_iter_ * math.sqrt(self._changes.variance_)
 
     @property
     def iterations(self) -> int:
-        """Iterations of this run that were taken in; none: what it tells is its family's."""
-        return self._own
+        """Iterations of this run; with none, the estimate is that of earlier runs."""
+        return self._iterations
 
     @property
     def known(self) -> Prior | None:
-        """What a later run of the job's family may start from; None: this one taught nothing."""
-        if self.w_iter_ is None or self._own == 0:
+        """What a later run of the application can start from; None without an iteration."""
+        if self.w_iter_ is None or self._iterations == 0:
             return None
         return Prior(w_iter=self.w_iter_, observations=self.observations_)
 
     def began(self, time: float) -> float | None:
-        """A phase begins: take in the iteration that is now complete, and return what to act on."""
+        """A phase begins: observe the iteration that is now complete, and return `stable_`."""
         self._began = time
         if self._last_end is not None and time >= self._last_end:
             if self._changes is not None:
-                self._before = None
-                self._before = (dict(vars(self)), dict(vars(self._changes)))
+                self._before = _Estimate(
+                    w_iter=self.w_iter_,
+                    stable=self.stable_,
+                    observations=self.observations_,
+                    iterations=self._iterations,
+                    changes=copy.copy(self._changes),
+                )
             self._observe(time - self._last_end + self._last_io)
-        return self.told_
+        return self.stable_
 
     def resumed(self) -> float | None:
-        """The last phase, which ended without any I/O, goes on: it began when it did."""
-        if self._began is None or self._changes is None:  # nothing was taken back
-            return self.told_
+        """The last phase, which ended without I/O, continues: its begin holds again."""
+        if self._began is None or self._changes is None:  # nothing was restored
+            return self.stable_
         return self.began(self._began)
 
     def ended(self, time: float, io: float) -> None:
-        """A phase of `io` isolated seconds has ended; without any it was none, and never began."""
+        """A phase of `io` isolated seconds has ended; one without I/O never began."""
         if math.isfinite(time) and 0 < io < math.inf:
             self._last_end = time
             self._last_io = io
             self._before = None
         elif self._before is not None and self._changes is not None:
-            own, changes = self._before
-            vars(self).update(own, _before=None)
-            vars(self._changes).update(changes)
+            before, self._before = self._before, None
+            self.w_iter_, self.stable_ = before.w_iter, before.stable
+            self.observations_, self._iterations = before.observations, before.iterations
+            self._changes = before.changes
 
     def _observe(self, iteration: float) -> None:
         if not 0 < iteration < math.inf:
             return
-        self._own += 1
+        self._iterations += 1
         self.observations_ += 1
         changed = 0
         if self._changes is not None:
@@ -195,8 +212,8 @@ class Period:
             self.observations_ = max(changed, 1)
         else:
             self.w_iter_ += max(1 / self.observations_, self.gain) * (iteration - self.w_iter_)
-        near = self.told_ is not None and (
-            self.told_ / self.hysteresis < self.w_iter_ < self.told_ * self.hysteresis
+        near = self.stable_ is not None and (
+            self.stable_ / self.hysteresis < self.w_iter_ < self.stable_ * self.hysteresis
         )
         if not near:
-            self.told_ = self.w_iter_
+            self.stable_ = self.w_iter_

@@ -1,12 +1,12 @@
-"""Where a job's I/O phases begin and end, found in samples of its counters.
+"""Detects the begin and end of a job's I/O phases in samples of its counters.
 
 A phase begins with the first data call after a gap and ends once the job has been idle for a gap;
-its end is dated back to its last call. How long a gap is, each job teaches: pauses inside phases
-and compute times are two clusters of idle times, and the gap is put into the widest stretch between
-them on a logarithmic scale. docs/live/phases.md has the rule, and what it cannot tell apart.
+its end is dated back to its last call. The length of a gap is learned for each job: pauses inside
+phases and compute times are two clusters of idle times, and the gap is in the widest stretch
+between them on a logarithmic scale. docs/live/phases.md has the rule and its limits.
 
-There is no clock here: who samples says what time it is. Counters are written by the job and are
-not to be trusted: what runs backwards, lies ahead of the clock or is no number is passed over.
+There is no clock here: the caller passes the time. Counters are written by the job and are not
+trusted: values that run backwards, lie ahead of the clock or are not numbers are ignored.
 """
 
 import math
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 SMALL = 2**20
 TRICKLE = 16
-"""A burst below this part of `small` (a line of a log) does not keep a phase from ending."""
+"""A burst below `small` / TRICKLE (a line of a log) does not keep a phase from ending."""
 FORGOTTEN = 60.0
-"""Seconds idle after which a phase that the job marked is over: who should end it has forgotten."""
+"""Idle seconds after which a phase that the job marked is over, although it was not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A phase ended, having moved so many bytes; one that was too `small` was none after all."""
+    """A phase of `moved` bytes ended; a `small` one does not count as a phase."""
 
     time: float
     moved: int
@@ -36,31 +36,36 @@ class Ended:
 
 
 class Gap:
-    """How long a job must be idle for its phase to be over: `seconds`, learnt from its pauses.
+    """How long a job must be idle for its phase to be over: `seconds`, learned from its pauses.
 
-    Pauses are counted in half-octaves, and fade as others come. A stretch without any, between one
-    pause and the next longer, is the better a border the wider it is and the more of the job's idle
-    time lies above it; one pause alone above it is an accident and makes no border.
+    Pauses are counted in half-octaves, and fade with time. A stretch without pauses is the better a
+    border the wider it is and the more of the job's idle time lies above it; a single pause above
+    it is taken for an accident and makes no border.
     """
 
     memory = 30.0
     """Idle time after which a pause has faded, in units of the longest."""
     most = 8.0
-    """The gap is at most so many times the pauses below it: who waits, waits for it."""
+    """The gap is at most this many times the pauses below it: other jobs wait for it."""
 
     def __init__(self, shortest: float, longest: float) -> None:
         self.shortest = shortest
         self.longest = longest
         self.floor = shortest / 2
-        """Pauses below this are not looked at: samples do not show them."""
+        """Pauses below this are ignored: samples do not show them."""
         self.seconds = shortest
         self._pauses: dict[int, tuple[float, float]] = {}
 
+    @property
+    def classes(self) -> int:
+        """The number of classes of pauses that are remembered."""
+        return len(self._pauses)
+
     def learn(self, pause: float) -> None:
-        """Take in a pause between two bursts."""
+        """Add a pause between two bursts."""
         if pause < self.floor:
             return
-        # One long night is not worth more than many iterations.
+        # One long night must not outweigh many iterations.
         pause = min(pause, 2 * self.longest)
         k = math.floor(2 * math.log2(pause / self.floor))
         longest = max(pause, self._edge(max(self._pauses, default=k)))
@@ -98,27 +103,32 @@ class _Phase:
     moved: int
     """The counter when it began."""
     pause: float = 0.0
-    """How long the job was idle before, if that is still to be learnt."""
+    """How long the job was idle before, until the gap has learned it."""
     active: float | None = None
-    """When the job had last been active before."""
+    """When the job was last active before."""
     announced: bool = False
 
 
 class PhaseFinder:
-    """Finds the phases of one job; what it returns is to be passed on at once.
+    """Detects the phases of one job, and returns each begin and end as soon as it is known.
 
-    Bursts of less than `small` bytes in all are no phase. A call that waits at the gate begins one
-    nevertheless, since nothing moves before its turn; if it proves small, its end says so.
+    Bursts of less than `small` bytes in total are not a phase. A call that waits at the gate begins
+    one nevertheless, since nothing moves before its turn; if it turns out small, its end says so.
     """
 
     def __init__(
-        self, *, shortest_gap: float = 0.05, longest_gap: float = 5.0, small: int = SMALL
+        self,
+        *,
+        shortest_gap: float = 0.05,
+        longest_gap: float = 5.0,
+        small: int = SMALL,
+        gap: Gap | None = None,
     ) -> None:
         self.shortest_gap = shortest_gap
         self.small = small
-        self._gap = Gap(shortest_gap, longest_gap)
+        self._gap = gap or Gap(shortest_gap, longest_gap)
         self._now = -math.inf
-        self._told = -math.inf
+        self._reported = -math.inf
         self._last = 0.0
         self._moved = 0
         self._busy_since: float | None = None
@@ -130,12 +140,12 @@ class PhaseFinder:
 
     @property
     def gap(self) -> float:
-        """Seconds that the job must be idle for its phase to be over, as learnt so far."""
+        """Seconds that the job must be idle for its phase to be over."""
         return self._gap.seconds
 
     @property
     def due(self) -> float | None:
-        """When a sample will be worth it; None: not before the next data call."""
+        """When the next sample is needed; None: not before the next data call."""
         if self._busy_since is not None:
             return self._now + min(max(self.gap / 4, 0.01), 0.1)
         if self._phase is None:
@@ -144,15 +154,15 @@ class PhaseFinder:
 
     @property
     def marked(self) -> bool:
-        """Whether a phase is under way that the job said itself."""
+        """True during a phase that the job itself has marked."""
         return self._marks > 0 and self._phase is not None
 
     def unmark(self) -> None:
-        """Who said the phase under way is gone: it ends as one that nobody said."""
+        """The process that marked the phase is gone: it ends like an unmarked one."""
         self._marks = 0
 
     def began(self, now: float) -> Began | None:
-        """The job says that a phase begins; None: one is under way, and is now the job's own."""
+        """The job marks the begin of a phase; None if one is under way, which it now marks."""
         self._marks += 1
         now = self._tick(now)
         if self._phase is None:
@@ -160,7 +170,7 @@ class PhaseFinder:
         return self._announce(self._phase)
 
     def ended(self, now: float, moved: int) -> Ended | None:
-        """The job says that a phase ended; None: none is, or other processes are still in it."""
+        """The job marks the end of a phase; None if there is none, or processes are still in it."""
         self._marks = max(self._marks - 1, 0)
         now = self._tick(now)
         if self._marks or self._phase is None or not self._phase.announced:
@@ -169,15 +179,15 @@ class PhaseFinder:
         self._last = self._active = max(self._last, now)
         self._run = None
         phase, self._phase = self._phase, None
-        self._told = now
+        self._reported = now
         return Ended(time=now, moved=self._moved - phase.moved)
 
     def sample(
         self, now: float, *, busy: bool, last_call: float, moved: int, waiting: bool | None = None
     ) -> Began | Ended | None:
-        """Take in the counters: is a call in flight or waiting, the last one's end, bytes so far.
+        """Process the counters: a call in flight or waiting, the end of the last call, total bytes.
 
-        `waiting`: a call waits at the gate; where that is not known, a busy job is taken to wait.
+        `waiting`: a call waits at the gate; if unknown (None), a busy job is assumed to wait.
         """
         if not math.isfinite(now):
             return None
@@ -206,34 +216,41 @@ class PhaseFinder:
         return self._now
 
     def _follow(self, previous: float, last_call: float, moved: int, *, busy: bool) -> None:
-        """Keep the run of calls that is going on, and when the job was last active."""
+        """Update the run of calls that is under way, and when the job was last active."""
         now = self._now
-        gained = max(moved - self._moved, 0)
-        last = min(last_call, now)
-        called = gained > 0 or last > self._last
-        if gained and last <= self._last and previous <= now:
-            last = previous  # bytes without a time: they came since the last sample
-        self._last, self._moved = max(self._last, last), self._moved + gained
+        gained, called = self._count(previous, last_call, moved)
         if called or busy:
             if self._run is None:
                 self._run = _Run(self._began_at(previous) if called else now)
             self._run.moved += gained
-        since, self._busy_since = self._busy_since, None
-        if busy:
-            self._busy_since = now if since is None else since
         until = now if busy else self._last
-        # A call that lasts is activity however little it moves: a sync.
-        lasted = since is not None and until - since >= self.shortest_gap
-        large = self._run is not None and self._run.moved * TRICKLE >= self.small
-        if self._run is not None and (lasted or (called and large)):
+        # A long call is activity even if it moves little: a sync.
+        if self._run is not None and (
+            self._long_call(until) or (called and self._run.moved * TRICKLE >= self.small)
+        ):
             self._resume(self._run, until)
         elif not busy and self._active is not None:
             self._idle = now - self._active
+        self._busy_since = (now if self._busy_since is None else self._busy_since) if busy else None
         if not busy and now - self._last >= self._gap.floor:
             self._run = None
 
+    def _count(self, previous: float, last_call: float, moved: int) -> tuple[int, bool]:
+        """Update the counters; return the new bytes, and whether there was a call."""
+        gained = max(moved - self._moved, 0)
+        last = min(last_call, self._now)
+        called = gained > 0 or last > self._last
+        if gained and last <= self._last and previous <= self._now:
+            last = previous  # bytes without a time: they came after the last sample
+        self._last, self._moved = max(self._last, last), self._moved + gained
+        return gained, called
+
+    def _long_call(self, until: float) -> bool:
+        """Return True if the job has been in calls for at least the shortest gap."""
+        return self._busy_since is not None and until - self._busy_since >= self.shortest_gap
+
     def _began_at(self, previous: float) -> float:
-        """Return when a run of calls began that no sample had shown before one of them ended."""
+        """Return when a run of calls began, of which the first was over before a sample."""
         earliest = max(previous, self._last - 2 * self.shortest_gap)
         return (min(earliest, self._last) + self._last) / 2
 
@@ -246,7 +263,7 @@ class PhaseFinder:
         self._active = max(until, self._active or until)
 
     def _after_pause(self, run: "_Run") -> _Phase:
-        began = max(run.began, self._told, self._active or run.began)
+        began = max(run.began, self._reported, self._active or run.began)
         pause = 0.0 if self._active is None else began - self._active
         self._idle = 0.0
         return _Phase(began, self._moved - run.moved, pause, self._active)
@@ -261,7 +278,7 @@ class PhaseFinder:
         if phase.announced:
             return None
         phase.announced = True
-        self._told = phase.began
+        self._reported = phase.began
         return Began(time=phase.began)
 
     def _end(self, phase: _Phase) -> Ended | None:
@@ -272,13 +289,13 @@ class PhaseFinder:
         self._phase, self._marks = None, 0
         if not phase.announced:
             return None
-        self._told = end
+        self._reported = end
         return Ended(time=end, moved=moved, small=small)
 
 
 @dataclass(slots=True)
 class _Run:
-    """Calls with no pause between them that a sample could show."""
+    """Calls without a pause between them that a sample could show."""
 
     began: float
     moved: int = 0

@@ -1,6 +1,6 @@
 """Tuners on recorded rewards: the evaluation itself, and the bars that ours must reach.
 
-The rewards are synthetic (sim/generators/rewards.py).
+The rewards are synthetic (synthetic_rewards.py).
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sim.evaluate.synthetic_rewards import improve_worst, reverse_ranks, rewards
 
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Context
 from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
-from penstock.sim.generators.rewards import overtaken, rewards, turned
 
 NAMES = sorted(registry.table("tuning"))
 OURS = ("discounted-ucb", "sliding-ucb", "thompson")
@@ -39,7 +39,7 @@ def test_nearly_the_best_fixed_value_after_200_observations(policy: str) -> None
     assert learning.after(400).mean() >= 0.98
 
 
-@pytest.mark.parametrize("change", [turned, overtaken])
+@pytest.mark.parametrize("change", [reverse_ranks, improve_worst])
 def test_a_change_of_the_best_value_is_followed(change: Callable[[Any], Any]) -> None:
     """Ours is back above 0.95 within 150 observations, and what never forgets is not.
 
@@ -57,7 +57,7 @@ def test_a_change_of_the_best_value_is_followed(change: Callable[[Any], Any]) ->
     for policy in OURS:
         assert performance[policy].mean() > 0.95, policy
         assert (performance[policy] > 0.95).mean() >= 0.85, policy
-    if change is turned:
+    if change is reverse_ranks:
         assert performance["ucb1"].mean() < 0.95
     assert performance["decaying-epsilon"].mean() < 0.9
 
@@ -190,8 +190,8 @@ def test_synthetic_worlds_are_what_they_say() -> None:
     assert mean.shape == (108, 7)
     assert 0.4 < behind.max() < 0.6
     assert (np.sort(behind, axis=1)[3::4, 1] < 0.03).all(), "every fourth has near ties"
-    assert (Rewards(turned(WORLD)).best == mean.argmin(axis=1)).all()
-    assert (Rewards(overtaken(WORLD)).best == mean.argmin(axis=1)).all()
+    assert (Rewards(reverse_ranks(WORLD)).best == mean.argmin(axis=1)).all()
+    assert (Rewards(improve_worst(WORLD)).best == mean.argmin(axis=1)).all()
 
 
 @pytest.mark.rates

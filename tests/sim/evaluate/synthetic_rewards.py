@@ -1,4 +1,4 @@
-"""Synthetic rewards for tuners, where none were measured: never present them as measured.
+"""Synthetic rewards for tuners; never present them as measured.
 
 Scenarios differ in how far the values are apart, in how their means lie, and in noise.
 """
@@ -23,32 +23,32 @@ def rewards(
     noise: tuple[float, float] = (0.02, 0.15),
     seed: int = 0,
 ) -> Rewards:
-    """Return rewards in bytes a second by scenario and value.
+    """Return rewards in bytes per second by scenario and value.
 
     A scenario's worst value is up to `widest` behind its best; its means fall from one end of the
     values to the other, on both sides of a best one, or lie at random; every fourth scenario has
     two values within 1% of the best. Rewards are normal around the mean, and never negative.
     """
-    chance = np.random.default_rng([seed, scenarios])
-    made: Rewards = {}
+    random = np.random.default_rng([seed, scenarios])
+    result: Rewards = {}
     for number in range(scenarios):
-        gaps = widest * chance.random() * _shape(number % 3, len(values), chance)
+        gaps = widest * random.random() * _shape(number % 3, len(values), random)
         if number % 4 == 3:
             near = np.argsort(gaps)[1 : min(3, len(values))]
-            gaps[near] = 0.01 * chance.random(len(near))
-        level = 10 ** chance.uniform(8, 9.5)
-        deviation = chance.uniform(*noise)
-        made[f"synthetic-{number:03d}"] = {
-            value: np.maximum(level * (1 - gap) * (1 + deviation * drawn), 0.0)
-            for value, gap, drawn in zip(
-                values, gaps, chance.normal(size=(len(values), samples)), strict=True
+            gaps[near] = 0.01 * random.random(len(near))
+        level = 10 ** random.uniform(8, 9.5)
+        deviation = random.uniform(*noise)
+        result[f"synthetic-{number:03d}"] = {
+            value: np.maximum(level * (1 - gap) * (1 + deviation * x), 0.0)
+            for value, gap, x in zip(
+                values, gaps, random.normal(size=(len(values), samples)), strict=True
             )
         }
-    return made
+    return result
 
 
-def turned(before: Rewards) -> Rewards:
-    """Return a world in which the best values are the worst: each scenario's ranks are reversed."""
+def reverse_ranks(before: Rewards) -> Rewards:
+    """Reverse the ranks of each scenario: the best value becomes the worst."""
     after: Rewards = {}
     for name, recorded in before.items():
         ranked = sorted(recorded, key=lambda value: float(recorded[value].mean()))
@@ -57,10 +57,10 @@ def turned(before: Rewards) -> Rewards:
     return after
 
 
-def overtaken(before: Rewards, *, by: float = 0.3) -> Rewards:
-    """Return a world in which the worst value has become better than the best, which stayed.
+def improve_worst(before: Rewards, *, by: float = 0.3) -> Rewards:
+    """Make the worst value better than the best, whose rewards do not change.
 
-    Nothing that a tuner does then looks wrong: it must try what it has no reason to try.
+    A tuner gets no sign of it: it must try a value that it has no reason to try.
     """
     after: Rewards = {}
     for name, recorded in before.items():
@@ -71,15 +71,15 @@ def overtaken(before: Rewards, *, by: float = 0.3) -> Rewards:
     return after
 
 
-def _shape(kind: int, k: int, chance: np.random.Generator) -> NDArray[np.float64]:
+def _shape(kind: int, k: int, random: np.random.Generator) -> NDArray[np.float64]:
     """Return how far each value is behind the best, as a share of the worst."""
     if kind == 0:
         slope = np.linspace(0.0, 1.0, k)
-        return slope if chance.random() < 0.5 else slope[::-1].copy()
+        return slope if random.random() < 0.5 else slope[::-1].copy()
     if kind == 1:
-        gaps = np.abs(np.arange(k) - chance.integers(k)).astype(np.float64)
+        gaps = np.abs(np.arange(k) - random.integers(k)).astype(np.float64)
     else:
-        gaps = chance.random(k)
+        gaps = random.random(k)
         gaps -= gaps.min()
     shares: NDArray[np.float64] = gaps / max(float(gaps.max()), 1e-9)
     return shares
