@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from limits import within
 from live.ionode import frames
 from live.ionode.frames import CLOSE, FSYNC, OPEN, READ, Client, GoneError
 from live.ionode.real_node import PATIENCE, RealNode, Serve
@@ -151,7 +152,7 @@ def test_a_peer_that_stops_reading_delays_no_other(folder: Path) -> None:
     root.mkdir()
     file = root / "file"
     file.write_bytes(bytes(frames.LARGEST))
-    node = _ionode.Node(0, 1, patience=0.5, settings={"depth": 1})
+    node = _ionode.Node(0, 1, patience=within(0.5), settings={"depth": 1})
     port = node.listen_tcp("127.0.0.1", 0, b"t" * 32, [str(root)])
     node.start()
     clients = [
@@ -166,6 +167,7 @@ def test_a_peer_that_stops_reading_delays_no_other(folder: Path) -> None:
     end = time.monotonic() + PATIENCE
     while node.measure()["connections"] > 1 and time.monotonic() < end:
         assert clients[4].write(handles[4], b"x") == 1
+        time.sleep(0.01)
     measured = node.measure()
     assert (measured["connections"], measured["refused"]) == (1, 4)
     for client, _ in lazy:
