@@ -74,8 +74,8 @@ def turn_service(config: Config) -> TurnService:
     return TurnService(
         config,
         io_nodes=2,
-        tell=lambda *_: None,
-        weigh=lambda *_: None,
+        send=lambda *_: None,
+        set_weights=lambda *_: None,
         is_direct=lambda *_: False,
         assign=lambda *_: None,
     )

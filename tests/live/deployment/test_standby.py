@@ -52,7 +52,7 @@ def test_another_controller_serves_the_same_when_one_is_killed(
         assert second not in {None, first}
         site_status = launcher.ask(state, messages.GetStatus(), messages.Status)
         assert site_status.roots == [str((tmp_path / "data").resolve())]
-        assert [node["state"] for node in site_status.io_nodes] == ["serving"]
+        assert [node.state for node in site_status.io_nodes] == ["serving"]
         launcher.down(state)
         assert standby.wait(WITHIN) == 0
 
