@@ -74,7 +74,7 @@ def by_highs(values: NDArray[np.float64]) -> float:
     one_each = csr_array(
         (np.ones(values.size), np.arange(values.size), np.arange(0, values.size + 1, CHOICES))
     )
-    found = milp(
+    solution = milp(
         -values.ravel(),
         constraints=[
             LinearConstraint(one_each, 1, 1),
@@ -84,8 +84,8 @@ def by_highs(values: NDArray[np.float64]) -> float:
         bounds=Bounds(0, 1),
         options={"mip_rel_gap": 0},
     )
-    assert found.status == 0, found.message
-    return float(-found.fun)
+    assert solution.status == 0, solution.message
+    return float(-solution.fun)
 
 
 def by_cp_sat(values: NDArray[np.float64]) -> float:

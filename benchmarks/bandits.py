@@ -33,16 +33,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=77, help="of the scenarios; 0 chose defaults")
     parser.add_argument("--repetitions", type=int, default=50)
-    told = parser.parse_args()
-    world = rewards(seed=told.seed)
-    print(f"{len(world)} synthetic scenarios, seed {told.seed}, {told.repetitions} repetitions")
+    options = parser.parse_args()
+    world = rewards(seed=options.seed)
+    print(
+        f"{len(world)} synthetic scenarios, seed {options.seed}, {options.repetitions} repetitions"
+    )
     print(
         "| policy | >= 0.97 after 200 | mean then | >= 0.98 after 400 | mean then | precision",
         end="",
     )
     print(" | ranks reversed, +150 | worst improved, +150 |")
     for policy in POLICIES:
-        learning = Evaluation(policy=policy, repetitions=told.repetitions).alone(world)
+        learning = Evaluation(policy=policy, repetitions=options.repetitions).alone(world)
         early, late = learning.after(200), learning.after(400)
         cells = [f"{(early >= 0.97).mean():.0%}", f"{early.mean():.3f}"]
         cells += [f"{(late >= 0.98).mean():.0%}", f"{late.mean():.3f}"]
@@ -50,7 +52,7 @@ def main() -> None:
         changing = Evaluation(
             policy=policy,
             observations=CHANGED + LATER,
-            repetitions=max(1, round(0.6 * told.repetitions)),
+            repetitions=max(1, round(0.6 * options.repetitions)),
         )
         for change in (reverse_ranks, improve_worst):
             learnt = changing.changing(world, change(world), at=CHANGED)

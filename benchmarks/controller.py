@@ -48,7 +48,7 @@ os.close(fd)
 print(time.monotonic() - began)
 """
 """Twenty times a tenth of a second of computing, and as much writing at 200 MiB/s."""
-_HEARD = (
+_ANSWER_TYPES = (
     messages.JobAccepted
     | messages.Turn
     | messages.Hold
@@ -73,7 +73,7 @@ class Load:
             name="load", pid=os.getpid(), command=["x"], user="root", protocol=messages.PROTOCOL
         )
         writer.write(encode_line(begin))
-        begun = msgspec.json.decode(await reader.readline(), type=_HEARD)
+        begun = msgspec.json.decode(await reader.readline(), type=_ANSWER_TYPES)
         assert isinstance(begun, messages.JobAccepted), begun
         group = (int(begun.job.rpartition(".")[2])) % GROUPS
         began: dict[int, float] = {}
@@ -206,8 +206,8 @@ def overhead(rounds: int) -> bool:
             for mode in list(taken) * rounds:
                 subprocess.run([*PENSTOCK, "mode", mode, *state], check=True, capture_output=True)
                 job = [*PENSTOCK, "run", *state, "--", sys.executable, "-c", PHASES, f"{root}/f"]
-                told = subprocess.run(job, check=True, capture_output=True, text=True)
-                taken[mode].append(float(told.stdout))
+                run = subprocess.run(job, check=True, capture_output=True, text=True)
+                taken[mode].append(float(run.stdout))
         finally:
             subprocess.run([*PENSTOCK, "down", *state], check=True, capture_output=True)
     plain, managed = (min(taken[mode]) for mode in ("off", "enforce"))
@@ -226,8 +226,8 @@ def main() -> None:
     parser.add_argument("--known", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rounds", type=int, default=5)
-    told = parser.parse_args()
-    met = [grants(told.jobs, told.seconds), restart(told.known), overhead(told.rounds)]
+    options = parser.parse_args()
+    met = [grants(options.jobs, options.seconds), restart(options.known), overhead(options.rounds)]
     sys.exit(not all(met))
 
 

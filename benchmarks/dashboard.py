@@ -52,10 +52,10 @@ class Answers:
 
 async def dashboard(url: str, seconds: float, answers: Answers) -> None:
     """Ask as the page does; every fifth time from the beginning, as one that was away."""
-    cursor, asked, until = "", 0, time.monotonic() + seconds
+    cursor, requests, until = "", 0, time.monotonic() + seconds
     async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
         while time.monotonic() < until:
-            whole, asked = asked % 5 == 0, asked + 1
+            whole, requests = requests % 5 == 0, requests + 1
             began = time.perf_counter()
             answer = await client.get("/v1/timeline", params={} if whole else {"since": cursor})
             took = (time.perf_counter() - began, len(answer.content))
@@ -123,10 +123,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--dashboards", type=int, default=2)
-    told = parser.parse_args()
-    plain = measured(told.jobs, told.seconds, http=False, dashboards=0)
-    kept = measured(told.jobs, told.seconds, http=True, dashboards=0)
-    looked = measured(told.jobs, told.seconds, http=True, dashboards=told.dashboards)
+    options = parser.parse_args()
+    plain = measured(options.jobs, options.seconds, http=False, dashboards=0)
+    kept = measured(options.jobs, options.seconds, http=True, dashboards=0)
+    looked = measured(options.jobs, options.seconds, http=True, dashboards=options.dashboards)
     print(
         f"p99 of turns, as a ratio: history kept {kept / plain:.2f}, looked at {looked / plain:.2f}"
     )

@@ -37,10 +37,10 @@ def main() -> None:
     known = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
     made = training.train(known, "network", shipped.features, seed=1).estimator
     rows = selection.table(known[:200], shipped.features)
-    theirs = median(lambda row: made.predict_proba(row.reshape(1, -1)), list(rows))
+    peer = median(lambda row: made.predict_proba(row.reshape(1, -1)), list(rows))
     verdict = "met" if ours <= BAR else "NOT MET"
     print(f"one observation: {1e6 * ours:.1f} us (bar <= {1e6 * BAR:g} us: {verdict})")
-    print(f"scikit-learn, the same kind of model: {1e6 * theirs:.0f} us, {theirs / ours:.0f} times")
+    print(f"scikit-learn, the same kind of model: {1e6 * peer:.0f} us, {peer / ours:.0f} times")
 
 
 if __name__ == "__main__":

@@ -136,17 +136,17 @@ def chaotic_fair_share(workloads: int) -> None:
         workload = paper_scenario(seed)
         group, weight = lowered(workload, policy)
         other = run_of(workload, simgrid_io_sets.run(workload, group, weight, computing="delays"))
-        for who, run in (("penstock", simulate(workload, policy)), ("SimGrid", other)):
+        for tool, run in (("penstock", simulate(workload, policy)), ("SimGrid", other)):
             m = measure(run, WINDOW)
-            values[who].append((m.utilization, m.max_stretch, m.io_slowdown))
-    ours, theirs = (np.array(values[who]) for who in ("penstock", "SimGrid"))
-    difference = ours - theirs
+            values[tool].append((m.utilization, m.max_stretch, m.io_slowdown))
+    ours, simgrid = (np.array(values[tool]) for tool in ("penstock", "SimGrid"))
+    difference = ours - simgrid
     error = difference.std(axis=0, ddof=1) / np.sqrt(workloads)
     print(f"fair-share, means over {workloads} workloads (difference in standard errors):")
     rows = zip(
         ("utilization", "max stretch", "IO-slowdown"),
         ours.mean(0),
-        theirs.mean(0),
+        simgrid.mean(0),
         difference.mean(0) / error,
         strict=True,
     )

@@ -141,8 +141,8 @@ def report(size: int, measured: Mapping[str, Sequence[float]]) -> None:
 def copies(folder: Path) -> None:
     """The ceiling for 1 MiB through an I/O node: what its copies alone cost."""
     command = [str(built(folder, "copies")), str(folder / "copied")]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    plain, copied, piped = map(float, told.split())
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    plain, copied, piped = map(float, output.split())
     print(
         f"1 MiB in one thread: pwrite {plain:.0f} us; copied once before {copied:.0f} us, "
         f"{plain / copied:.2f} of it; through a pipe without a copy {piped:.0f} us, "

@@ -66,9 +66,9 @@ def against_unit_steps(sets: int) -> None:
             jobs, view = JobSet(drawn, SITE), Snapshot.of(drawn, SITE)
             all_ = placements(jobs, view)
             for name, contender in contenders.items():
-                found, taken = timed(lambda c=contender, j=jobs, a=all_: c(j, a))
+                decision, taken = timed(lambda c=contender, j=jobs, a=all_: c(j, a))
                 seconds[name].append(taken / len(all_))
-                values[name] += found
+                values[name] += decision
             for name in contenders:
                 ratios[name].append(seconds[name][-1] / seconds["together"][-1])
     print(f"{len(values['plain'])} runs of 40 jobs, {len(LOADS) * sets} sets x {len(all_)} pairs:")

@@ -68,7 +68,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimate:
     phases: int
     w_iter: float | None
     std: float | None
@@ -148,7 +148,7 @@ def calls(trace: Trace) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
     return np.sort(trace.start), ends[order], (trace.moved / count)[which][order]
 
 
-def ours(trace: Trace, sample: float) -> Found:
+def ours(trace: Trace, sample: float) -> Estimate:
     """Return what the finder and the estimator make of counters sampled so often."""
     trace = trace.busy()
     starts, ends, sizes = calls(trace)
@@ -177,7 +177,7 @@ def ours(trace: Trace, sample: float) -> Found:
         now = max(due, now + 0.005)
         if now > last:
             break
-    return Found(phases, period.w_iter_, period.std, finder.gap)
+    return Estimate(phases, period.w_iter_, period.std, finder.gap)
 
 
 def ftio(trace: Trace) -> tuple[float | None, float]:
@@ -196,14 +196,14 @@ def ftio(trace: Trace) -> tuple[float | None, float]:
             "ranks": 1,
         }
         prediction, _ = core(data, args)
-    found = [
+    estimates = [
         (float(c), 1 / float(f))
         for f, c in zip(prediction.dominant_freq, prediction.conf, strict=True)
         if f > 0 and math.isfinite(c)
     ]
-    if not found:
+    if not estimates:
         return None, 0.0
-    confidence, period = max(found)
+    confidence, period = max(estimates)
     return period, confidence
 
 
@@ -218,14 +218,14 @@ def main() -> None:
         f"{'trace':<54}{'phases':>7}{'gap s':>7}{'w_iter s':>10}{'std':>7}{'FTIO s':>9}{'conf':>6}"
     )
     for trace in traces(given.data):
-        found = ours(trace, given.sample)
+        estimate = ours(trace, given.sample)
         period, confidence = ftio(trace)
-        told = "-" if found.w_iter is None else f"{found.w_iter:.3f}"
-        std = "-" if found.std is None else f"{found.std:.2f}"
-        theirs = "-" if period is None else f"{period:.3f}"
+        shown = "-" if estimate.w_iter is None else f"{estimate.w_iter:.3f}"
+        std = "-" if estimate.std is None else f"{estimate.std:.2f}"
+        ftio_period = "-" if period is None else f"{period:.3f}"
         print(
-            f"{trace.name:<54}{found.phases:>7}{found.gap:>7.3f}{told:>10}{std:>7}"
-            f"{theirs:>9}{confidence:>6.2f}"
+            f"{trace.name:<54}{estimate.phases:>7}{estimate.gap:>7.3f}{shown:>10}{std:>7}"
+            f"{ftio_period:>9}{confidence:>6.2f}"
         )
 
 

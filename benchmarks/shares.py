@@ -26,7 +26,7 @@ THREADS = {"low": 32, "middle": 64, "high": 128}
 DEPTH = sum(THREADS.values())
 
 
-def told(way: str, bandwidths: dict[str, float]) -> None:
+def print_shares(way: str, bandwidths: dict[str, float]) -> None:
     total = sum(bandwidths.values())
     each = ", ".join(
         f"{name} {bandwidth / MIB:.1f} ({bandwidth / total:.3f})"
@@ -45,9 +45,9 @@ def compared(way: str, storage: SharedStorage, volume: int, **how: list[messages
             count = DEPTH if how else threads
             stack.enter_context(storage.job(name, count, *how.values()))
             if number == 0:
-                told(f"{way}, alone", storage.bandwidths(volume))
+                print_shares(f"{way}, alone", storage.bandwidths(volume))
         storage.bandwidths(RATE)
-        told(f"{way}, together", storage.bandwidths(volume))
+        print_shares(f"{way}, together", storage.bandwidths(volume))
 
 
 def main() -> None:

@@ -44,8 +44,8 @@ def version() -> str:
     answer = subprocess.run(
         [str(build()), "--version"], check=True, stdout=subprocess.PIPE, text=True
     )
-    found = re.search(r"SimGrid version (\S+)", answer.stdout)
-    return found.group(1) if found else "unknown"
+    match = re.search(r"SimGrid version (\S+)", answer.stdout)
+    return match.group(1) if match else "unknown"
 
 
 def run(

@@ -71,7 +71,7 @@ class Nodes:
     def __init__(self, state: StateDirectory, count: int) -> None:
         self.window = [1e-3] * count
         self.reported = 0.0
-        self.told: list[float] = []
+        self.settings_at: list[float] = []
         self.latencies: list[float] = []
         self._poll = select.epoll()
         self._sockets: dict[int, tuple[int, socket.socket]] = {}
@@ -91,22 +91,22 @@ class Nodes:
             for descriptor, _ in self._poll.poll(0.05):
                 k, connection = self._sockets[descriptor]
                 for text in connection.recv(1 << 16).splitlines():
-                    self.heard(k, connection, text)
+                    self.receive(k, connection, text)
         self.over()
         controller.send(self.latencies)
 
-    def heard(self, k: int, connection: socket.socket, text: bytes) -> None:
+    def receive(self, k: int, connection: socket.socket, text: bytes) -> None:
         now = time.monotonic()
         if b"Observe" in text:
-            if self.told:
+            if self.settings_at:
                 self.over()
             connection.sendall(encode_line(self.report(k)))
             self.reported = time.monotonic()
         else:
-            self.told.append(now)
-            told = msgspec.json.decode(text, type=messages.Settings)
-            assert told.window is not None
-            self.window[k] = told.window
+            self.settings_at.append(now)
+            settings = msgspec.json.decode(text, type=messages.Settings)
+            assert settings.window is not None
+            self.window[k] = settings.window
             connection.sendall(encode_line(messages.Done()))
 
     def report(self, k: int) -> messages.NodeObservation:
@@ -120,9 +120,9 @@ class Nodes:
 
     def over(self) -> None:
         """An interval in which all were told has one latency."""
-        if len(self.told) == len(self.window):
-            self.latencies.append(max(self.told) - self.reported)
-        self.told.clear()
+        if len(self.settings_at) == len(self.window):
+            self.latencies.append(max(self.settings_at) - self.reported)
+        self.settings_at.clear()
 
 
 def be_nodes(folder: str, count: int, controller: Connection) -> None:
@@ -156,14 +156,14 @@ async def connected(io_nodes: IoNodes, io_node: IoNode) -> None:
 
 def decided(count: int, seconds: float) -> bool:
     with tempfile.TemporaryDirectory(prefix="pst") as folder:
-        ours, theirs = multiprocessing.Pipe()
-        nodes = multiprocessing.Process(target=be_nodes, args=(folder, count, theirs))
+        parent_end, child_end = multiprocessing.Pipe()
+        nodes = multiprocessing.Process(target=be_nodes, args=(folder, count, child_end))
         nodes.start()
         try:
-            ours.recv()
+            parent_end.recv()
             asyncio.run(tune(StateDirectory(Path(folder)), count, seconds))
-            ours.send(True)
-            latencies = ours.recv()[2:]
+            parent_end.send(True)
+            latencies = parent_end.recv()[2:]
         finally:
             nodes.terminate()
             nodes.join()
@@ -260,8 +260,8 @@ def threads(pid: int, counted: Callable[[int], bool]) -> float:
 
 
 def written(state: StateDirectory) -> int:
-    told = json.loads(penstock("status", "--state", str(state.folder), "--json"))
-    return int(told["io_nodes"][0]["writes"])
+    status = json.loads(penstock("status", "--state", str(state.folder), "--json"))
+    return int(status["io_nodes"][0]["writes"])
 
 
 def observed() -> float:
@@ -286,8 +286,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--io-nodes", type=int, nargs="+", default=[48, 240, 768])
     parser.add_argument("--seconds", type=float, default=20.0)
-    told = parser.parse_args()
-    met = [overhead(told.seconds), *(decided(count, told.seconds) for count in told.io_nodes)]
+    options = parser.parse_args()
+    met = [
+        overhead(options.seconds),
+        *(decided(count, options.seconds) for count in options.io_nodes),
+    ]
     sys.exit(not all(met))
 
 

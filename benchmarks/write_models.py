@@ -39,20 +39,20 @@ SEED = 1
 def samples(count: int) -> Dataset:
     """Return writes of Table V's kind with times of a simple law: only their number matters."""
     titan, rng = machine.load("titan"), np.random.default_rng(SEED)
-    found: list[Sample] = []
-    while len(found) < count:
+    drawn: list[Sample] = []
+    while len(drawn) < count:
         write = Write(
             nodes=int(rng.choice(SCALES)),
             cores=int(rng.integers(1, 17)),
             burst=float(2 ** rng.uniform(20, 33)),
             stripe_count=int(rng.integers(1, 65)),
         )
-        told = parameters(titan, write)
-        seconds = 0.5 + told["s_ost"] / 4e8 + told["m"] * told["n"] * told["K"] / 2e10
+        terms = parameters(titan, write)
+        seconds = 0.5 + terms["s_ost"] / 4e8 + terms["m"] * terms["n"] * terms["K"] / 2e10
         times = tuple(seconds * rng.lognormal(0, 0.2, 5))
         if seconds >= 6:
-            found.append(Sample(machine="titan", source="made up", write=write, times=times))
-    return Dataset.from_samples(titan, found)
+            drawn.append(Sample(machine="titan", source="made up", write=write, times=times))
+    return Dataset.from_samples(titan, drawn)
 
 
 @cache
@@ -91,7 +91,7 @@ def searched(count: int, jobs: int | None, out: Path) -> None:
     print(f"search, {len(cells)} cells on {count} samples: {taken:.0f} s ({verdict}: <= 900 s)")
 
 
-def asked(count: int) -> None:
+def time_predictions(count: int) -> None:
     part = samples(count).where(np.arange(count) < 600)
     for technique in ("extrapolating", "linear", "forest"):
         if technique == "extrapolating":
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=4000)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    asked(given.samples)
+    time_predictions(given.samples)
     with tempfile.TemporaryDirectory() as scratch:
         out = given.out or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)

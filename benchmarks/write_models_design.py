@@ -36,14 +36,14 @@ def table(content: str, name: str, *, by_job: bool) -> Dataset:
     stripes = {**archer.STRIPES, "striped": targets}
     if name != "archer":
         stripes["defstriped"] = 1
-    found, tags = [], []
+    samples, tags = [], []
     for some in [systems] if name == "archer" else [(system,) for system in systems]:
         read = archer.samples(
             content, name, systems=some, by_job=by_job, cores=cores, stripes=stripes
         )
-        found += read
+        samples += read
         tags += [f"{archer.tag(one)}, {some[0]}" for one in read]
-    return Dataset.from_samples(known, found, tags)
+    return Dataset.from_samples(known, samples, tags)
 
 
 def splits(content: str, *, by_job: bool) -> Iterator[tuple[str, Dataset, Dataset]]:
@@ -53,8 +53,8 @@ def splits(content: str, *, by_job: bool) -> Iterator[tuple[str, Dataset, Datase
         processes = np.array([write.bursts for write in whole.writes])
         for limit in limits:
             most = min(FURTHER * limit, MOST) if name == "archer" else FURTHER * limit
-            asked = (processes > limit) & (processes <= most) & (whole.seconds >= 5)
-            yield f"{name} {limit}", whole.where(processes <= limit), whole.where(asked)
+            selected = (processes > limit) & (processes <= most) & (whole.seconds >= 5)
+            yield f"{name} {limit}", whole.where(processes <= limit), whole.where(selected)
 
 
 def main() -> None:
@@ -72,9 +72,11 @@ def main() -> None:
                     continue
                 learned = training.train(small, technique, seed=1)
                 pairs = zip(large.writes, large.tags, strict=True)
-                told = [learned.predict(write, tag=tag) for write, tag in pairs]
-                errors = [abs(p.seconds / t - 1) for p, t in zip(told, large.seconds, strict=True)]
-                held = [p.low <= t <= p.high for p, t in zip(told, large.seconds, strict=True)]
+                guesses = [learned.predict(write, tag=tag) for write, tag in pairs]
+                errors = [
+                    abs(p.seconds / t - 1) for p, t in zip(guesses, large.seconds, strict=True)
+                ]
+                held = [p.low <= t <= p.high for p, t in zip(guesses, large.seconds, strict=True)]
                 print(
                     f"{'jobs' if by_job else 'identical runs'}, {name}: {len(small)} trained, "
                     f"{len(large)} asked, {technique} {np.median(errors):.3f}, held "

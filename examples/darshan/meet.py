@@ -18,16 +18,16 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=8, help="of each run")
     parser.add_argument("--within", type=float, default=3600.0, help="seconds")
     parser.add_argument("--draws", type=int, default=5)
-    told = parser.parse_args()
-    runs = json.loads(told.workload.read_text())["jobs"]
-    for draw in range(1, told.draws + 1):
+    options = parser.parse_args()
+    runs = json.loads(options.workload.read_text())["jobs"]
+    for draw in range(1, options.draws + 1):
         chance = random.Random(draw)
         jobs = [
-            run | {"id": f"{run['id']}-{copy}", "release": chance.uniform(0, told.within)}
+            run | {"id": f"{run['id']}-{copy}", "release": chance.uniform(0, options.within)}
             for run in runs
-            for copy in range(told.copies)
+            for copy in range(options.copies)
         ]
-        file = told.workload.with_name(f"meet-{draw}.json")
+        file = options.workload.with_name(f"meet-{draw}.json")
         file.write_text(json.dumps({"jobs": jobs}))
         print(file)
 

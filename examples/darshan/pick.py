@@ -15,19 +15,19 @@ USUAL = "fair-share"
 
 def best(policies: dict[str, Any]) -> str:
     worst = policies[USUAL]["max_stretch"]
-    fair = {name: told for name, told in policies.items() if told["max_stretch"] <= worst}
+    fair = {name: results for name, results in policies.items() if results["max_stretch"] <= worst}
     return max(fair, key=lambda name: fair[name]["utilization"])
 
 
 def main() -> None:
-    told = json.load(sys.stdin)
-    choice = best(told["policies"])
-    ours, usual = told["policies"][choice], told["policies"][USUAL]
-    times = sum(best(file["policies"]) == choice for file in told["files"])
+    results = json.load(sys.stdin)
+    choice = best(results["policies"])
+    ours, usual = results["policies"][choice], results["policies"][USUAL]
+    times = sum(best(file["policies"]) == choice for file in results["files"])
     print(f"choice: {choice}")
     for metric in ("utilization", "max_stretch", "io_slowdown"):
         print(f"  {metric}: {ours[metric]:.3f}, with {USUAL} {usual[metric]:.3f} (simulated)")
-    print(f"  the choice in {times} of {len(told['files'])} workloads")
+    print(f"  the choice in {times} of {len(results['files'])} workloads")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--user", default="nobody", help="whose jobs they are")
     parser.add_argument("--keep", action="store_true", help="leave all up until Enter is pressed")
-    told = parser.parse_args()
+    options = parser.parse_args()
     check()
     penstock = [sys.executable, "-P", "-m", "penstock.cli"]
     # A short path, for sockets, that every user can walk.
@@ -57,15 +57,15 @@ def main() -> None:
             say("Slurm: four nodes on this host")
             print(slurm.command("sinfo").stdout, end="")
             script = JOB.replace("DATA", str(folder / "data"))
-            jobs = [slurm.sbatch(script, user=told.user) for _ in range(2)]
-            say(f"Jobs {jobs[0]} and {jobs[1]}, as {told.user}")
+            jobs = [slurm.sbatch(script, user=options.user) for _ in range(2)]
+            say(f"Jobs {jobs[0]} and {jobs[1]}, as {options.user}")
             print(slurm.command("squeue").stdout, end="")
             for job in jobs:
                 print(f"job {job}: {slurm.await_end(job, ENDS_WITHIN)}")
             say("What Penstock says of them")
             await_release(penstock, folder)
             subprocess.run([*penstock, "status", "--state", folder / "state"], check=True)
-            if told.keep:
+            if options.keep:
                 print(f"\nSLURM_CONF={slurm.conf}; penstock status --state {folder}/state")
                 input("Enter takes everything down: ")
         say("Down")
@@ -115,8 +115,8 @@ def await_release(penstock: list[str], folder: Path) -> None:
     until = time.monotonic() + ENDS_WITHIN
     command = [*penstock, "status", "--json", "--state", str(folder / "state")]
     while time.monotonic() < until:
-        told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-        if all(job["state"] != "running" for job in told["jobs"]):
+        options = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        if all(job["state"] != "running" for job in options["jobs"]):
             return
         time.sleep(0.2)
     sys.exit("demo.py: the controller still lists a job that has ended")

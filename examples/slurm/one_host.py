@@ -134,10 +134,10 @@ class Cluster:
         **options: Any,
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands, perhaps as another user, with a job's environment."""
-        who = [] if user is None else ["setpriv", f"--reuid={user}", "--regid=nogroup"]
-        who += [] if user is None else ["--clear-groups", "--inh-caps=-all"]
+        as_user = [] if user is None else ["setpriv", f"--reuid={user}", "--regid=nogroup"]
+        as_user += [] if user is None else ["--clear-groups", "--inh-caps=-all"]
         done = subprocess.run(
-            [*who, *map(str, words)],
+            [*as_user, *map(str, words)],
             env=self.environment() | dict(env_of or {}),
             capture_output=True,
             text=True,
@@ -146,8 +146,8 @@ class Cluster:
             **({"cwd": "/"} | options),
         )
         if check and done.returncode:
-            told = f"{words}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}"
-            raise ClusterError(told)
+            output = f"{words}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}"
+            raise ClusterError(output)
         return done
 
     def srun(
@@ -168,8 +168,8 @@ class Cluster:
 
     def state_of(self, job: str) -> str:
         """Return a job's state, in capitals."""
-        told = self.scontrol("show", "job", job).split("JobState=")[1]
-        return told.split()[0]
+        output = self.scontrol("show", "job", job).split("JobState=")[1]
+        return output.split()[0]
 
     def reason_of(self, job: str) -> str:
         """Return why a job waits."""
@@ -177,8 +177,8 @@ class Cluster:
 
     def states(self) -> dict[str, str]:
         """Return the nodes' states: idle, allocated, drained, down, ..."""
-        told = self.command("sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout
-        return dict(line.split() for line in told.splitlines())
+        output = self.command("sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout
+        return dict(line.split() for line in output.splitlines())
 
     def await_end(self, job: str, within: float = COMMAND_WITHIN) -> str:
         """Wait until a job has ended, its epilogs too; return its last state."""
@@ -210,10 +210,10 @@ class Cluster:
 
     def logs(self) -> str:
         """Return the ends of all logs."""
-        told = [str(self.states())] if self._daemons else []
+        output = [str(self.states())] if self._daemons else []
         for path in sorted(self.folder.glob("*.log")):
-            told += [f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-15:]]
-        return "\n".join(told)
+            output += [f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-15:]]
+        return "\n".join(output)
 
     def _configure(self) -> None:
         # Users other than root submit, too: munge's socket and slurm.conf are for all.
@@ -285,11 +285,11 @@ class Cluster:
 
 def _free_ports(count: int) -> list[int]:
     """Return ports that nobody has at the moment, and that the kernel gives to nobody by itself."""
-    found: list[int] = []
+    pids: list[int] = []
     for port in random.SystemRandom().sample(range(20_000, 32_000), 1000):
         with socket.socket() as one, suppress(OSError):
             one.bind(("127.0.0.1", port))
-            found.append(port)
-            if len(found) == count:
-                return found
+            pids.append(port)
+            if len(pids) == count:
+                return pids
     raise ClusterError(f"no {count} free ports")
