@@ -34,10 +34,10 @@ if any("controller_process" in word for word in sys.orig_argv):
             answers = "RequestResponseCycle" in repr(getattr(self._callback, "__self__", ""))
             steps.append((time.time(), took, int(answers)))
     asyncio.events.Handle._run = timed
-    def told():
+    def report():
         with open(os.environ["STEPS_FILE"], "w") as file:
             file.writelines(f"{when} {took} {answers}\\n" for when, took, answers in steps)
-    atexit.register(told)
+    atexit.register(report)
 """
 """A sitecustomize of the controller's process: steps of its loop over a millisecond of work."""
 

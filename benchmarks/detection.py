@@ -1,4 +1,4 @@
-"""How fast access patterns are told.
+"""How fast access patterns are recognised.
 
     python benchmarks/detection.py
 
