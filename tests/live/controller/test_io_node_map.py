@@ -75,7 +75,7 @@ def test_wrong_remaps_change_nothing(job: str, wanted: list[int], said: str) -> 
 
 
 def test_more_than_there_are_cannot_be_had() -> None:
-    with pytest.raises(InputError, match="5 I/O nodes are wanted; there are 4"):
+    with pytest.raises(InputError, match="5 I/O nodes are requested; there are 4"):
         serving(4).begin("a", 5)
 
 

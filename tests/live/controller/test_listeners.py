@@ -8,13 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from limits import HANG
 
 from penstock.errors import InputError
-from penstock.live.controller import listeners
 from penstock.live.controller.listeners import Admission
 from penstock.live.controller.peer import LINES, Peer, RefusalLog
 from penstock.live.protocol import client, messages
@@ -27,9 +27,10 @@ WAIT = HANG
 
 
 class Door:
-    """An Admission in a thread of its own; who is let in hears Done for every line."""
+    """An Admission in a thread of its own; admitted connections get Done for every line."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: Any) -> None:
+        self.limits = limits
         self.refusals = RefusalLog()
         self.why: list[str] = []
         self.changed = threading.Condition()
@@ -51,7 +52,7 @@ class Door:
     async def _serve(self, ready: threading.Event) -> None:
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
         self.end = lambda: loop.call_soon_threadsafe(ended.set)
-        admits = Admission(KEY, self._admitted, self.refusals)
+        admits = Admission(KEY, self._admitted, self.refusals, **self.limits)
         task = asyncio.create_task(admits.accept(self.listener))
         ready.set()
         await ended.wait()
@@ -94,8 +95,8 @@ def _line(made: socket.socket) -> bytes:
 
 
 @pytest.fixture
-def door() -> Iterator[Door]:
-    made = Door()
+def door(request: pytest.FixtureRequest) -> Iterator[Door]:
+    made = Door(**getattr(request, "param", {}))
     yield made
     made.close()
 
@@ -155,15 +156,13 @@ def test_who_does_not_know_the_key_is_no_controller() -> None:
     ("sent", "why"),
     [
         (b"x" * 10_000, "too many bytes came before its proof"),
-        (b"{}\n", "what it sent is no proof"),
-        (b'{"type": "Stop"}\n', "what it sent is no proof"),
+        (b"{}\n", "it sent something else than a proof"),
+        (b'{"type": "Stop"}\n', "it sent something else than a proof"),
         (b"", "no proof came within"),
     ],
 )
-def test_the_unproven_are_heard_briefly(
-    door: Door, sent: bytes, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listeners, "PROVES_WITHIN", 0.5)
+@pytest.mark.parametrize("door", [{"proof_seconds": 0.5}], indirect=True, ids=["quick"])
+def test_the_unproven_are_heard_briefly(door: Door, sent: bytes, why: str) -> None:
     with door.raw() as (made, _):
         made.sendall(sent)
         assert why in door.refused()[0]
@@ -171,8 +170,8 @@ def test_the_unproven_are_heard_briefly(
         good.ask(messages.GetStatus(), messages.Done)
 
 
-def test_one_address_cannot_hold_all_places(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "UNPROVEN_OF_ONE", 3)
+@pytest.mark.parametrize("door", [{"unproven_per_host": 3}], indirect=True, ids=["few"])
+def test_one_address_cannot_hold_all_places(door: Door) -> None:
     silent = [socket.create_connection(("127.0.0.1", door.port), WAIT) for _ in range(3)]
     for made in silent:
         _line(made)  # it is heard

@@ -187,7 +187,7 @@ def test_an_io_node_is_itself_whichever_way_it_comes(site: Site) -> None:
         begin(job, "ada")
         serve(old, node())
         assert numbers(job.receive(messages.NodeMap, WAIT)) == [1]
-        with site.remote() as other, pytest.raises(InputError, match="there already"):
+        with site.remote() as other, pytest.raises(InputError, match="already exists"):
             other.ask(messages.RegisterNode(node=node(id=78)), messages.Done)
         serve(new, node())
         assert numbers(job.receive(messages.NodeMap, WAIT)) == []

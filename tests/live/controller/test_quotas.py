@@ -44,7 +44,7 @@ def test_a_host_has_half_of_all_places_and_others_the_rest() -> None:
     for _ in range(5):
         places.enter(other)
     places.enter(local)
-    with pytest.raises(FullError, match="has 12 connections, and no room"):
+    with pytest.raises(FullError, match="has 12 connections, the most it can have"):
         places.enter(local)
     places.leave(one, None)
     places.enter(local)
@@ -90,7 +90,7 @@ def test_a_flood_of_connections_is_refused_and_jobs_go_on(site: Deployed) -> Non
             flood.enter_context(ControlConnection(site.state.controller))
         with (
             ControlConnection(site.state.controller) as late,
-            pytest.raises(FullError, match="no room"),
+            pytest.raises(FullError, match="the most it can have"),
         ):
             begin(late)
         job.do("write 4")

@@ -1,4 +1,4 @@
-"""Jobs that end while there is no controller: their last words are heard by the next one."""
+"""Jobs that end while no controller runs: the next one learns of their exits."""
 
 import asyncio
 import os
@@ -180,9 +180,9 @@ def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_pa
 
     async def rounds() -> None:
         for _ in range(4):
-            await late.take()
+            await late.read_spool()
         Refusing.archive.store.flush = lambda: True
-        await late.take()
+        await late.read_spool()
 
     asyncio.run(rounds())
     assert sorted(said.split(":")[0] for said in heard) == [
@@ -195,7 +195,7 @@ def test_the_end_of_a_job_that_nobody_began_is_refused(site: Deployed) -> None:
     site.up()
     ExitSpool(site.state.exit_spool).write(word(site, "never.123456789"))
     until(lambda: not words(site))
-    assert "which nobody began" in site.state.log.read_text()
+    assert "which never began" in site.state.log.read_text()
 
 
 @AS_ROOT
@@ -213,10 +213,10 @@ def test_a_last_word_of_another_user_is_refused_and_logged(site: Deployed) -> No
     until(lambda: not words(site))
     log = site.state.log.read_text()
     assert (
-        "unreported exit forged.json: user nobody cannot tell the end of a job of user 'root'"
+        "unreported exit forged.json: user nobody cannot report the end of a job of user 'root'"
         in log
     )
-    assert "unreported exit own.json: user nobody cannot tell the end of mine.1" in log
+    assert "unreported exit own.json: user nobody cannot report the end of mine.1" in log
     assert site.job("mine").state == "running"
     job.finish()
 

@@ -47,10 +47,10 @@ async def _run(deployment: Deployment, ready: int) -> None:
 
 
 def _http(deployment: Deployment) -> Callable[[Controller], AbstractAsyncContextManager[object]]:
-    """Return what serves the HTTP API of a controller, if it has one: it is bound at once."""
+    """Return what serves a controller's HTTP API, if it has one; its port is opened at once."""
     if deployment.http is None:
         return lambda _: nullcontext()
-    # A third of all imports, and most controllers have no use for it.
+    # A third of all import time, and most controllers have no API.
     from penstock.live.http.api import HttpPort  # noqa: PLC0415
     from penstock.live.http.controller_service import ControllerService  # noqa: PLC0415
 
@@ -64,7 +64,7 @@ def _report(ready: int, message: messages.Message) -> None:
 
 
 def main() -> None:
-    """Be the controller of the deployment on standard input."""
+    """Run the controller of the deployment on standard input."""
     deployment = msgspec.json.decode(sys.stdin.buffer.read(), type=Deployment)
     if deployment.attached:
         end_with_parent(signal.SIGTERM, int(sys.argv[2]))
@@ -80,7 +80,7 @@ def main() -> None:
     state = StateDirectory(Path(deployment.state))
     if left := state.clean_up():
         log.warning("ended %d I/O nodes that an earlier controller left behind", left)
-    # Little of what a controller makes is in cycles; what it imported and loaded stays.
+    # A controller makes few reference cycles; imported and loaded objects stay.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     try:

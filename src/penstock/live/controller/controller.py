@@ -1,10 +1,10 @@
-"""The controller of a deployment: keeps its I/O nodes, its running jobs, and who has which."""
+"""The controller of a deployment: its I/O nodes, its running jobs, and which job has which."""
 
 import asyncio
 import logging
 import signal
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from penstock.live.controller.listeners import LocalListener
 from penstock.live.controller.peer import Peer, RefusalLog, RefusedError
 from penstock.live.controller.quotas import Quotas
 from penstock.live.controller.session import Session
-from penstock.live.controller.status import overview
+from penstock.live.controller.status import site_status
 from penstock.live.controller.supervise import run_forever
 from penstock.live.controller.tuning import Tuning
 from penstock.live.controller.turn_service import TurnService
@@ -36,36 +36,43 @@ from penstock.live.store import Store, WriteBehind
 from penstock.model import Assign
 from penstock.records import RecordWriter, Retention
 
-COME_BACK_WITHIN = 10.0
-"""Seconds after which a job of an earlier controller that has not come back is lost."""
+RECONNECT_SECONDS = 10.0
+"""Seconds after which a job of an earlier controller that has not reconnected is lost."""
 LONGEST_BACKLOG = 1 << 20
-"""Bytes that may wait for a job that does not listen."""
+"""Bytes that may wait for a job that does not read."""
 log = logging.getLogger("penstock.controller")
 
 
 class JobObserver(Protocol):
-    """Hears what becomes of jobs, for the dashboard; no fault of its own may reach its caller."""
+    """Follows jobs, for the dashboard; it must not raise."""
 
     def began(self, job: JobEntry) -> None:
-        """Take in a job that began, or came back."""
+        """A job began, or reconnected."""
 
     def changed(self, id: str, /) -> None:
-        """Take note that a job's I/O nodes or settings changed."""
+        """A job's I/O nodes or settings changed."""
 
     def counted(self, job: JobEntry) -> None:
-        """Take in new counters of a job."""
+        """A job sent its counters."""
 
     def ended(self, job: JobEntry) -> None:
-        """Take note that a job ended."""
+        """A job ended."""
 
 
 class Controller:
-    """Answers on a Unix socket, and to other hosts, until it is told to stop."""
+    """Answers on a Unix socket, and to other hosts, until it is stopped."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         self.deployment = deployment
+        self._clock, self._wall_clock = clock, wall_clock
         self.state = StateDirectory(Path(deployment.state))
-        self.environment = ProcessEnvironment.of(deployment, self.state)
+        self.environment = ProcessEnvironment.prepare(deployment, self.state)
         self.io_node_map = IoNodeMap(deployment.all_io_nodes, stripe=deployment.stripe)
         self.key = deployment.site_key()
         self.refusals = RefusalLog()
@@ -84,6 +91,8 @@ class Controller:
             set_weights=self._set_weights,
             is_direct=lambda job: not self.io_node_map.map(job).nodes,
             assign=self._assign,
+            clock=clock,
+            wall_clock=wall_clock,
         )
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
@@ -94,7 +103,7 @@ class Controller:
         )
         self.turn_service.record(self.record_writer)
         self.history: JobObserver | None = None
-        """Kept where somebody can look at it."""
+        """The dashboard's history, if there is a dashboard."""
         self.unreported_exits = UnreportedExits(self, ExitSpool(self.state.exit_spool))
         self._writers: dict[str, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,32 +130,32 @@ class Controller:
         return LocalListener(self.state.controller, self._accept_local)
 
     async def serve(self, server: LocalListener) -> None:
-        """Go on until told to stop; jobs that still run then go on directly."""
+        """Serve until stopped; jobs that still run then continue directly."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        endless = {
+        background = {
             "heartbeats": self.turn_service.run,
             "gate slices": self.turn_service.run_slices,
-            "taking in last words": self.unreported_exits.keep,
+            "unreported exits": self.unreported_exits.run,
         }
         if self.tuning is not None:
-            endless["tuning"] = self.tuning.run
-        keepers = [asyncio.create_task(run_forever(work, name)) for name, work in endless.items()]
-        asyncio.get_running_loop().call_later(COME_BACK_WITHIN, self._give_up)
+            background["tuning"] = self.tuning.run
+        tasks = [asyncio.create_task(run_forever(work, name)) for name, work in background.items()]
+        asyncio.get_running_loop().call_later(RECONNECT_SECONDS, self._give_up)
         await self._stop.wait()
-        for keeper in keepers:
-            keeper.cancel()
+        for task in tasks:
+            task.cancel()
         if self.tuning is not None:
             await self.tuning.save()
         self.turn_service.set_kill_switch(True)
         self.state.deployment.unlink(missing_ok=True)
-        log.info("stopping: %d jobs go on directly", len(self.jobs.running))
+        log.info("stopping: %d jobs continue directly", len(self.jobs.running))
         for job in list(self.jobs.running):
             self._push(job, messages.NodeMap(nodes=[]))
         await self.io_nodes.stop()
         self._stopped.set()
         server.close()
-        # Who asked for the end is answered first.
+        # The client that asked for the stop gets its answer first.
         if self._connections:
             await asyncio.wait(self._connections, timeout=1.0)
         for connection in self._connections:
@@ -156,7 +165,7 @@ class Controller:
 
     def _give_up(self) -> None:
         if lost := self.archive.give_up():
-            log.warning("%d jobs of an earlier controller did not come back", len(lost))
+            log.warning("%d jobs of an earlier controller did not reconnect", len(lost))
         for record in lost:
             self.jobs.remember(record)
 
@@ -188,12 +197,12 @@ class Controller:
         if writer is None:
             return
         if writer.transport.get_write_buffer_size() > LONGEST_BACKLOG:
-            writer.transport.abort()  # it does not listen: it is lost, and opens its gate
+            writer.transport.abort()  # it does not read: it counts as lost, and opens its gate
             return
         writer.write(client.encode_line(message))
 
     def _assign(self, assign: Assign) -> None:
-        """Give a job what the arbiter says, if it may be moved: nobody has said where it goes."""
+        """Give a job the arbiter's I/O nodes, unless it is pinned to others."""
         job = self.jobs.running.get(assign.job)
         if job is None or job.pinned or self.turn_service.modes.of(job.begin.user) != "enforce":
             return
@@ -227,34 +236,34 @@ class Controller:
     async def _accept_local(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        await self.accept(reader, writer, Peer.of(writer.get_extra_info("socket")))
+        await self.accept(reader, writer, Peer.from_socket(writer.get_extra_info("socket")))
 
     async def accept(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: Peer
     ) -> None:
-        """Hear one connection to its end."""
+        """Serve one connection to its end."""
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        talk = Session(self, writer, peer)
+        session = Session(self, writer, peer)
         try:
-            if (full := talk.entered()) is not None:
-                writer.write(client.encode_line(full))
+            if (refusal := session.enter()) is not None:
+                writer.write(client.encode_line(refusal))
                 return
             while not self._stopped.is_set() and (text := await reader.readline()):
-                answer = await talk.heard(text)
+                answer = await session.handle(text)
                 if answer is not None:
                     writer.write(client.encode_line(answer))
                     await writer.drain()
         except (OSError, ValueError):
-            pass  # gone, or a line without end: the same as gone
+            pass  # the connection broke, or sent an endless line
         finally:
             self._connections.discard(task)
-            talk.over()
+            session.close()
             writer.close()
 
-    def joined(self, link: IoNodeLink) -> IoNodeLink:
-        """Take an I/O node of another host in."""
+    def register_node(self, link: IoNodeLink) -> IoNodeLink:
+        """Add an I/O node of another host."""
         self.io_nodes.join(link)
         self._do_soon(self.io_nodes.welcome(link))
         return link
@@ -284,13 +293,13 @@ class Controller:
         peer: Peer,
         earlier: JobRecord | None = None,
     ) -> tuple[JobEntry, messages.JobAccepted]:
-        """Take a job in and give it its I/O nodes."""
+        """Begin a job and give it its I/O nodes."""
         if self._stop.is_set():
-            # No refusal: who asks runs its command plainly, as it would a moment later.
-            raise ConnectionError("the deployment is being taken down")
+            # Not a refusal: the job runs its command without Penstock, as it would a moment later.
+            raise ConnectionError("the deployment is stopping")
         if earlier is not None and earlier.state != "running":
             self.jobs.take_back(earlier)
-        job = self.jobs.begin(begin, time.time(), peer.address)
+        job = self.jobs.begin(begin, self._wall_clock(), peer.address)
         job.agent = begin.pid if begin.pid == peer.pid else 0
         try:
             mapped = self.io_node_map.begin(
@@ -301,12 +310,12 @@ class Controller:
             raise
         if earlier is not None and earlier.id == job.id:
             self.archive.resumed(job, earlier)
-        # The arbiter's word for it is in the answer.
+        # The answer contains what the arbiter assigns now.
         self.turn_service.started(job, self.archive.knowledge(job))
         if (other := self.turn_service.another_member(job)) is not None:
             self.io_node_map.follow(job.id, other)
             job.pinned = self.jobs.running[other].pinned
-        self.archive.began(job.record(time.monotonic()))
+        self.archive.began(job.record(self._clock()))
         mapped = self.io_node_map.map(job.id)
         job.io_nodes = self.io_node_map.numbers(job.id)
         self._writers[job.id] = writer
@@ -329,10 +338,10 @@ class Controller:
         )
 
     def end(self, job: JobEntry, status: int | None) -> str:
-        """Let a job go; without a status its connection broke. Return advice for its user."""
+        """End a job; without a status its connection broke. Return advice for its user."""
         if self.jobs.running.get(job.id) is not job:
             return ""  # it reconnected
-        self.jobs.end(job, status, time.time())
+        self.jobs.end(job, status, self._wall_clock())
         self.io_node_map.end(job.id)
         self._writers.pop(job.id, None)
         record = self.record(job)
@@ -348,14 +357,14 @@ class Controller:
 
     def record(self, job: JobEntry) -> JobRecord:
         """Return the record of a job, with its turn."""
-        return self.turn_service.describe(job.record(time.monotonic()))
+        return self.turn_service.describe(job.record(self._clock()))
 
     def job_records(self) -> list[JobRecord]:
         """Return all jobs that are listed, the oldest first."""
         return [*self.jobs.ended(), *map(self.record, self.jobs.running.values())]
 
     async def remap(self, remap: messages.Remap) -> None:
-        """Give a running job other I/O nodes; return when it has them."""
+        """Give a running job other I/O nodes; return when it uses them."""
         job = self.jobs.find(remap.job)
         job.pinned = True
         self._push(job.id, self.io_node_map.remap(job.id, remap.nodes, remap.stripe))
@@ -363,33 +372,31 @@ class Controller:
         if self.history is not None:
             self.history.changed(job.id)
         log.info("job %s is remapped to I/O nodes %s", job.id, remap.nodes)
-        wanted = job.maps
+        expected = job.maps
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT), self._counted:
                 await self._counted.wait_for(
-                    lambda: job.state != "running" or job.counters.get("maps", 0) >= wanted
+                    lambda: job.state != "running" or job.counters.get("maps", 0) >= expected
                 )
         except TimeoutError:
-            raise InputError(
-                f"job {job.id} does not answer; its new map waits for it in its connection"
-            ) from None
+            raise InputError(f"job {job.id} does not answer; its new map is on its way") from None
 
     async def counted(self, job: JobEntry, counters: dict[str, int]) -> None:
-        """Take note of what a job did."""
+        """Handle a job's counters."""
         self.turn_service.heard(job)
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()
         if self.jobs.running.get(job.id) is job:
-            self.archive.progressed(self.turn_service.progress(job.record(time.monotonic())))
+            self.archive.progressed(self.turn_service.progress(job.record(self._clock())))
         if self.history is not None:
             self.history.counted(job)
 
     async def stop(self) -> None:
-        """Begin to stop, and return when the I/O nodes have ended."""
+        """Stop; return when the I/O nodes have ended."""
         self._stop.set()
         await self._stopped.wait()
 
     async def status(self) -> messages.Status:
-        """Return how things are, the I/O nodes' own measurements included."""
-        return await overview(self)
+        """Return the status, with the I/O nodes' own counters."""
+        return await site_status(self)

@@ -1,6 +1,6 @@
-"""The controller's connection to an I/O node: asked one thing after the other, answered in order.
+"""The controller's connection to an I/O node: requests, answered in order.
 
-The controller connects to I/O nodes of its own host; those on others connect to it.
+The controller connects to I/O nodes on its own host; those on other hosts connect to it.
 """
 
 import asyncio
@@ -11,96 +11,96 @@ from typing import Any, Protocol
 from penstock.live.deployment.spec import ANSWER_TIMEOUT
 from penstock.live.protocol import client, messages
 
-MOST_OWED = 16
-"""Answers that an I/O node may owe before it is asked no more."""
+MOST_UNANSWERED = 16
+"""Unanswered requests beyond which an I/O node gets no more."""
 
 
 class Writer(Protocol):
     """The sending half of a connection: a stream's, or a transport."""
 
     def write(self, data: bytes) -> None:
-        """Send it by and by."""
+        """Queue it for sending."""
         ...
 
     def close(self) -> None:
-        """End it once all is sent."""
+        """Close it once everything is sent."""
         ...
 
     def is_closing(self) -> bool:
-        """Say whether it has ended, or will."""
+        """Tell whether it is closed, or closing."""
         ...
 
 
 class IoNodeLink:
-    """The controller's end of the connection; who reads from it passes on what is `heard`."""
+    """The controller's end of the connection; its reader passes answers to `receive`."""
 
     def __init__(self, node: messages.Node, writer: Writer) -> None:
         self.node = node
         self._writer = writer
-        self._owed: deque[asyncio.Future[bytes]] = deque()
+        self._unanswered: deque[asyncio.Future[bytes]] = deque()
 
     def send(self, text: bytes) -> "asyncio.Future[bytes]":
-        """Ask at once, and return where the answer will be; OSError: it is not to be asked now."""
-        if len(self._owed) >= MOST_OWED:
-            raise TimeoutError(f"it owes {MOST_OWED} answers")
+        """Send a request; return a future of its answer. OSError: it cannot be sent now."""
+        if len(self._unanswered) >= MOST_UNANSWERED:
+            raise TimeoutError(f"it has not answered {MOST_UNANSWERED} requests")
         if self._writer.is_closing():
-            raise ConnectionResetError("its connection broke off")
+            raise ConnectionResetError("its connection broke")
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        # An answer that comes too late is dropped when it comes: they come in order.
-        self._owed.append(answer)
+        # A late answer is dropped when it comes: answers come in order.
+        self._unanswered.append(answer)
         self._writer.write(text)
         return answer
 
     async def ask(self, message: messages.Message, kind: Any) -> Any:
-        """Return its answer; OSError (TimeoutError too): none comes."""
+        """Send a request and return its answer; OSError (also TimeoutError): there is none."""
         answer = self.send(client.encode_line(message))
         async with asyncio.timeout(ANSWER_TIMEOUT):
             return client.decode_line(await answer, messages.Failure | kind)
 
-    def heard(self, text: bytes) -> None:
-        """Take an answer in; ConnectionError: nothing was asked."""
-        if not self._owed:
-            raise ConnectionError("an answer to nothing")
-        answer = self._owed.popleft()
+    def receive(self, text: bytes) -> None:
+        """Handle an answer; ConnectionError: there was no request."""
+        if not self._unanswered:
+            raise ConnectionError("an answer without a request")
+        answer = self._unanswered.popleft()
         if not answer.done():
             answer.set_result(text)
 
-    def over(self) -> None:
-        """The connection is no more."""
+    def close(self) -> None:
+        """Close the connection; unanswered requests fail."""
         self._writer.close()
-        for answer in self._owed:
+        for answer in self._unanswered:
             if not answer.done():
-                answer.set_exception(ConnectionResetError("its connection broke off"))
-                answer.exception()  # there may be nobody left to be told
-        self._owed.clear()
+                answer.set_exception(ConnectionResetError("its connection broke"))
+                answer.exception()  # mark it as retrieved: no task may be waiting for it
+        self._unanswered.clear()
 
 
 class Lines(asyncio.Protocol):
-    """Lines of a connection, as they come: a stream's reader costs several times as much."""
+    """Splits a connection into lines; a StreamReader costs several times as much."""
 
-    def __init__(self, heard: Callable[[bytes], None], over: Callable[[], None]) -> None:
-        self._heard = heard
-        self._over = over
+    def __init__(self, receive: Callable[[bytes], None], lost: Callable[[], None]) -> None:
+        self._receive = receive
+        self._lost = lost
         self._rest = b""
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take note of what it is."""
+        """Remember the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Pass on the lines that are whole."""
+        """Pass on complete lines."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         try:
             if len(self._rest) > client.MAX_LINE_BYTES:
-                raise ConnectionError("a line without end")
+                raise ConnectionError("an endless line")
             for text in lines:
-                self._heard(text)
+                self._receive(text)
         except ConnectionError:
             assert self._transport is not None
             self._transport.abort()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Say that it is over."""
-        self._over()
+        """Report the end."""
+        self._lost()

@@ -1,4 +1,4 @@
-"""Which I/O nodes each running job has: decided here, told to jobs elsewhere."""
+"""Which I/O nodes each running job has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ class Assignment:
     local: bool = True  # the job is on the controller's host, and reaches Unix sockets there
 
     def reaches(self, node: Node) -> bool:
-        """Say whether the job can go to an I/O node: one of its host, or of its user over TCP."""
+        """Tell whether the job can reach an I/O node: on its host, or its user's over TCP."""
         return self.local if node.transport == "unix" else node.user in ("", self.user)
 
 
 class IoNodeMap:
-    """Gives I/O nodes to jobs, the least loaded first; no clock, no sockets."""
+    """Gives I/O nodes to jobs, the least loaded first."""
 
     def __init__(self, io_nodes: int, *, stripe: int = 0) -> None:
         self._io_nodes = io_nodes
@@ -31,12 +31,12 @@ class IoNodeMap:
         self._jobs: dict[str, Assignment] = {}
 
     def begin(
-        self, job: str, wanted: int | None = None, *, user: str = "", local: bool = True
+        self, job: str, requested: int | None = None, *, user: str = "", local: bool = True
     ) -> NodeMap:
-        """Give a new job as many I/O nodes as it wants, or all."""
-        count = self._io_nodes if wanted is None else wanted
+        """Give a new job the number of I/O nodes that it requests, or all."""
+        count = self._io_nodes if requested is None else requested
         if not 0 <= count <= self._io_nodes:
-            raise InputError(f"{count} I/O nodes are wanted; there are {self._io_nodes}")
+            raise InputError(f"{count} I/O nodes are requested; there are {self._io_nodes}")
         load = [0] * self._io_nodes
         for assigned in self._jobs.values():
             for number in assigned.numbers:
@@ -47,12 +47,12 @@ class IoNodeMap:
         return self.map(job)
 
     def follow(self, job: str, other: str) -> None:
-        """Give a job the I/O nodes that another has: both are members of one."""
+        """Give a job the I/O nodes of another member of the same job."""
         had = self._jobs[other]
         self._jobs[job] = replace(self._jobs[job], numbers=had.numbers, stripe=had.stripe)
 
     def end(self, job: str) -> None:
-        """Take back what a job had."""
+        """Remove a job."""
         self._jobs.pop(job, None)
 
     def remap(self, job: str, numbers: Sequence[int], stripe: int) -> NodeMap:
@@ -72,19 +72,19 @@ class IoNodeMap:
         return self.map(job)
 
     def node_up(self, node: Node) -> dict[str, NodeMap]:
-        """Take an I/O node in; return the jobs whose map is another now."""
+        """Add an I/O node; return the jobs whose map changed."""
         self._up[node.number] = node
         return self._on(node.number)
 
     def node_down(self, number: int) -> dict[str, NodeMap]:
-        """Leave an I/O node out until it is up again; return the jobs whose map is another now."""
+        """Remove an I/O node until it is up again; return the jobs whose map changed."""
         return self._on(number) if self._up.pop(number, None) else {}
 
     def _on(self, number: int) -> dict[str, NodeMap]:
         return {job: self.map(job) for job, had in self._jobs.items() if number in had.numbers}
 
     def map(self, job: str) -> NodeMap:
-        """Return a job's map: those of its I/O nodes that are up, and that it can go to."""
+        """Return a job's map: its I/O nodes that are up and that it can reach."""
         assigned = self._jobs[job]
         nodes = [self._up[k] for k in assigned.numbers if k in self._up]
         nodes = [node for node in nodes if assigned.reaches(node)]

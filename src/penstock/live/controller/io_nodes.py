@@ -1,6 +1,6 @@
-"""The I/O nodes of a deployment: started, asked, started again when they die, drained.
+"""The I/O nodes of a deployment: starts them, restarts them when they die, queries and drains them.
 
-Those on other hosts come by themselves, and are asked on the connection that they keep.
+I/O nodes on other hosts connect by themselves, and are queried on that connection.
 """
 
 import asyncio
@@ -24,32 +24,32 @@ from penstock.live.protocol import messages as wire
 from penstock.live.protocol.state_directory import StateDirectory, is_stopped, write_holder
 
 RESTARTS, RESTARTS_WITHIN = 5, 60.0
-"""An I/O node that died more often than this, in so many seconds, stays down."""
+"""An I/O node that died more often than this, within this many seconds, stays down."""
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
 
 log = logging.getLogger("penstock.controller")
 
 
 class StartError(Exception):
-    """An I/O node does not serve, and why."""
+    """An I/O node does not serve; the message says why."""
 
 
 class IoNode:
-    """One I/O node: its process, and the next one when that dies."""
+    """One I/O node, over restarts of its process."""
 
     def __init__(self, number: int, *, remote: bool = False) -> None:
         self.number = number
-        self.remote = remote  # on another host: it comes and goes by itself
+        self.remote = remote  # on another host: it connects by itself
         self.link: IoNodeLink | None = None
         self.node: wire.Node | None = None  # while it serves
         self.process: asyncio.subprocess.Process | None = None
         self.deaths = 0
         self.given_up = False
-        self.answered = 0.0  # when it last did, on the monotonic clock
+        self.answered = 0.0  # the time of its last answer, monotonic
 
     @property
     def absence(self) -> str:
-        """Return the state of one that does not serve."""
+        """The state of an I/O node that does not serve."""
         if self.remote:
             return "away"
         return "down" if self.given_up else "starting"
@@ -63,7 +63,7 @@ class IoNode:
 
 
 class IoNodes:
-    """All I/O nodes; `up` and `down` are called as they come and go."""
+    """All I/O nodes; `up` and `down` are called when one begins or stops serving."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class IoNodes:
         self._deployment = deployment
         self._environment = environment
         self._up, self._down = up, down
-        self._keepers: list[asyncio.Task[None]] = []
+        self._supervisors: list[asyncio.Task[None]] = []
         self._ending = False
 
     async def start(self) -> None:
-        """Return when all serve; StartError: one does not, and none is left running."""
+        """Return when all serve; StartError: one does not, and all are ended."""
         tasks = [asyncio.create_task(self._start(io_node)) for io_node in self._own()]
         try:
             await asyncio.gather(*tasks)
@@ -95,31 +95,33 @@ class IoNodes:
             for io_node in self._own():
                 await _kill(io_node.process)
             raise
-        self._keepers = [asyncio.create_task(self._keep(io_node)) for io_node in self._own()]
+        self._supervisors = [
+            asyncio.create_task(self._supervise(io_node)) for io_node in self._own()
+        ]
 
     async def ask(self, number: int, message: wire.Message, answer: Any) -> Any:
-        """Return an I/O node's answer; OSError (TimeoutError too): it does not answer."""
+        """Return an I/O node's answer; OSError (also TimeoutError): it does not answer."""
         io_node = self.nodes[number]
         if io_node.link is not None:
-            told = await io_node.link.ask(message, answer)
+            result = await io_node.link.ask(message, answer)
         elif not io_node.remote:
-            told = await self._ask(number, message, answer, ANSWER_TIMEOUT)
+            result = await self._ask(number, message, answer, ANSWER_TIMEOUT)
         else:
             raise ConnectionError(f"I/O node {number} is away")
         io_node.answered = time.monotonic()
-        return told
+        return result
 
     async def ask_each(
         self,
         messages: Mapping[int, wire.Message],
         answer: Any,
-        heard: Callable[[int, Any], None],
+        receive: Callable[[int, Any], None],
         within: float = ANSWER_TIMEOUT,
     ) -> None:
-        """Ask several at once; `heard` is called with each answer, or OSError, as it comes."""
+        """Query several at once; `receive` is called with each answer, or an OSError."""
         waiting: set[asyncio.Future[bytes]] = set()
         lines: dict[wire.Message, bytes] = {}
-        # All are on their way before the first answer is heard.
+        # All requests are sent before the first answer is handled.
         for number, message in messages.items():
             link = self.nodes[number].link
             try:
@@ -129,9 +131,9 @@ class IoNodes:
                     lines[message] = client.encode_line(message)
                 text = link.send(lines[message])
             except OSError as error:
-                heard(number, error)
+                receive(number, error)
                 continue
-            text.add_done_callback(partial(self._answered, number, answer, heard))
+            text.add_done_callback(partial(self._answered, number, answer, receive))
             waiting.add(text)
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=within)
@@ -142,36 +144,36 @@ class IoNodes:
         self,
         number: int,
         answer: Any,
-        heard: Callable[[int, Any], None],
+        receive: Callable[[int, Any], None],
         text: "asyncio.Future[bytes]",
     ) -> None:
         if text.cancelled():
-            heard(number, TimeoutError("no answer came in time"))
+            receive(number, TimeoutError("no answer came in time"))
             return
         try:
-            told = client.decode_line(text.result(), wire.Failure | answer)
+            result = client.decode_line(text.result(), wire.Failure | answer)
         except OSError as error:
-            heard(number, error)
+            receive(number, error)
             return
         self.nodes[number].answered = time.monotonic()
-        heard(number, told)
+        receive(number, result)
 
     async def link(self, io_node: IoNode) -> None:
-        """Keep a connection to an I/O node of this host; without one it is asked all the same."""
+        """Open a lasting connection to an I/O node of this host; queries work without one, too."""
         assert io_node.node is not None
         node, loop = io_node.node, asyncio.get_running_loop()
 
-        def heard(text: bytes) -> None:
-            link.heard(text)
+        def receive(text: bytes) -> None:
+            link.receive(text)
 
-        def over() -> None:
-            link.over()
+        def lost() -> None:
+            link.close()
             if io_node.link is link:
                 io_node.link = None
 
         try:
             transport, _ = await loop.create_unix_connection(
-                lambda: Lines(heard, over), str(self.state.control_socket(io_node.number))
+                lambda: Lines(receive, lost), str(self.state.control_socket(io_node.number))
             )
         except OSError as error:
             log.warning("I/O node %d: %s", io_node.number, error)
@@ -179,7 +181,7 @@ class IoNodes:
         io_node.link = link = IoNodeLink(node, transport)
 
     def join(self, link: IoNodeLink) -> None:
-        """Let an I/O node of another host in; InputError: its number is not free."""
+        """Add an I/O node of another host; InputError: its number is not free."""
         number, first = link.node.number, self._deployment.io_nodes
         if not first <= number < len(self.nodes):
             numbers = f"{first} to {len(self.nodes) - 1}"
@@ -193,12 +195,12 @@ class IoNodes:
             )
         before = self.nodes[number].link
         if before is not None and before.node.id != link.node.id:
-            raise InputError(f"I/O node {number} is there already; give another --number")
+            raise InputError(f"I/O node {number} already exists; give another --number")
         self.leave(before)
         self.nodes[number].link = link
 
     async def welcome(self, link: IoNodeLink) -> None:
-        """Set an I/O node that joined, and tell that it is up."""
+        """Configure an I/O node that joined, and report it as up."""
         number = link.node.number
         try:
             await self._configure(number)
@@ -212,10 +214,10 @@ class IoNodes:
             self._up(link.node)
 
     def leave(self, link: IoNodeLink | None) -> None:
-        """An I/O node of another host, or the way to it, is gone."""
+        """Remove an I/O node of another host: it, or its connection, is gone."""
         if link is None:
             return
-        link.over()
+        link.close()
         io_node = self.nodes[link.node.number]
         if io_node.link is link:
             io_node.link = io_node.node = None
@@ -226,15 +228,15 @@ class IoNodes:
         return [io_node for io_node in self.nodes if not io_node.remote]
 
     async def stop(self) -> None:
-        """Let all finish what they began, and end them."""
+        """Let all finish their requests, and end them."""
         self._ending = True
-        for keeper in self._keepers:
-            keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        for task in self._supervisors:
+            task.cancel()
+        await asyncio.gather(*self._supervisors, return_exceptions=True)
         await asyncio.gather(*map(self._drain, self._own()))
         for io_node in self._own():
             if io_node.link is not None:
-                io_node.link.over()
+                io_node.link.close()
 
     async def _start(self, io_node: IoNode) -> None:
         number, identity = io_node.number, secrets.randbits(63) | 1
@@ -274,11 +276,11 @@ class IoNodes:
         seconds = self._deployment.serves_within
         try:
             async with asyncio.timeout(seconds):
-                told = await process.stdout.readline()
+                line = await process.stdout.readline()
         except TimeoutError:
             await _kill(process)
             raise StartError(f"I/O node {number} does not serve after {seconds:g} s") from None
-        if not told:
+        if not line:
             await _kill(process)
             raise StartError(f"I/O node {number} ended with status {process.returncode}")
 
@@ -288,12 +290,12 @@ class IoNodes:
         try:
             answer = await self.ask(number, self._deployment.settings, wire.Done)
         except OSError as error:
-            raise StartError(f"I/O node {number} cannot be set: {error}") from error
+            raise StartError(f"I/O node {number} cannot be configured: {error}") from error
         if isinstance(answer, wire.Failure):
             raise StartError(f"I/O node {number}: {answer.error}")
 
-    async def _keep(self, io_node: IoNode) -> None:
-        """Start the I/O node again whenever it dies, unless that happens too often."""
+    async def _supervise(self, io_node: IoNode) -> None:
+        """Restart the I/O node whenever it dies, unless that happens too often."""
         clock = asyncio.get_running_loop().time
         died: deque[float] = deque(maxlen=RESTARTS)
         delay = FIRST_DELAY
@@ -349,13 +351,13 @@ class IoNodes:
 
 
 def _locked(state: StateDirectory, number: int) -> int:
-    """Return a lock that the I/O node inherits, so that it is held exactly as long as it lives."""
+    """Return a lock that the I/O node inherits and so holds exactly as long as it lives."""
     lock = os.open(state.node_lock(number), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(lock)
-        raise StartError(f"I/O node {number} of an earlier run is still there") from error
+        raise StartError(f"I/O node {number} of an earlier run still runs") from error
     return lock
 
 

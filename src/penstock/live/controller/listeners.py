@@ -1,7 +1,7 @@
-"""Where a controller listens: to its own host, and to others, once they have proven the site key.
+"""The controller's listeners: for its own host, and for hosts that prove the site key.
 
-Connections are taken one at a time, and not, as an asyncio server does, as many as there are: who
-is one too many is refused before the next is taken, and descriptors do not run out.
+Connections are accepted one at a time (an asyncio server accepts all that are pending), so that
+one too many is refused before the next is accepted, and descriptors do not run out.
 """
 
 import asyncio
@@ -24,23 +24,24 @@ from penstock.live.protocol.site_key import SiteKey
 from penstock.live.protocol.state_directory import StateDirectory
 
 BACKLOG = 4096
-PROVES_WITHIN = 2.0
+PROOF_SECONDS = 2.0
+"""Seconds for the proof."""
 MOST_BYTES = 4096
-"""What may come from one who has proven nothing."""
-UNPROVEN, UNPROVEN_OF_ONE = 512, 64
-"""Connections that may be in that state, and those of one address."""
-Admitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
+"""Bytes that may come before the proof."""
+UNPROVEN, UNPROVEN_PER_HOST = 512, 64
+"""Connections that may be unproven at a time, in total and of one address."""
+OnAdmitted = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Peer], Awaitable[None]]
 log = logging.getLogger("penstock.controller")
 
 
-async def _taken(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Yield connections and the hosts that they come from, until cancelled."""
+async def _accepted(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Yield connections and their hosts, until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         try:
             connection, address = await loop.sock_accept(listener)
         except OSError as error:
-            log.error("no connection can be taken: %s", reason(error))
+            log.error("cannot accept a connection: %s", reason(error))
             await asyncio.sleep(0.1)
             continue
         connection.setblocking(False)
@@ -48,11 +49,11 @@ async def _taken(listener: socket.socket) -> AsyncIterator[tuple[socket.socket, 
 
 
 class LocalListener:
-    """Where a controller's host connects to it; a context manager."""
+    """The Unix socket of a controller; a context manager."""
 
     def __init__(self, path: Path, accept: Accept) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        path.unlink(missing_ok=True)  # of one that was killed
+        path.unlink(missing_ok=True)  # left by a controller that was killed
         self._listener.bind(str(path))
         path.chmod(0o600)
         self._listener.listen(BACKLOG)
@@ -67,33 +68,35 @@ class LocalListener:
         await asyncio.gather(self._task, return_exceptions=True)
 
     def close(self) -> None:
-        """Take no more connections; those that are there go on."""
+        """Accept no more connections; existing ones continue."""
         self._task.cancel()
 
     async def _serve(self, accept: Accept) -> None:
         loop = asyncio.get_running_loop()
         with self._listener:
-            async for connection, _ in _taken(self._listener):
+            async for connection, _ in _accepted(self._listener):
                 await loop.connect_accepted_socket(lambda: DrainingProtocol(accept), connection)
 
 
 class RemoteListener:
-    """Where a deployment listens to other hosts, if it does; InputError: it cannot be there."""
+    """The TCP port of a deployment, if it has one; InputError: it cannot be opened."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._key = deployment.site_key()
         self._listener: socket.socket | None = None
-        self._told = StateDirectory(Path(deployment.state)).listen
-        self._told.unlink(missing_ok=True)
+        self._address_file = StateDirectory(Path(deployment.state)).listen
+        self._address_file.unlink(missing_ok=True)
         self._lease = deployment.config.live.seconds()[0]
         if deployment.listen is not None:
             self._listener = Address.parse(deployment.listen, "--listen").listen()
             self._listener.setblocking(False)
             host, port = self._listener.getsockname()[:2]
-            self._told.write_text(f"[{host}]:{port}\n" if ":" in host else f"{host}:{port}\n")
+            self._address_file.write_text(
+                f"[{host}]:{port}\n" if ":" in host else f"{host}:{port}\n"
+            )
 
     @asynccontextmanager
-    async def serving(self, admitted: Admitted, refusals: RefusalLog) -> AsyncIterator[None]:
+    async def serving(self, admitted: OnAdmitted, refusals: RefusalLog) -> AsyncIterator[None]:
         """Admit connections until the block ends."""
         if self._listener is None or self._key is None:
             yield
@@ -106,24 +109,35 @@ class RemoteListener:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             self._listener.close()
-            self._told.unlink(missing_ok=True)
+            self._address_file.unlink(missing_ok=True)
 
 
 class Admission:
-    """Lets those in who prove the key in time, and in few words."""
+    """Admits connections that prove the site key in time."""
 
     def __init__(
-        self, key: SiteKey, admitted: Admitted, refusals: RefusalLog, *, lease: float = 2.0
+        self,
+        key: SiteKey,
+        admitted: OnAdmitted,
+        refusals: RefusalLog,
+        *,
+        lease: float = 2.0,
+        proof_seconds: float = PROOF_SECONDS,
+        unproven_per_host: int = UNPROVEN_PER_HOST,
     ) -> None:
+        self._proof_seconds, self._unproven_per_host = proof_seconds, unproven_per_host
         self._key, self._admitted, self._refusals = key, admitted, refusals
         self._lease = lease
         self._unproven: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listener: socket.socket) -> None:
-        """Take connections until cancelled; those that were let in go on."""
-        async for connection, host in _taken(listener):
-            if self._unproven.total() >= UNPROVEN or self._unproven[host] >= UNPROVEN_OF_ONE:
+        """Accept connections until cancelled; admitted ones continue."""
+        async for connection, host in _accepted(listener):
+            if (
+                self._unproven.total() >= UNPROVEN
+                or self._unproven[host] >= self._unproven_per_host
+            ):
                 connection.close()
                 self._refusals.note(f"host {host}: too many connections without proof")
                 continue
@@ -140,7 +154,7 @@ class Admission:
             raise
         finally:
             self._unproven[host] -= 1
-            self._unproven += Counter()  # whoever has none left is forgotten
+            self._unproven += Counter()  # drop zeros
         if why:
             self._refusals.note(f"host {host}: {why}")
             with suppress(OSError):
@@ -153,24 +167,24 @@ class Admission:
         await self._admitted(*streams, Peer(address=host))
 
     async def _proven(self, connection: socket.socket) -> str:
-        """Return why the other end is not let in; "": it is."""
+        """Return why the other end is refused; "": it is admitted."""
         try:
-            async with asyncio.timeout(PROVES_WITHIN):
+            async with asyncio.timeout(self._proof_seconds):
                 return await self._challenge(connection)
         except TimeoutError:
-            return f"no proof came within {PROVES_WITHIN:g} s"
+            return f"no proof came within {self._proof_seconds:g} s"
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return "what it sent is no proof"
+            return "it sent something else than a proof"
         except OSError as error:
             return reason(error)
 
     async def _challenge(self, connection: socket.socket) -> str:
         loop, ours = asyncio.get_running_loop(), site_key.nonce()
         await loop.sock_sendall(connection, client.encode_line(messages.Challenge(nonce=ours)))
-        told = msgspec.json.decode(await _line(connection), type=messages.Proof)
-        if not self._key.proves("client", ours, told.nonce, told.proof):
+        answer = msgspec.json.decode(await _line(connection), type=messages.Proof)
+        if not self._key.proves("client", ours, answer.nonce, answer.proof):
             return "its proof of the site key is wrong"
-        proof = self._key.proof("controller", ours, told.nonce)
+        proof = self._key.proof("controller", ours, answer.nonce)
         await loop.sock_sendall(
             connection, client.encode_line(messages.Proof(nonce=ours, proof=proof))
         )
@@ -178,13 +192,13 @@ class Admission:
 
 
 async def _line(connection: socket.socket) -> bytes:
-    """Return what comes up to the end of a line: no more is read than one may send unproven."""
+    """Return the first line; no more is read than may come before the proof."""
     loop, text = asyncio.get_running_loop(), b""
     while not text.endswith(b"\n"):
         if len(text) >= MOST_BYTES:
             raise ConnectionError("too many bytes came before its proof")
         more = await loop.sock_recv(connection, MOST_BYTES - len(text))
         if not more:
-            raise ConnectionError("it left without proof")
+            raise ConnectionError("it left without a proof")
         text += more
     return text

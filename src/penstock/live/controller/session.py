@@ -1,4 +1,4 @@
-"""One connection to the controller: a job's agent, a person's question, or a remote I/O node."""
+"""One connection to the controller: of a job's agent, a command, or a remote I/O node."""
 
 import asyncio
 import os
@@ -34,12 +34,12 @@ _TO_CONTROLLER = (
 )
 
 
-_PIECE = 1 << 16
+_READ_BYTES = 1 << 16
 Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class DrainingProtocol(asyncio.StreamReaderProtocol):
-    """Reads what has come to its end, also where writing fails first: last words are in it."""
+    """Reads everything that was sent, even if writing fails first: a job's exit may be in it."""
 
     def __init__(self, accept: Accept) -> None:
         self._reader = asyncio.StreamReader(limit=client.MAX_LINE_BYTES)
@@ -47,22 +47,22 @@ class DrainingProtocol(asyncio.StreamReaderProtocol):
         super().__init__(self._reader, accept)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Remember the socket."""
         self._descriptor = transport.get_extra_info("socket").fileno()
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Take in what is left, then the end, whatever ended it."""
+        """Read what is left in the socket, then end the stream."""
         with suppress(OSError):
-            for _ in range(client.MAX_LINE_BYTES // _PIECE):
-                if not (left := os.read(self._descriptor, _PIECE)):
+            for _ in range(client.MAX_LINE_BYTES // _READ_BYTES):
+                if not (left := os.read(self._descriptor, _READ_BYTES)):
                     break
                 self._reader.feed_data(left)
         super().connection_lost(None)
 
 
 class Session:
-    """One connection: at most one job, which lives as long as the connection does."""
+    """One connection, with at most one job, which lasts as long as the connection."""
 
     def __init__(self, controller: "Controller", writer: asyncio.StreamWriter, peer: Peer) -> None:
         self._controller = controller
@@ -71,10 +71,10 @@ class Session:
         self._job: JobEntry | None = None
         self._link: IoNodeLink | None = None
         self._inside = False
-        self._user: str | None = None  # whose place its job has
+        self._user: str | None = None  # who is charged for its job
 
-    def entered(self) -> messages.Failure | None:
-        """Take a place among the connections; return what is said where there is none."""
+    def enter(self) -> messages.Failure | None:
+        """Count the connection; return the answer if there are too many."""
         try:
             self._controller.quotas.enter(self._peer)
         except FullError as error:
@@ -83,10 +83,10 @@ class Session:
         self._inside = True
         return None
 
-    async def heard(self, text: bytes) -> messages.Message | None:
-        """Return the answer to a line; None: there is none."""
+    async def handle(self, text: bytes) -> messages.Message | None:
+        """Handle one line; return its answer, if it has one."""
         if self._link is not None:
-            self._link.heard(text)
+            self._link.receive(text)
             return None
         try:
             return await self._do(msgspec.json.decode(text, type=_TO_CONTROLLER))
@@ -99,8 +99,8 @@ class Session:
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
             return messages.Failure(error=str(error))
 
-    def over(self) -> None:
-        """The connection is no more."""
+    def close(self) -> None:
+        """The connection has ended."""
         if self._job is not None:
             self._controller.end(self._job, None)
             self._job = None
@@ -111,8 +111,8 @@ class Session:
     async def _do(self, message: Any) -> messages.Message | None:
         match message:
             case messages.BeginJob():
-                self._job, begun = await self._begin(message)
-                return begun
+                self._job, accepted = await self._begin(message)
+                return accepted
             case (
                 messages.PhaseBegan()
                 | messages.PhaseEnded()
@@ -120,7 +120,7 @@ class Session:
                 | messages.JobCounters()
             ):
                 if self._job is not None and self._job.state == "running":
-                    await self._told(self._job, message)
+                    await self._report(self._job, message)
                 return None
             case messages.JobExit():
                 if self._job is not None:
@@ -130,10 +130,10 @@ class Session:
                     await self._controller.counted(job, message.counters)
                     return messages.Done(advice=advice)
             case messages.UnreportedExit():
-                await self._controller.unreported_exits.hear(message, self._peer)
+                await self._controller.unreported_exits.accept(message, self._peer)
             case messages.RegisterNode(node=node):
                 self._peer.check_node()
-                self._link = self._controller.joined(IoNodeLink(node, self._writer))
+                self._link = self._controller.register_node(IoNodeLink(node, self._writer))
             case messages.SetMode():
                 self._peer.check_rule("change a mode")
                 self._controller.turn_service.set_mode(message)
@@ -149,7 +149,7 @@ class Session:
 
     async def _begin(self, begin: messages.BeginJob) -> tuple[JobEntry, messages.JobAccepted]:
         if self._job is not None:
-            raise InputError("this connection has its job; one a connection")
+            raise InputError("this connection already has a job")
         self._peer.check_user(begin.user)
         if self._user is None:
             self._controller.quotas.begin(begin.user)
@@ -158,14 +158,14 @@ class Session:
         if begin.resumes is not None:
             earlier = await self._controller.earlier(begin, self._peer)
             ended = earlier is not None and earlier.state == "ended"
-            # One that began just before the controller was killed may not have been kept.
-            unheard = earlier is None and not self._controller.archive.may_exist(begin.resumes)
-            if ended or unheard:  # an id that it cannot have had is not given to it
+            # A job that began just before the controller was killed may not be in the store.
+            unknown = earlier is None and not self._controller.archive.may_exist(begin.resumes)
+            if ended or unknown:  # it cannot have had this id
                 begin, earlier = msgspec.structs.replace(begin, resumes=None), None
         return self._controller.begin(begin, self._writer, self._peer, earlier)
 
-    async def _told(self, job: JobEntry, message: messages.Message) -> None:
-        """Hear what a job tells and no answer is expected to."""
+    async def _report(self, job: JobEntry, message: messages.Message) -> None:
+        """Handle a job's message that has no answer."""
         match message:
             case messages.PhaseBegan():
                 self._controller.turn_service.phase_began(job, message)

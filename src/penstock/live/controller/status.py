@@ -1,4 +1,4 @@
-"""How things are at a deployment, for `penstock status`, `top` and the API."""
+"""The status of a deployment, for `penstock status`, `top` and the API."""
 
 import asyncio
 import socket
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
 
-async def overview(controller: "Controller") -> messages.Status:
-    """Return what a controller knows; its I/O nodes are asked for the rest."""
+async def site_status(controller: "Controller") -> messages.Status:
+    """Return what a controller knows, and what its I/O nodes answer."""
     turn_service = controller.turn_service
-    asked = (_io_node(controller, io_node) for io_node in controller.io_nodes.nodes)
-    io_nodes = await asyncio.gather(*asked)
+    io_nodes = await asyncio.gather(
+        *(_io_node(controller, io_node) for io_node in controller.io_nodes.nodes)
+    )
     totals = controller.jobs.totals()
     return messages.Status(
         site=socket.gethostname(),

@@ -1,4 +1,7 @@
-"""Ends of jobs that are heard late: last words, taken into the books, the store and the record."""
+"""Jobs that ended while no controller was reachable: their exits, reported later.
+
+They are counted, stored and recorded like other ends.
+"""
 
 import asyncio
 import logging
@@ -19,110 +22,112 @@ from penstock.live.store import StoreError
 if TYPE_CHECKING:
     from penstock.live.controller.controller import Controller
 
-TAKEN_EVERY = 2.0
+SPOOL_INTERVAL = 2.0
+"""Seconds between two looks into the spool."""
 log = logging.getLogger("penstock.controller")
 
 
 class UnreportedExits:
-    """Takes in the last words that are left for a controller, or told to it."""
+    """Handles exits that agents left in the spool, or report now."""
 
-    def __init__(self, controller: "Controller", words: ExitSpool) -> None:
-        self._controller, self._words = controller, words
+    def __init__(self, controller: "Controller", spool: ExitSpool) -> None:
+        self._controller, self._spool = controller, spool
         self._one_at_a_time = asyncio.Lock()
-        self._unkept: dict[str, SpoolFile] = {}  # heard, and there until the store has it
-        self._stuck: set[str] = set()  # heard, and cannot be removed
-        words.create()
+        self._unwritten: dict[str, SpoolFile] = {}  # handled; removed once the store has them
+        self._stuck: set[str] = set()  # handled, but cannot be removed
+        spool.create()
 
-    async def keep(self) -> None:
-        """Take in what is left, now and every few seconds, until cancelled."""
+    async def run(self) -> None:
+        """Handle the spool now and every few seconds, until cancelled."""
         while True:
             try:
-                await self.take()
-            except Exception:  # whatever was left there: jobs that run are more important
+                await self.read_spool()
+            except Exception:  # whatever is in the spool: running jobs are more important
                 log.exception("unreported exits cannot be read")
-            await asyncio.sleep(TAKEN_EVERY)
+            await asyncio.sleep(SPOOL_INTERVAL)
 
-    async def take(self) -> None:
-        """Take in what is left; a file goes once the store has what it says."""
-        heard = {*self._unkept, *self._stuck}
-        for each in await asyncio.to_thread(lambda: list(self._words.files(but=heard))):
-            if await self._heard(each):
-                self._unkept[each.path.name] = each
-        if not self._unkept:
+    async def read_spool(self) -> None:
+        """Handle the files in the spool; a file is removed once the store has its job."""
+        handled = {*self._unwritten, *self._stuck}
+        for each in await asyncio.to_thread(lambda: list(self._spool.files(but=handled))):
+            if await self._handle_file(each):
+                self._unwritten[each.path.name] = each
+        if not self._unwritten:
             return
-        kept = await asyncio.to_thread(self._controller.archive.store.flush)
-        if kept:
-            self._stuck |= {name for name, each in self._unkept.items() if not each.remove()}
-            self._unkept.clear()
+        if await asyncio.to_thread(self._controller.archive.store.flush):
+            self._stuck |= {name for name, each in self._unwritten.items() if not each.remove()}
+            self._unwritten.clear()
 
-    async def _heard(self, found: SpoolFile) -> bool:
-        """Take one in, or refuse it; False: it has to wait."""
+    async def _handle_file(self, file: SpoolFile) -> bool:
+        """Accept an exit, or refuse it; False: it has to wait."""
         try:
-            word = msgspec.json.decode(found.text, type=messages.UnreportedExit)
-            await self.hear(word, Peer(uid=found.uid))
+            report = msgspec.json.decode(file.text, type=messages.UnreportedExit)
+            await self.accept(report, Peer(uid=file.uid))
         except ConnectionError as error:
-            log.warning("unreported exit %s waits: %s", found.path.name, error)
+            log.warning("unreported exit %s waits: %s", file.path.name, error)
             return False
         except (InputError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._controller.refusals.note(f"unreported exit {found.path.name}: {reason(error)}")
+            self._controller.refusals.note(f"unreported exit {file.path.name}: {reason(error)}")
         return True
 
-    async def hear(self, word: messages.UnreportedExit, peer: Peer) -> None:
-        """Take in how a job ended; RefusedError: it is not for `peer` to say.
+    async def accept(self, report: messages.UnreportedExit, peer: Peer) -> None:
+        """Handle the end of a job; RefusedError: `peer` may not report it.
 
-        ConnectionError: not now; who keeps the word tells it again.
+        ConnectionError: not now; the agent reports it again.
         """
-        peer.check_user(word.begin.user, "tell the end of a job")
+        peer.check_user(report.begin.user, "report the end of a job")
         async with self._one_at_a_time:
             try:
-                earlier = await self._controller.archive.find(word.job)
+                earlier = await self._controller.archive.find(report.job)
             except StoreError as error:
                 raise ConnectionError(f"the store does not answer: {error}") from error
-            running = self._controller.jobs.running.get(word.job)
-            if running is not None:  # that its connection is broken was not noticed yet
-                _check_owner(running.begin.user, word, peer)
-                running.counters = word.counters
-                self._controller.end(running, word.status)
+            running = self._controller.jobs.running.get(report.job)
+            if running is not None:  # the end of its connection was not noticed yet
+                _check_owner(running.begin.user, report, peer)
+                running.counters = report.counters
+                self._controller.end(running, report.status)
             else:
-                self._hear(word, peer, earlier)
+                self._accept(report, peer, earlier)
 
-    def _hear(self, word: messages.UnreportedExit, peer: Peer, earlier: JobRecord | None) -> None:
+    def _accept(
+        self, report: messages.UnreportedExit, peer: Peer, earlier: JobRecord | None
+    ) -> None:
         controller = self._controller
         if earlier is not None:
-            _check_owner(earlier.user, word, peer)
-        name = word.job.rpartition(".")[0]
-        if name != word.begin.name or not (earlier or controller.archive.may_exist(word.job)):
-            raise RefusedError(f"{peer} tells the end of {word.job!r}, which nobody began")
+            _check_owner(earlier.user, report, peer)
+        name = report.job.rpartition(".")[0]
+        if name != report.begin.name or not (earlier or controller.archive.may_exist(report.job)):
+            raise RefusedError(f"{peer} reports the end of {report.job!r}, which never began")
         if earlier is not None and earlier.state == "ended":
             return  # it was taken in before, and the answer did not arrive
         lost = earlier if earlier is not None and earlier.state == "lost" else None
-        job = _ended(word, peer, word.began if earlier is None else earlier.began)
+        job = _ended(report, peer, report.began if earlier is None else earlier.began)
         if lost is not None:
             controller.jobs.take_back(lost)
         controller.jobs.remember(job)
         controller.archive.reported_late(job, lost)
         controller.turn_service.ended_elsewhere(job.id)
-        log.info("job %s had ended with %s while nobody heard", job.id, job.status)
+        log.info("job %s had ended with %s while no controller was reachable", job.id, job.status)
 
 
-def _ended(word: messages.UnreportedExit, peer: Peer, began: float) -> JobRecord:
-    ended = min(word.ended, time.time())
+def _ended(report: messages.UnreportedExit, peer: Peer, began: float) -> JobRecord:
+    ended = min(report.ended, time.time())
     began = min(began, ended)
     job = JobEntry(
-        id=word.job,
-        serial=int(word.job.rpartition(".")[2]),
-        begin=word.begin,
+        id=report.job,
+        serial=int(report.job.rpartition(".")[2]),
+        begin=report.begin,
         began=began,
         lasted=ended - began,
         host=peer.address,
         ended=ended,
-        counters=word.counters,
+        counters=report.counters,
         state="ended",
-        status=word.status,
+        status=report.status,
     )
     return job.record(0.0)
 
 
-def _check_owner(user: str, word: messages.UnreportedExit, peer: Peer) -> None:
-    if user != word.begin.user:
-        raise RefusedError(f"{peer} cannot tell the end of {word.job}: it is another user's")
+def _check_owner(user: str, report: messages.UnreportedExit, peer: Peer) -> None:
+    if user != report.begin.user:
+        raise RefusedError(f"{peer} cannot report the end of {report.job}: it is another user's")
