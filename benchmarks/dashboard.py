@@ -24,7 +24,7 @@ from penstock.live.protocol.state_directory import StateDirectory
 
 STEPS = """
 import asyncio.events, atexit, os, sys, time
-if any("controller_process" in word for word in sys.orig_argv):
+if "penstock.live.controller" in sys.orig_argv:
     steps, run = [], asyncio.events.Handle._run
     def timed(self):
         began = time.thread_time()

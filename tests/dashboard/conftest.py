@@ -1,4 +1,4 @@
-"""A browser a file of tests: while one is open, its thread has an event loop of its own."""
+"""One browser per file of tests: while it is open, its thread has an event loop of its own."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Light and dark, wide and narrow, nothing that jumps, nothing that cannot be read."""
+"""Light and dark, wide and narrow, without layout shifts, with enough contrast."""
 
 import re
 
@@ -13,8 +13,8 @@ CONTRAST = """() => {
     .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
   const back = (at) => {
     for (; at; at = at.parentElement) {
-      const found = parts(getComputedStyle(at).backgroundColor);
-      if (found.length < 4 || found[3] > 0.99) return found;
+      const colour = parts(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0.99) return colour;
     }
     return [255, 255, 255];
   };
@@ -29,7 +29,7 @@ CONTRAST = """() => {
   }
   return low;
 }"""
-"""Texts with less contrast than WCAG's AA asks for."""
+"""Texts with less contrast than WCAG AA requires."""
 SHIFTS = """
 window.shifts = [];
 new PerformanceObserver((seen) => window.shifts.push(...seen.getEntries().map((e) => e.value)))
@@ -38,8 +38,8 @@ new PerformanceObserver((seen) => window.shifts.push(...seen.getEntries().map((e
 
 
 def background(page: Page) -> str:
-    found: str = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-    return found
+    colour: str = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    return colour
 
 
 def test_light_and_dark(site: Site, visit: Visits) -> None:
@@ -54,7 +54,7 @@ def test_light_and_dark(site: Site, visit: Visits) -> None:
         assert page.evaluate(CONTRAST) == []
     dark.keyboard.press("d")
     assert background(dark) == background(light)
-    dark.reload()  # what was chosen holds, before anything is painted
+    dark.reload()  # the chosen theme is set before the first paint
     assert background(dark) == background(light)
     dark.get_by_role("button", name="Light or dark").click()
     assert background(dark) != background(light)

@@ -1,4 +1,4 @@
-"""Everything by keys alone, with a focus that can be seen; what is drawn is said in words too."""
+"""Everything works by keyboard, with a visible focus; pictures have text alternatives."""
 
 import re
 
@@ -7,14 +7,14 @@ from playwright.sync_api import Page, expect
 
 STRAY = """() => [...document.querySelectorAll("canvas, svg.chart")].filter((picture) =>
   picture.getAttribute("aria-hidden") !== "true" && !picture.getAttribute("aria-label")).length"""
-"""Pictures that say nothing to who cannot see them."""
+"""The number of pictures without a text alternative."""
 
 
-def outlined(page: Page) -> bool:
-    found: bool = page.evaluate(
+def has_outline(page: Page) -> bool:
+    outlined: bool = page.evaluate(
         "() => getComputedStyle(document.activeElement).outlineStyle === 'solid'"
     )
-    return found
+    return outlined
 
 
 def test_a_walk_through_all_views(site: Site, visit: Visits) -> None:
@@ -34,19 +34,19 @@ def test_a_walk_through_all_views(site: Site, visit: Visits) -> None:
 
 
 def every_stop(page: Page) -> None:
-    """Tab reaches all there is, in order, and shows where it is."""
+    """Tab reaches every control, in order, and shows the focus."""
     assert page.evaluate(STRAY) == 0
-    reached = []
+    stops = []
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement === document.body"):
-            break  # past the last: back to the browser
-        reached.append(focused(page))
-        assert outlined(page), reached[-1]
+            break  # after the last one: the browser itself
+        stops.append(focused(page))
+        assert has_outline(page), stops[-1]
     order = ["skip", "tab-overview", "theme", "help-button"]
-    assert [name for name in reached if name in order] == order
+    assert [name for name in stops if name in order] == order
     for control in ("Order of lanes", "Time shown", "Waiting jobs"):
-        assert control in reached
+        assert control in stops
     page.keyboard.press("?")
     help = page.get_by_role("dialog", name="Keys")
     expect(help).to_be_visible()
@@ -59,11 +59,11 @@ def along_lanes(page: Page) -> None:
     page.keyboard.press("l")
     lanes = page.get_by_role("listbox", name="Jobs and their phases")
     expect(lanes).to_be_focused()
-    chosen = page.locator(".area-gantt [role=option][aria-selected=true]")
-    expect(chosen).to_contain_text("second.2")
+    selected = page.locator(".area-gantt [role=option][aria-selected=true]")
+    expect(selected).to_contain_text("second.2")
     page.keyboard.press("ArrowDown")
-    expect(chosen).to_contain_text("first.1")
-    assert lanes.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    expect(selected).to_contain_text("first.1")
+    assert lanes.get_attribute("aria-activedescendant") == selected.get_attribute("id")
     page.keyboard.press("ArrowLeft")
     readout = page.locator(".area-gantt .readout")
     expect(readout).to_have_text(re.compile(r"first\.1 transfers at a share of \d+%, "))

@@ -28,7 +28,7 @@ COLOURS = """(name) => {
 """The number of pixels of a colour in each lane."""
 
 
-def drawn(page: Page, colour: str) -> dict[str, int]:
+def pixels_of(page: Page, colour: str) -> dict[str, int]:
     pixels: dict[str, int] = page.evaluate(COLOURS, f"--{colour}")
     return pixels
 
@@ -38,7 +38,7 @@ def until_drawn(page: Page, colour: str, job: str, least: int) -> dict[str, int]
         f"([name, job, least]) => (({COLOURS})(name)[job] ?? 0) >= least",
         arg=[f"--{colour}", job, least],
     )
-    return drawn(page, colour)
+    return pixels_of(page, colour)
 
 
 def test_an_empty_site_shows_how_to_start_and_then_its_first_job(site: Site, visit: Visits) -> None:

@@ -1,4 +1,4 @@
-"""The controller goes away and comes back: the page says so, and then shows what is."""
+"""The controller stops and restarts: the page shows both, and then the present state."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from penstock.live.protocol.state_directory import wait_for_exit
 
 
 def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
-    """A new controller knows jobs under way, and not those that had ended: nor does the page."""
+    """A new controller knows running jobs, not those that had ended; nor does the page."""
     site.serve()
     old, stays = site.obedient("old"), site.obedient("stays")
     page = visit(site.url)
@@ -25,7 +25,7 @@ def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
     answer = page.locator("#answer")
     expect(answer).to_have_attribute("data-state", "lost")
     expect(answer).to_contain_text(re.compile(r"No answer since \d\d:\d\d:\d\d.*Jobs continue"))
-    expect(lane(page, "stays.2")).to_be_visible()  # what was known stays in sight
+    expect(lane(page, "stays.2")).to_be_visible()  # the last data stay on the page
     keep_both(page, "overview-away")
     site.serve()
     expect(answer).to_have_attribute("data-state", "live")
@@ -38,18 +38,16 @@ def test_killed_and_brought_up_again(site: Site, visit: Visits) -> None:
     expect(lane(page, "stays.2")).to_contain_text("ended")
 
 
-def test_a_page_that_was_away_for_longer_than_is_kept_begins_anew(
-    site: Site, visit: Visits
-) -> None:
-    """A cursor that the controller does not know is answered with all there is."""
+def test_a_page_with_an_expired_cursor_loads_everything_again(site: Site, visit: Visits) -> None:
+    """The answer to an unknown cursor is the whole timeline."""
     site.serve()
-    asked: list[str] = []
+    urls: list[str] = []
     page = visit("about:blank", wait=False)
 
     def stale(route: object, request: object) -> None:
         url = request.url  # type: ignore[attr-defined]
-        asked.append(url)
-        if len(asked) == 3:
+        urls.append(url)
+        if len(urls) == 3:
             url = re.sub(r"since=[^&]*", "since=long-ago-1", url)
         route.continue_(url=url)  # type: ignore[attr-defined]
 
@@ -58,10 +56,10 @@ def test_a_page_that_was_away_for_longer_than_is_kept_begins_anew(
     job = site.obedient("here")
     expect(lane(page, "here.1")).to_be_visible()
     for _ in range(150):  # half a minute
-        if len(asked) >= 5:
+        if len(urls) >= 5:
             break
         page.wait_for_timeout(200)
-    assert len(asked) >= 5
+    assert len(urls) >= 5
     expect(lane(page, "here.1")).to_have_count(1)
     job.finish()
     expect(lane(page, "here.1")).to_contain_text("ended")

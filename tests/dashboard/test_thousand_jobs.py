@@ -37,14 +37,14 @@ def jobs(site: Site, seconds: float) -> Iterator[None]:
             load.kill()
 
 
-class Traced:
-    """What the page's main thread did, by the browser's trace."""
+class MainThreadTrace:
+    """The tasks of the page's main thread, from the browser's trace."""
 
     def __init__(self, page: Page) -> None:
         self._session: CDPSession = page.context.new_cdp_session(page)
         self._events: list[dict[str, Any]] = []
         self._over = False
-        self._session.on("Tracing.dataCollected", lambda told: self._events.extend(told["value"]))
+        self._session.on("Tracing.dataCollected", lambda event: self._events.extend(event["value"]))
         self._session.on("Tracing.tracingComplete", lambda _: setattr(self, "_over", True))
         categories = "toplevel,disabled-by-default-devtools.timeline,devtools.timeline"
         config = {"includedCategories": categories.split(",")}
@@ -73,13 +73,13 @@ class Traced:
         ]
 
 
-def watched(site: Site, visit: Visits) -> list[dict[str, float]]:
+def visit_all_views(site: Site, visit: Visits) -> list[dict[str, float]]:
     """Look at a thousand jobs in every view; return the tasks that it took."""
     site.serve(policy="set-10", io_nodes=4)
     with jobs(site, 80.0):
         page = visit("about:blank", wait=False)
         page.add_init_script(OBSERVED)
-        traced = Traced(page)
+        traced = MainThreadTrace(page)
         page.goto(site.url)
         expect(page.locator(".area-gantt .card-head")).to_contain_text("1,000 jobs")
         expect(page.locator(".figures")).to_contain_text("running1,000")
@@ -102,13 +102,13 @@ def watched(site: Site, visit: Visits) -> list[dict[str, float]]:
 @pytest.mark.timed
 def test_no_task_takes_long_with_a_thousand_jobs(site: Site, visit: Visits) -> None:
     """Of the processor's time: what the page does, whoever else is on the machine."""
-    assert max(task["cpu"] for task in watched(site, visit)) <= LONGEST_MS
+    assert max(task["cpu"] for task in visit_all_views(site, visit)) <= LONGEST_MS
 
 
 @pytest.mark.rates
 def test_no_task_takes_long_by_the_clock(site: Site, visit: Visits) -> None:
     """What people feel; only a machine with a core to spare can tell."""
-    assert max(task["clock"] for task in watched(site, visit)) <= LONGEST_MS
+    assert max(task["clock"] for task in visit_all_views(site, visit)) <= LONGEST_MS
 
 
 def walk(page: Page) -> None:

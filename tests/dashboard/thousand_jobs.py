@@ -3,7 +3,7 @@
 They speak the protocol of `penstock run`'s agents and move nothing: what a dashboard shows of them
 (phases, turns, shares, waits) is the controller's, what their phases moved is what they say. Run as
 a program with the controller's socket, a number of jobs and a length in seconds; it prints "ready"
-when all have begun.
+when all have accepted.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from penstock.live.protocol import messages
 from penstock.live.protocol.client import encode_line
 
 LONGEST = 120.0
-_Heard = (
+_Messages = (
     messages.JobAccepted
     | messages.Turn
     | messages.Hold
@@ -29,7 +29,7 @@ _Heard = (
 
 
 class Jobs:
-    """So many jobs, until a time."""
+    """A number of jobs that run until a time."""
 
     def __init__(self, path: str, count: int, until: float) -> None:
         self.path, self.count, self.until = path, count, until
@@ -45,8 +45,8 @@ class Jobs:
             name=f"code-{k % 40}", pid=pid, command=command, user="root", protocol=messages.PROTOCOL
         )
         writer.write(encode_line(begin))
-        begun = msgspec.json.decode(await reader.readline(), type=_Heard)
-        assert isinstance(begun, messages.JobAccepted), begun
+        accepted = msgspec.json.decode(await reader.readline(), type=_Messages)
+        assert isinstance(accepted, messages.JobAccepted), accepted
         self.began += 1
         if self.began == self.count:
             self.all_began.set()
@@ -56,15 +56,15 @@ class Jobs:
         while time.monotonic() < self.until:
             await asyncio.sleep(period * rng.uniform(0.5, 1.0))
             phase += 1
-            asked = time.monotonic()
+            began_waiting = time.monotonic()
             writer.write(encode_line(messages.PhaseBegan(phase=phase)))
             try:
-                async with asyncio.timeout(max(self.until - asked, 0.1)):
+                async with asyncio.timeout(max(self.until - began_waiting, 0.1)):
                     while await turns.get() != phase:
                         pass
             except TimeoutError:
                 break
-            waited, seconds = time.monotonic() - asked, period * rng.uniform(0.02, 0.05)
+            waited, seconds = time.monotonic() - began_waiting, period * rng.uniform(0.02, 0.05)
             await asyncio.sleep(seconds)
             moved = int(seconds * (64 << 20))
             ended = messages.PhaseEnded(phase=phase, bytes=moved, seconds=seconds, waited=waited)

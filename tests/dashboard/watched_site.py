@@ -55,13 +55,13 @@ class Site(Deployed):
         return self.state.http.read_text().strip()
 
     def phases(self, name: str, computes: float, size: int, count: int) -> Any:
-        """Start a real job: so often compute for so long, then write so many MiB."""
-        given = (name, str(computes), str(size), str(count))
-        return self.run(name, sys.executable, str(PHASES), *given)
+        """Start a real job: `count` times compute for some seconds, then write `size` MiB."""
+        arguments = (name, str(computes), str(size), str(count))
+        return self.run(name, sys.executable, str(PHASES), *arguments)
 
 
 def finished(runs: Sequence["subprocess.Popen[str]"]) -> None:
-    """Let jobs come to their ends, which must be good ones."""
+    """Wait for jobs to end with status 0."""
     for run in runs:
         _, err = run.communicate(timeout=2 * PATIENCE)
         assert run.returncode == 0, err
@@ -77,7 +77,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visits:
-    """Pages that look at sites; none may ever raise anything, or be refused by its policy."""
+    """Pages of dashboards; none may raise an error, or violate the content security policy."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -102,13 +102,13 @@ class Visits:
         page = context.new_page()
         page.set_default_timeout(1000 * PATIENCE)
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", lambda told: self._heard(told.text))
+        page.on("console", lambda message: self._check(message.text))
         page.goto(f"{url}/#{view}" if view else url)
         if wait:
             expect(page.locator("#answer")).to_have_attribute("data-state", "live")
         return page
 
-    def _heard(self, text: str) -> None:
+    def _check(self, text: str) -> None:
         if "Content Security Policy" in text or "Refused to" in text:
             self.faults.append(text)
 
@@ -130,7 +130,7 @@ def keep(page: Page, name: str) -> Path:
 def keep_both(page: Page, name: str) -> None:
     """Keep a view in light and in dark."""
     for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 60)))"
         )
@@ -144,18 +144,18 @@ def lane(page: Page, job: str, within: str = ".area-gantt") -> Locator:
 
 def focused(page: Page) -> str:
     """Return what has the focus: its id, or else its label or text."""
-    found: str = page.evaluate(
+    name: str = page.evaluate(
         "() => { const at = document.activeElement;"
         " return at.id || at.getAttribute('aria-label') || at.textContent; }"
     )
-    return found
+    return name
 
 
 def closed_port() -> int:
-    """Return a port of this host that nobody listens at."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+    """Return a port of this host without a listener."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
     return port
 
 

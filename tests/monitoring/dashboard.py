@@ -1,4 +1,4 @@
-"""What deploy/grafana/penstock.json asks of Prometheus."""
+"""The expressions in deploy/grafana/penstock.json."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def read() -> dict[str, Any]:
 
 
 def panels() -> list[dict[str, Any]]:
-    """Return what shows something: all but the rows' headings."""
+    """Return all panels but the headings of rows."""
     return [panel for panel in read()["panels"] if panel["type"] != "row"]
 
 
@@ -30,10 +30,10 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def filled(expression: str, window: str) -> str:
-    """Put in what Grafana would: all controllers, and a time for a rate."""
+    """Replace variables as Grafana does: all controllers, and a window for rates."""
     return expression.replace("$instance", ".*").replace("$__rate_interval", window)
 
 
-def named(expression: str) -> set[str]:
-    """Return the metrics in an expression; what is said of labels is none."""
+def metrics_in(expression: str) -> set[str]:
+    """Return the metrics in an expression, without what is in the values of labels."""
     return set(METRIC.findall(re.sub(r'"[^"]*"', '""', expression)))

@@ -1,7 +1,7 @@
-"""The Grafana dashboard is one that Grafana takes.
+"""Grafana can import the dashboard.
 
-Grafana is not packaged where these tests run. A library of its makers is (grafana-foundation-sdk),
-with a type for every part of a dashboard: what it does not know, Grafana would not either.
+The check uses grafana-foundation-sdk, Grafana's own library with a type for every part of a
+dashboard: a field that it does not know, Grafana does not know either.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from monitoring import dashboard
 
 EXPORTED = {
-    ".__inputs": "asked for at import",
+    ".__inputs": "requested at import",
     ".__elements": "of exports: library panels",
     ".__requires": "of exports: what it was made for",
     ".id": "Grafana's own, null in a file",
@@ -33,28 +33,28 @@ WIDTH = 24
 SOURCE = {"type": "prometheus", "uid": "${DS_PROMETHEUS}"}
 
 
-def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
-    """Yield where something of ours is not in theirs, or is something else."""
+def differences(ours: Any, decoded: Any, where: str = "") -> Iterator[str]:
+    """Yield the fields of ours that the decoded document lacks, or that differ."""
     if isinstance(ours, dict):
         for key, value in ours.items():
-            if key not in theirs:
+            if key not in decoded:
                 yield f"{where}.{key}"
             else:
-                yield from differences(value, theirs[key], f"{where}.{key}")
+                yield from differences(value, decoded[key], f"{where}.{key}")
     elif isinstance(ours, list):
-        for mine, its in itertools.zip_longest(ours, theirs):
+        for mine, its in itertools.zip_longest(ours, decoded):
             yield from differences(mine, its, where)
-    elif ours != theirs:
-        yield f"{where} is {theirs!r}, not {ours!r}"
+    elif ours != decoded:
+        yield f"{where} is {decoded!r}, not {ours!r}"
 
 
 def unknown(ours: dict[str, Any]) -> set[str]:
-    """Return what Grafana's own types do not know of a dashboard, but for what exports have."""
+    """Return the fields that Grafana's types do not know, except those of exports."""
     register_default_plugins()  # the types of panels and queries
-    theirs = json.loads(JSONEncoder().encode(Dashboard.from_json(ours)))
-    found = set(differences(ours, theirs))
-    assert found >= set(EXPORTED)
-    return found - set(EXPORTED)
+    decoded = json.loads(JSONEncoder().encode(Dashboard.from_json(ours)))
+    fields = set(differences(ours, decoded))
+    assert fields >= set(EXPORTED)
+    return fields - set(EXPORTED)
 
 
 def test_grafanas_own_types_know_every_field() -> None:
@@ -74,9 +74,9 @@ def test_a_field_that_grafana_does_not_know_is_found() -> None:
 
 
 def test_units_are_grafanas() -> None:
-    known = {value for name, value in vars(units).items() if not name.startswith("_")}
+    grafana_units = {value for name, value in vars(units).items() if not name.startswith("_")}
     used = {panel["fieldConfig"]["defaults"]["unit"] for panel in dashboard.panels()}
-    assert used <= known
+    assert used <= grafana_units
     assert len(used) > 5
 
 
@@ -89,21 +89,21 @@ def test_panels_have_ids_of_their_own_and_say_what_they_show() -> None:
 
 
 def test_no_panel_lies_on_another() -> None:
-    taken: dict[tuple[int, int], str] = {}
+    cells: dict[tuple[int, int], str] = {}
     for panel in dashboard.read()["panels"]:
         at = panel["gridPos"]
         assert at["w"] > 0 < at["h"]
         assert 0 <= at["x"] <= WIDTH - at["w"], panel["title"]
         for x, y in itertools.product(range(at["w"]), range(at["h"])):
             cell = (at["x"] + x, at["y"] + y)
-            assert cell not in taken, (panel["title"], taken.get(cell))
-            taken[cell] = panel["title"]
+            assert cell not in cells, (panel["title"], cells.get(cell))
+            cells[cell] = panel["title"]
 
 
-def test_whoever_imports_it_is_asked_for_a_prometheus() -> None:
-    told = dashboard.read()
-    (asked,) = told["__inputs"]
-    assert (asked["name"], asked["type"], asked["pluginId"]) == (
+def test_importing_it_asks_for_a_data_source() -> None:
+    document = dashboard.read()
+    (source,) = document["__inputs"]
+    assert (source["name"], source["type"], source["pluginId"]) == (
         "DS_PROMETHEUS",
         "datasource",
         "prometheus",
@@ -113,15 +113,15 @@ def test_whoever_imports_it_is_asked_for_a_prometheus() -> None:
         for target in panel["targets"]:
             assert target["datasource"] == SOURCE
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
-    assert {v["datasource"]["uid"] for v in told["templating"]["list"]} == {SOURCE["uid"]}
+    assert {v["datasource"]["uid"] for v in document["templating"]["list"]} == {SOURCE["uid"]}
 
 
-def test_it_says_what_it_is_made_of() -> None:
-    told = dashboard.read()
-    needed = {part["id"] for part in told["__requires"] if part["type"] == "panel"}
+def test_it_lists_its_panel_types() -> None:
+    document = dashboard.read()
+    needed = {part["id"] for part in document["__requires"] if part["type"] == "panel"}
     assert needed == {panel["type"] for panel in dashboard.panels()}
-    assert told["uid"] == "penstock"
-    assert told["schemaVersion"] >= 36
+    assert document["uid"] == "penstock"
+    assert document["schemaVersion"] >= 36
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_it_says_what_it_is_made_of() -> None:
         ("timeseries", "penstock_scrape_duration_seconds"),
     ],
 )
-def test_what_administrators_ask_for_is_shown(kind: str, metric: str) -> None:
-    shown = [
+def test_every_important_metric_has_a_panel(kind: str, metric: str) -> None:
+    titles = [
         panel["title"]
         for panel in dashboard.panels()
         for target in panel["targets"]
-        if panel["type"] == kind and metric in dashboard.named(target["expr"])
+        if panel["type"] == kind and metric in dashboard.metrics_in(target["expr"])
     ]
-    assert shown
+    assert titles

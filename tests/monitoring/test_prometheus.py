@@ -98,9 +98,9 @@ def series(prometheus: Prometheus, expression: str) -> list[dict[str, Any]]:
     question = dashboard.filled(expression, WINDOW)
     until = time.monotonic() + WAIT
     while True:
-        found = [s for s in prometheus.ask(question) if not math.isnan(float(s["value"][1]))]
-        if found or time.monotonic() > until:
-            return found
+        result = [s for s in prometheus.ask(question) if not math.isnan(float(s["value"][1]))]
+        if result or time.monotonic() > until:
+            return result
         time.sleep(POLL)
 
 
@@ -110,9 +110,9 @@ def series(prometheus: Prometheus, expression: str) -> list[dict[str, Any]]:
     ids=[f"{k}-{title}" for k, (title, _) in enumerate(dashboard.expressions())],
 )
 def test_a_panel_has_something_to_show(prometheus: Prometheus, title: str, expression: str) -> None:
-    found = series(prometheus, expression)
-    assert found, expression
-    assert all(float(one["value"][1]) >= 0 for one in found)
+    result = series(prometheus, expression)
+    assert result, expression
+    assert all(float(one["value"][1]) >= 0 for one in result)
 
 
 def test_panels_of_several_series_tell_them_apart(prometheus: Prometheus) -> None:
@@ -131,30 +131,30 @@ def test_what_is_shown_is_what_happened(prometheus: Prometheus) -> None:
     """Two I/O nodes, two jobs of ours; nothing failed but gates that opened in time."""
     panels = {panel["title"]: panel["targets"][0]["expr"] for panel in dashboard.panels()}
 
-    def shown(title: str) -> dict[str, float]:
-        found = series(prometheus, panels[title])
-        return {" ".join(sorted(s["metric"].values())): float(s["value"][1]) for s in found}
+    def values(title: str) -> dict[str, float]:
+        result = series(prometheus, panels[title])
+        return {" ".join(sorted(s["metric"].values())): float(s["value"][1]) for s in result}
 
-    assert shown("Jobs running") == {"": 2}
-    assert shown("I/O nodes that do not serve") == {"": 0}
-    assert shown("Controllers scraped") == {"": 1}
-    assert shown("I/O nodes over time").keys() == {"0", "1"}
-    assert shown("Fail opens, by reason")["overdue"] > 0
-    assert len(shown("Jobs that wrote most")) == 2
+    assert values("Jobs running") == {"": 2}
+    assert values("I/O nodes that do not serve") == {"": 0}
+    assert values("Controllers scraped") == {"": 1}
+    assert values("I/O nodes over time").keys() == {"0", "1"}
+    assert values("Fail opens, by reason")["overdue"] > 0
+    assert len(values("Jobs that wrote most")) == 2
 
 
 def test_the_variable_lists_the_controllers(prometheus: Prometheus, where: str) -> None:
     (variable,) = dashboard.read()["templating"]["list"]
-    told = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
-    assert told is not None
-    found = prometheus.get(f"label/{told[2]}/values", **{"match[]": told[1]})
-    assert found == [where.removeprefix("http://")]
+    match = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
+    assert match is not None
+    instances = prometheus.get(f"label/{match[2]}/values", **{"match[]": match[1]})
+    assert instances == [where.removeprefix("http://")]
 
 
 def test_annotations_are_alerts(prometheus: Prometheus) -> None:
-    (shown,) = [a for a in dashboard.read()["annotations"]["list"] if "expr" in a]
-    assert prometheus.ask(shown["expr"]) == []
-    matched = re.search(r'alertname=~"(.*?)"', shown["expr"])
+    (annotation,) = [a for a in dashboard.read()["annotations"]["list"] if "expr" in a]
+    assert prometheus.ask(annotation["expr"]) == []
+    matched = re.search(r'alertname=~"(.*?)"', annotation["expr"])
     assert matched is not None
     assert all(re.fullmatch(matched[1], name) for name, _ in rules())
 
@@ -175,8 +175,8 @@ def test_prometheus_evaluates_every_alert(prometheus: Prometheus) -> None:
 def test_every_alert_fires_when_it_should_and_not_before() -> None:
     """With series made up, by Prometheus's own tool."""
     tests = Path(__file__).with_name("rules.test.yml")
-    told = tests.read_text()
-    assert set(re.findall(r"alertname: (\w+)", told)) == {name for name, _ in rules()}
+    names = set(re.findall(r"alertname: (\w+)", tests.read_text()))
+    assert names == {name for name, _ in rules()}
     done = subprocess.run(
         ["promtool", "test", "rules", tests],
         capture_output=True,
@@ -188,16 +188,16 @@ def test_every_alert_fires_when_it_should_and_not_before() -> None:
 
 
 def test_every_metric_asked_for_exists(metrics: set[str]) -> None:
-    asked = [*dashboard.expressions(), *rules()]
-    wanted = set[str]().union(*(dashboard.named(expression) for _, expression in asked))
-    assert wanted - metrics - dashboard.OF_PROMETHEUS == set()
+    expressions = [*dashboard.expressions(), *rules()]
+    used = set[str]().union(*(dashboard.metrics_in(expression) for _, expression in expressions))
+    assert used - metrics - dashboard.OF_PROMETHEUS == set()
 
 
 def test_every_metric_is_shown_or_left_out_for_a_reason(metrics: set[str]) -> None:
-    shown = set[str]().union(*(dashboard.named(e) for _, e in dashboard.expressions()))
-    assert metrics - shown == set(LEFT_OUT)
-    told = (EXAMPLE.parents[1] / "docs/live/monitoring.md").read_text()
-    assert [name for name in LEFT_OUT if name not in told] == []
+    in_panels = set[str]().union(*(dashboard.metrics_in(e) for _, e in dashboard.expressions()))
+    assert metrics - in_panels == set(LEFT_OUT)
+    page = (EXAMPLE.parents[1] / "docs/live/monitoring.md").read_text()
+    assert [name for name in LEFT_OUT if name not in page] == []
 
 
 def test_the_dashboard_file_is_as_json_writes_it() -> None:

@@ -25,6 +25,7 @@ from penstock.live.http.openapi import Reply
 from penstock.live.http.policy_list import PolicyChoice
 from penstock.live.http.record_list import RecordedDay, RecordedRun
 from penstock.live.http.schema import (
+    Dashboard,
     Explanation,
     Measures,
     Mode,
@@ -80,7 +81,7 @@ def job(number: int, user: str = "ada", state: str = "running", written: int = 0
 
 
 class FakeDashboard:
-    """A history of one job, whose user ada is named to clients with a token."""
+    """A history of one job, whose user ada is private to clients with a token."""
 
     def __init__(self) -> None:
         self.request: WhatIfRequest | None = None
@@ -90,7 +91,7 @@ class FakeDashboard:
     async def serving(self) -> AsyncIterator[None]:
         yield
 
-    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+    async def timeline(self, since: str | None, *, private: bool) -> Reply[Timeline]:
         timeline = Timeline(
             cursor="here-1",
             whole=since != "here-1",
@@ -110,12 +111,12 @@ class FakeDashboard:
             gone=[],
             samples=[],
             io_nodes=[],
-            jobs=[self.job("job.1", named=named)],
+            jobs=[self.job("job.1", private=private)],
             stretches=[("job.1", "io", 1e9, None, 0.5)],
         )
         return Reply(timeline)
 
-    def job(self, id: str, *, named: bool) -> LaneJob:
+    def job(self, id: str, *, private: bool) -> LaneJob:
         return LaneJob(
             id=id,
             serial=1,
@@ -139,16 +140,16 @@ class FakeDashboard:
             waits=0,
             waited_seconds=0.0,
             fail_opens=0,
-            mode="observe" if named else msgspec.UNSET,
-            user="ada" if named else msgspec.UNSET,
-            command="./solve --key=hidden" if named else msgspec.UNSET,
+            mode="observe" if private else msgspec.UNSET,
+            user="ada" if private else msgspec.UNSET,
+            command="./solve --key=hidden" if private else msgspec.UNSET,
         )
 
-    async def phases(self, job: str, *, named: bool) -> JobPhases:
+    async def phases(self, job: str, *, private: bool) -> JobPhases:
         if job != "job.1":
             raise NotFoundError(f"there is no job {job!r}")
         phases = [PhaseRecord(began=1e9, admitted=1e9 + 1, predicted_seconds=2.0)]
-        lane = self.job(job, named=named)
+        lane = self.job(job, private=private)
         return JobPhases(job=lane, phases=phases, w_iter=[(1e9, 10.0)], pattern=[], known=None)
 
     async def tuning(self) -> TuningNow:
@@ -176,7 +177,7 @@ class FakeDashboard:
             raise NotFoundError(f"there is no what-if {id!r}")
         fields = msgspec.structs.asdict(self.request)
         return Reply(
-            WhatIf(id=id, state=self.state, began=1e9, seconds=1, **fields, error=None, result={})
+            WhatIf(id=id, state=self.state, began=1e9, seconds=1, **fields, error=None, result=None)
         )
 
     async def cancel_what_if(self, id: str) -> Reply[WhatIf]:
@@ -188,7 +189,7 @@ class FakeService:
     """A site where ada's job transfers and bob's waits for it."""
 
     def __init__(self) -> None:
-        self.dashboard = FakeDashboard()
+        self.dashboard: Dashboard = FakeDashboard()
         self.listed = [job(1, written=1 << 30), job(2, "bob", written=1 << 20)]
         self.listed.append(job(3, state="ended", written=1 << 40))
         self.mode: Mode = "observe"
@@ -331,7 +332,7 @@ def running_job(state: StateDirectory, **counters: int) -> Iterator[str]:
         begin = messages.BeginJob(
             name="test", pid=os.getpid(), command=["test", "--key"], user="ada"
         )
-        begun = controller.ask(begin, messages.JobAccepted)
+        accepted = controller.ask(begin, messages.JobAccepted)
         controller.send(messages.JobCounters(counters=counters))
 
         def answer() -> None:
@@ -346,7 +347,7 @@ def running_job(state: StateDirectory, **counters: int) -> Iterator[str]:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         try:
-            yield begun.job
+            yield accepted.job
         finally:
             controller.shut_down()
             thread.join(WAIT)

@@ -45,8 +45,8 @@ class Prometheus:
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """Return the series that an expression has now."""
-        found: list[dict[str, Any]] = self.get("query", query=query)["result"]
-        return found
+        answer: list[dict[str, Any]] = self.get("query", query=query)["result"]
+        return answer
 
     def awaited(self, query: str, until: str | None = None) -> str | None:
         """Return a query's value once there is one, or it is this; nobody tells when."""

@@ -1,4 +1,4 @@
-"""The HTTP API tells who may know, changes for who may change, and refuses in JSON."""
+"""The HTTP API: private data for tokens only, changes for admins only, errors in JSON."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ from penstock.live.protocol.client import ControlConnection
 from penstock.live.protocol.state_directory import StateDirectory, lock_holder
 from penstock.live.protocol.tokens import Tokens
 
-HEARD = messages.Turn | messages.Hold | messages.Heartbeat | messages.NodeMap
+MESSAGES = messages.Turn | messages.Hold | messages.Heartbeat | messages.NodeMap
 SECRETS = ("ada", "bob", "./solve", "hidden", "/home", "64001", "54321", "1000/")
 READS = ["/v1/status", "/v1/jobs", "/v1/jobs/job.1", "/v1/io-nodes", "/v1/waiting", "/v1/mode"]
 READS += ["/v1/timeline", "/v1/jobs/job.1/phases", "/v1/tuning", "/v1/policies", "/v1/records"]
@@ -70,31 +70,31 @@ def guarded(service: FakeService, tokens: Tokens) -> Iterator[str]:
 
 @pytest.fixture
 def admin(guarded: str) -> Iterator[httpx.Client]:
-    with client(guarded, ADMIN) as found:
-        yield found
+    with client(guarded, ADMIN) as api:
+        yield api
 
 
 @pytest.fixture
 def anonymous(service: FakeService) -> Iterator[httpx.Client]:
-    with served(Api(service)) as where, client(where) as found:
-        yield found
+    with served(Api(service)) as where, client(where) as api:
+        yield api
 
 
 def refused(answer: httpx.Response, code: int) -> dict[str, str]:
-    """Every refusal says what is wrong and what to do, and nothing else."""
+    """Every refusal has an error and a hint, and nothing else."""
     assert answer.status_code == code, answer.text
     assert answer.headers["content-type"] == "application/json"
-    told = answer.json()
-    assert sorted(told) == ["error", "hint"]
-    assert all(told.values())
-    return dict(told)
+    problem = answer.json()
+    assert sorted(problem) == ["error", "hint"]
+    assert all(problem.values())
+    return dict(problem)
 
 
-# Who may.
+# Access.
 
 
 @pytest.mark.parametrize("path", READS)
-def test_without_tokens_nothing_of_a_user_is_told(anonymous: httpx.Client, path: str) -> None:
+def test_without_tokens_nothing_private_is_shown(anonymous: httpx.Client, path: str) -> None:
     answer = anonymous.get(path)
     assert answer.status_code == 200
     assert [secret for secret in SECRETS if secret in answer.text] == []
@@ -104,17 +104,17 @@ def test_without_tokens_nothing_of_a_user_is_told(anonymous: httpx.Client, path:
 def test_without_tokens_nothing_can_be_changed(
     anonymous: httpx.Client, service: FakeService, method: str, path: str, body: dict[str, Any]
 ) -> None:
-    """TCP does not say whose process asks, so nobody may."""
-    told = refused(anonymous.request(method, path, json=body), 403)
-    assert "--token-file" in told["hint"]
+    """TCP does not identify the user, so nobody may."""
+    problem = refused(anonymous.request(method, path, json=body), 403)
+    assert "--token-file" in problem["hint"]
     assert (service.mode, service.killed, service.remaps) == ("observe", False, [])
 
 
-def test_without_tokens_a_job_is_not_explained(anonymous: httpx.Client) -> None:
+def test_without_tokens_no_job_is_explained(anonymous: httpx.Client) -> None:
     refused(anonymous.get("/v1/jobs/job.1/explain"), 403)
 
 
-def test_a_browser_led_here_by_a_name_of_its_own_is_refused(anonymous: httpx.Client) -> None:
+def test_a_host_header_of_another_host_is_refused(anonymous: httpx.Client) -> None:
     refused(anonymous.get("/v1/status", headers={"host": "rebound.example:80"}), 403)
     for host in ("localhost:1234", "127.0.0.1", "[::1]:99"):
         assert anonymous.get("/v1/status", headers={"host": host}).status_code == 200
@@ -124,12 +124,12 @@ def test_a_browser_led_here_by_a_name_of_its_own_is_refused(anonymous: httpx.Cli
     "authorization",
     [None, "Bearer", "Bearer wrong-token-0123456789", f"Basic {ADMIN}", ADMIN, f"Bearer {ADMIN}x"],
 )
-def test_with_tokens_all_need_one(guarded: str, authorization: str | None) -> None:
+def test_with_tokens_every_request_needs_one(guarded: str, authorization: str | None) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
-    with client(guarded) as stranger:
+    with client(guarded) as anyone:
         for operation in OPERATIONS:
             path = operation.path.replace("{id}", "job.1").replace("{name}", "index.html")
-            answer = stranger.request(operation.method, path, headers=headers)
+            answer = anyone.request(operation.method, path, headers=headers)
             if operation.access == "open":
                 assert answer.status_code == 200
             else:
@@ -149,7 +149,7 @@ def test_a_reader_reads_and_an_admin_changes(
         assert answer.status_code == 200, answer.text
 
 
-def test_no_token_comes_into_the_log(
+def test_no_token_is_in_the_log(
     guarded: str, caplog: pytest.LogCaptureFixture, service: FakeService
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -164,7 +164,7 @@ def test_no_token_comes_into_the_log(
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "said"),
+    ("content", "mode", "message"),
     [
         (f"ops admin {ADMIN}", 0o640, "can be read by other users"),
         (f"ops {ADMIN}", 0o600, "line 1: 2 words"),
@@ -177,25 +177,25 @@ def test_no_token_comes_into_the_log(
         ("x" * 70000, 0o600, "longer than"),
     ],
 )
-def test_a_wrong_token_file_says_what_is_wrong(
-    tmp_path: Path, content: str, mode: int, said: str
+def test_the_error_of_a_wrong_token_file(
+    tmp_path: Path, content: str, mode: int, message: str
 ) -> None:
     path = tmp_path / "wrong"
     path.write_text(content)
     path.chmod(mode)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         Tokens.read(path)
     assert ADMIN not in str(caught.value)
 
 
 def test_a_token_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "none", "No such file"), (tmp_path, "not a regular file")):
-        with pytest.raises(InputError, match=said):
+    for path, message in ((tmp_path / "none", "No such file"), (tmp_path, "not a regular file")):
+        with pytest.raises(InputError, match=message):
             Tokens.read(path)
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0:80", "[::]:80", "example.org:80", "10.0.0.1:80"])
-def test_an_address_that_others_reach_needs_tokens(text: str, tmp_path: Path) -> None:
+def test_an_address_reachable_from_other_hosts_needs_tokens(text: str, tmp_path: Path) -> None:
     deployment = Deployment(state=str(tmp_path), roots=["/"], io_nodes=0, http=text)
     with pytest.raises(InputError, match="--token-file"):
         deployment.tokens()
@@ -207,62 +207,62 @@ def test_an_address_of_this_host_needs_none(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "host", "host:", "host:99999", "::1:80", "a b:-1", "[x]:1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_a_wrong_address_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="not an address"):
         Address.parse(text)
 
 
-# What is told.
+# Answers.
 
 
-def test_with_a_token_all_is_told(admin: httpx.Client) -> None:
-    found = admin.get("/v1/status").json()
-    assert found["jobs"] == admin.get("/v1/jobs").json()
-    assert found["jobs"][0] == admin.get("/v1/jobs/job.1").json()
-    assert found["jobs"][0]["command"] == ["./solve", "--key=hidden"]
-    assert found["io_nodes"] == admin.get("/v1/io-nodes").json()
-    assert (found["roots"], found["forwarded_bytes"]) == (["/home/ada/project"], 30)
+def test_a_token_shows_everything(admin: httpx.Client) -> None:
+    content = admin.get("/v1/status").json()
+    assert content["jobs"] == admin.get("/v1/jobs").json()
+    assert content["jobs"][0] == admin.get("/v1/jobs/job.1").json()
+    assert content["jobs"][0]["command"] == ["./solve", "--key=hidden"]
+    assert content["io_nodes"] == admin.get("/v1/io-nodes").json()
+    assert (content["roots"], content["forwarded_bytes"]) == (["/home/ada/project"], 30)
 
 
-def test_who_waits_for_whom_since_when_at_what_share(admin: httpx.Client) -> None:
-    found = admin.get("/v1/waiting").json()
-    assert [(t["job"], t["user"], t["share"]) for t in found["transferring"]] == [
+def test_waiting_has_start_share_and_the_jobs_ahead(admin: httpx.Client) -> None:
+    content = admin.get("/v1/waiting").json()
+    assert [(t["job"], t["user"], t["share"]) for t in content["transferring"]] == [
         ("job.1", "ada", 0.75)
     ]
-    (waits,) = found["waiting"]
+    (waits,) = content["waiting"]
     assert (waits["job"], waits["behind"], waits["since"]) == ("job.2", ["job.1"], 1e9 + 1)
     assert admin.get("/v1/jobs/job.2/explain").json()["behind"] == ["job.1"]
 
 
-def test_health_is_told_to_anybody(guarded: str, service: FakeService) -> None:
+def test_health_needs_no_token(guarded: str, service: FakeService) -> None:
     with client(guarded) as anybody:
-        found = anybody.get("/health")
-        assert found.json() == {"live": True, "ready": True, "io_nodes": 2, "serving": 1}
+        content = anybody.get("/health")
+        assert content.json() == {"live": True, "ready": True, "io_nodes": 2, "serving": 1}
         service.fails = ConnectionError("gone")
-        found = anybody.get("/health")
-        assert (found.status_code, found.json()["ready"]) == (503, False)
+        content = anybody.get("/health")
+        assert (content.status_code, content.json()["ready"]) == (503, False)
 
 
-def test_those_who_ask_at_once_share_one_status(service: FakeService) -> None:
-    """A hundred clients do not make a hundred questions to every I/O node."""
+def test_requests_at_once_share_one_status(service: FakeService) -> None:
+    """A hundred clients do not cause a hundred requests to every I/O node."""
 
     async def ask() -> None:
         now = SharedStatus(service)
         service.answers.clear()
-        asked = [asyncio.create_task(now.get()) for _ in range(100)]
+        requests = [asyncio.create_task(now.get()) for _ in range(100)]
         await asyncio.sleep(0)
         now.invalidate()  # a request after a change does not share a status from before it
-        asked.append(asyncio.create_task(now.get()))
+        requests.append(asyncio.create_task(now.get()))
         await asyncio.sleep(0)
         service.answers.set()
-        await asyncio.wait_for(asyncio.gather(*asked), WAIT)
+        await asyncio.wait_for(asyncio.gather(*requests), WAIT)
 
     asyncio.run(ask())
     assert service.statuses == 2
 
 
 def test_answers_are_made_one_at_a_time(service: FakeService) -> None:
-    """Between two of them the controller has other things to do: it grants turns."""
+    """Between two of them the controller grants turns."""
 
     async def ask() -> list[int]:
         now, rounds = SharedStatus(service), 0
@@ -273,19 +273,19 @@ def test_answers_are_made_one_at_a_time(service: FakeService) -> None:
                 rounds += 1
                 await asyncio.sleep(0)
 
-        async def asked() -> int:
+        async def request() -> int:
             await now.get()
             return rounds
 
         counting = asyncio.create_task(count())
-        found = await asyncio.wait_for(asyncio.gather(*(asked() for _ in range(50))), WAIT)
+        content = await asyncio.wait_for(asyncio.gather(*(request() for _ in range(50))), WAIT)
         counting.cancel()
-        return found
+        return content
 
     assert len(set(asyncio.run(ask()))) == 50
 
 
-# What is changed.
+# Changes.
 
 
 def test_modes_of_the_site_and_of_users(admin: httpx.Client) -> None:
@@ -298,7 +298,7 @@ def test_modes_of_the_site_and_of_users(admin: httpx.Client) -> None:
     assert put(mode="advise")["site"] == "advise"
     assert put(mode="enforce", user="ada")["users"] == {"ada": "enforce", "bob": "enforce"}
     assert put(mode=None, user="bob")["users"] == {"ada": "enforce"}
-    assert put(mode=None)["site"] == "advise"  # the site goes by its own
+    assert put(mode=None)["site"] == "advise"  # the site keeps its mode
 
 
 def test_the_kill_switch(admin: httpx.Client, service: FakeService) -> None:
@@ -351,7 +351,11 @@ def test_a_wrong_body_is_refused(
     assert set(service.users) == {"bob"}
 
 
-def test_paths_and_methods_that_are_not_there(admin: httpx.Client) -> None:
+def test_a_repeated_query_parameter_is_refused(admin: httpx.Client) -> None:
+    refused(admin.get("/v1/timeline?since=a&since=b"), 422)
+
+
+def test_unknown_paths_and_methods(admin: httpx.Client) -> None:
     for path in ("/v2", "/v1", "/v1/jobs/", "/v1/status/", "/v1/jobs/none", "/v1/jobs/a%2Fb"):
         refused(admin.get(path), 404)
     answer = admin.delete("/v1/mode")
@@ -382,8 +386,8 @@ def test_a_controller_that_does_not_answer_is_not_waited_for(service: FakeServic
 
 
 def test_a_real_controller(tmp_path: Path) -> None:
-    told = {"token_file": str(token_file(tmp_path))}
-    with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
+    options = {"token_file": str(token_file(tmp_path))}
+    with controlled(tmp_path, **options) as (state, where), client(where, ADMIN) as admin:
         assert admin.get("/health").json() == {
             "live": True,
             "ready": True,
@@ -391,36 +395,36 @@ def test_a_real_controller(tmp_path: Path) -> None:
             "serving": 2,
         }
         with running_job(state, write_bytes=123) as job:
-            found = admin.get(f"/v1/jobs/{job}").json()
-            assert (found["user"], found["command"]) == ("ada", ["test", "--key"])
+            content = admin.get(f"/v1/jobs/{job}").json()
+            assert (content["user"], content["command"]) == ("ada", ["test", "--key"])
             answer = admin.post(f"/v1/jobs/{job}/io-nodes", json={"nodes": [1]})
             assert answer.json()["io_nodes"] == [1]
             assert admin.get("/v1/io-nodes").json()[1]["jobs"] == [job]
             assert admin.get(f"/v1/jobs/{job}/explain").json()["io_nodes"] == [1]
             assert admin.get("/v1/waiting").json() == {"transferring": [], "waiting": []}
         assert admin.put("/v1/mode", json={"mode": "enforce"}).json()["site"] == "enforce"
-        found = admin.put("/v1/kill-switch", json={"on": True}).json()
-        assert (found["kill_switch"], found["site"]) == (True, "enforce")
+        content = admin.put("/v1/kill-switch", json={"on": True}).json()
+        assert (content["kill_switch"], content["site"]) == (True, "enforce")
         # A mode that is set meanwhile counts once the switch is off, and not before.
         assert admin.put("/v1/mode", json={"mode": "advise"}).json()["kill_switch"]
         assert admin.get("/v1/status").json()["mode"] == "off"
-        found = admin.put("/v1/kill-switch", json={"on": False}).json()
-        assert (found["kill_switch"], found["site"]) == (False, "advise")
+        content = admin.put("/v1/kill-switch", json={"on": False}).json()
+        assert (content["kill_switch"], content["site"]) == (False, "advise")
         # 'penstock mode off' is the same switch, with the same memory.
         for mode in ("enforce", "off"):
             launcher.ask(state, messages.SetMode(mode=mode), messages.Done)
         assert admin.get("/v1/mode").json()["kill_switch"]
-        found = admin.put("/v1/kill-switch", json={"on": False}).json()
-        assert (found["kill_switch"], found["site"]) == (False, "enforce")
+        content = admin.put("/v1/kill-switch", json={"on": False}).json()
+        assert (content["kill_switch"], content["site"]) == (False, "enforce")
         assert ADMIN not in state.log.read_text()
         assert "ops gave job" in state.log.read_text()
     assert not state.http.exists()
 
 
-def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
-    """Two jobs of one set: the first transfers, the second waits for it, and then has its turn."""
-    told = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
-    with controlled(tmp_path, **told) as (state, where), client(where, ADMIN) as admin:
+def test_waiting_jobs_of_a_real_controller(tmp_path: Path) -> None:
+    """Two jobs of one set: the first transfers, the second waits for it, then has its turn."""
+    options = {"token_file": str(token_file(tmp_path)), "io_nodes": 0}
+    with controlled(tmp_path, **options) as (state, where), client(where, ADMIN) as admin:
         admin.put("/v1/mode", json={"mode": "enforce"})
         with (
             ControlConnection(state.controller) as first,
@@ -430,13 +434,13 @@ def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
                 begin = messages.BeginJob(name="test", pid=1, command=["x"], user="ada", protocol=2)
                 job.ask(begin, messages.JobAccepted)
                 job.send(messages.PhaseBegan(phase=1))
-                while not isinstance(job.receive(HEARD, WAIT), messages.Turn | messages.Hold):
+                while not isinstance(job.receive(MESSAGES, WAIT), messages.Turn | messages.Hold):
                     pass
-            found = admin.get("/v1/waiting").json()
-            assert [(t["job"], t["share"]) for t in found["transferring"]] == [("test.1", 1.0)]
-            assert [(w["job"], w["behind"]) for w in found["waiting"]] == [("test.2", ["test.1"])]
+            content = admin.get("/v1/waiting").json()
+            assert [(t["job"], t["share"]) for t in content["transferring"]] == [("test.1", 1.0)]
+            assert [(w["job"], w["behind"]) for w in content["waiting"]] == [("test.2", ["test.1"])]
             first.send(messages.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.0))
-            while not isinstance(second.receive(HEARD, WAIT), messages.Turn):
+            while not isinstance(second.receive(MESSAGES, WAIT), messages.Turn):
                 pass
             second.send(messages.PhaseEnded(phase=1, bytes=1, seconds=0.1, waited=0.25))
             deadline = time.monotonic() + WAIT
@@ -448,8 +452,8 @@ def test_who_waits_in_a_real_controller(tmp_path: Path) -> None:
         assert "penstock_turn_wait_seconds_count 2.0" in lines
 
 
-def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
-    """It is asked for 2 s; who asks the API is answered, and told which one it is."""
+def test_a_hanging_io_node_blocks_no_request(tmp_path: Path) -> None:
+    """The controller waits 2 s for it; then clients get the state of that I/O node."""
     with controlled(tmp_path) as (state, where), client(where) as anonymous:
         pid = lock_holder(state.node_lock(1))
         assert pid
@@ -459,8 +463,8 @@ def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
             assert 'penstock_io_node_up{node="0"} 1.0' in lines
             assert 'penstock_io_node_up{node="1"} 0.0' in lines
             assert anonymous.get("/health").json()["serving"] == 1
-            found = anonymous.get("/v1/io-nodes").json()[1]
-            assert (found["state"], "why" in found) == (
+            content = anonymous.get("/v1/io-nodes").json()[1]
+            assert (content["state"], "why" in content) == (
                 "not answering",
                 False,
             )  # it names a process
@@ -468,30 +472,30 @@ def test_an_io_node_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> None:
+def test_up_prints_the_address_and_refuses_wrong_options(tmp_path: Path) -> None:
     root = tmp_path / "managed"
     root.mkdir()
 
     def up(*args: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "penstock.cli", "up", "--root", str(root)]
-        told = ["--io-nodes", "0", "--state", str(tmp_path / "state"), "--json", *args]
+        options = ["--io-nodes", "0", "--state", str(tmp_path / "state"), "--json", *args]
         return subprocess.run(
-            [*command, *told], capture_output=True, text=True, timeout=60, check=False
+            [*command, *options], capture_output=True, text=True, timeout=60, check=False
         )
 
-    for args, said in (
+    for args, message in (
         (["--http", "0.0.0.0:0"], "--token-file"),
         (["--http", "here"], "not an address"),
         (["--http", "0", "--token-file", str(tmp_path / "none")], "No such file"),
         (["--job-metrics", "3"], "need --http"),
     ):
         wrong = up(*args)
-        assert (wrong.returncode, said in wrong.stderr) == (2, True), wrong.stderr
+        assert (wrong.returncode, message in wrong.stderr) == (2, True), wrong.stderr
         assert wrong.stderr.count("\n") == 1
     try:
         where = json.loads(up("--http", "0").stdout)["http"]
         assert httpx.get(f"{where}/health", timeout=WAIT, trust_env=False).json()["live"]
-        # A port that is taken: the second deployment does not come up without its API.
+        # A port in use: the second deployment does not start without its API.
         port = where.rpartition(":")[2]
         second = Deployment(
             state=str(tmp_path / "second"), roots=[str(root)], io_nodes=0, http=port
@@ -502,7 +506,7 @@ def test_up_says_where_it_is_and_refuses_before_it_starts(tmp_path: Path) -> Non
         launcher.down(StateDirectory(tmp_path / "state"))
 
 
-def test_down_does_not_wait_for_those_who_still_ask(tmp_path: Path) -> None:
+def test_down_does_not_wait_for_clients(tmp_path: Path) -> None:
     with controlled(tmp_path, io_nodes=0) as (state, where):
         host, _, port = where.removeprefix("http://").rpartition(":")
         with socket.create_connection((host, int(port)), timeout=WAIT) as half:

@@ -1,4 +1,4 @@
-"""Slow, idle, greedy and senseless clients of the HTTP API are cut off, and others are served."""
+"""Slow, idle, greedy and broken clients of the HTTP API are disconnected, and others are served."""
 
 import asyncio
 import random
@@ -58,16 +58,16 @@ def where(service: FakeService, tmp_path: Path, closed: threading.Semaphore) -> 
 
 def connected(url: str, receive_buffer: int = 0) -> socket.socket:
     host, _, port = url.removeprefix("http://").rpartition(":")
-    found = socket.socket()
+    connection = socket.socket()
     if receive_buffer:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    found.settimeout(WAIT)
-    found.connect((host, int(port)))
-    return found
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.settimeout(WAIT)
+    connection.connect((host, int(port)))
+    return connection
 
 
-def heard(connection: socket.socket) -> bytes:
-    """Return all that comes until the other end is gone."""
+def receive_all(connection: socket.socket) -> bytes:
+    """Return everything until the server closes the connection."""
     text = b""
     try:
         while more := connection.recv(65536):
@@ -77,36 +77,36 @@ def heard(connection: socket.socket) -> bytes:
     return text
 
 
-def test_a_client_that_asks_nothing_is_cut_off(where: str) -> None:
+def test_a_silent_client_is_disconnected(where: str) -> None:
     with connected(where) as idle:
-        assert heard(idle) == b""
+        assert receive_all(idle) == b""
 
 
 @pytest.mark.parametrize(
-    "begun", ["GET /health HTTP/1.1\r\nx: ", PUT + "content-length: 99\r\n\r\n"]
+    "text", ["GET /health HTTP/1.1\r\nx: ", PUT + "content-length: 99\r\n\r\n"]
 )
-def test_a_client_that_drips_is_cut_off(where: str, begun: str) -> None:
-    """Each byte comes in time; the request never ends."""
+def test_a_client_that_sends_slowly_is_disconnected(where: str, text: str) -> None:
+    """Each byte comes in time, but the request never ends."""
     with connected(where) as slow:
-        slow.sendall(begun.encode())
+        slow.sendall(text.encode())
         until = time.monotonic() + WAIT
         while not select.select([slow], [], [], 0.05)[0]:
-            assert time.monotonic() < until, "it is still listened to"
+            assert time.monotonic() < until, "it is still connected"
             slow.send(b"y")
-        assert heard(slow).startswith(b"HTTP/1.1 408 ") == ("PUT" in begun)
+        assert receive_all(slow).startswith(b"HTTP/1.1 408 ") == ("PUT" in text)
 
 
 def test_half_a_body_is_refused(where: str, service: FakeService) -> None:
     with connected(where) as half:
         half.sendall((PUT + 'content-length: 18\r\n\r\n{"mode":').encode())
-        assert heard(half).startswith(b"HTTP/1.1 408 ")
-    with connected(where) as gone:
-        gone.sendall((PUT + 'content-length: 18\r\n\r\n{"mode":').encode())
+        assert receive_all(half).startswith(b"HTTP/1.1 408 ")
+    with connected(where) as half:
+        half.sendall((PUT + 'content-length: 18\r\n\r\n{"mode":').encode())
     assert service.mode == "observe"
 
 
 def test_a_body_without_end_is_refused(where: str) -> None:
-    """Its length is not told: what counts is what has come."""
+    """It has no content-length: what counts is what has arrived."""
     piece = b"1000\r\n" + b" " * 4096 + b"\r\n"
     with connected(where) as greedy:
         greedy.sendall((PUT + "transfer-encoding: chunked\r\n\r\n").encode())
@@ -119,13 +119,13 @@ def test_a_body_without_end_is_refused(where: str) -> None:
                 pytest.fail("all of 40 MB was taken")
         except (BrokenPipeError, ConnectionResetError):
             return
-        assert heard(greedy).startswith(b"HTTP/1.1 413 ")
+        assert receive_all(greedy).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(where: str) -> None:
+def test_a_body_with_a_large_content_length_is_refused_before_it_arrives(where: str) -> None:
     with connected(where) as greedy:
         greedy.sendall((PUT + "content-length: 9999999999\r\n\r\n").encode())
-        assert heard(greedy).startswith(b"HTTP/1.1 413 ")
+        assert receive_all(greedy).startswith(b"HTTP/1.1 413 ")
 
 
 def test_an_endless_head_is_refused(where: str) -> None:
@@ -135,12 +135,12 @@ def test_an_endless_head_is_refused(where: str) -> None:
                 greedy.sendall(head)
             except (BrokenPipeError, ConnectionResetError):
                 continue
-            answer = heard(greedy)
+            answer = receive_all(greedy)
             # A reset may overtake the answer: more came than was read.
             assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
 
 
-def test_what_is_no_http_is_refused(where: str) -> None:
+def test_input_that_is_not_http_is_refused(where: str) -> None:
     chance = random.Random(5)
     texts = [chance.randbytes(chance.randrange(1, 400)) + b"\r\n\r\n" for _ in range(200)]
     texts += [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET  HTTP/9\r\n\r\n", b"\r\n\r\n"]
@@ -148,7 +148,7 @@ def test_what_is_no_http_is_refused(where: str) -> None:
         with connected(where) as senseless:
             senseless.sendall(text)
             senseless.shutdown(socket.SHUT_WR)
-            answer = heard(senseless)
+            answer = receive_all(senseless)
             assert answer == b"" or answer.startswith(b"HTTP/1.1 400 "), answer[:80]
 
 
@@ -158,7 +158,7 @@ JOBS = f"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {ADMI
 def test_an_answer_that_is_not_read_is_dropped(
     where: str, service: FakeService, closed: threading.Semaphore
 ) -> None:
-    """Else each costs the memory of an answer, for as long as the client likes."""
+    """Else each would hold the memory of an answer for as long as the client likes."""
     service.listed = [job(k) for k in range(20000)]  # more than sockets' buffers hold
     with connected(where, receive_buffer=4096) as slow:
         slow.sendall(JOBS)
@@ -184,25 +184,25 @@ def test_answers_that_are_not_read_are_bounded_together(
 
 
 def test_idle_clients_give_way(service: FakeService) -> None:
-    """Nobody is shut out by those who hold connections, and there is a limit to them."""
+    """Idle connections are limited, and do not keep others out."""
     with served(Api(service)) as where, ExitStack() as stack:
         many = ConnectionLimits().connections + 100
         idle = [stack.enter_context(connected(where)) for _ in range(many)]
         with client(where) as honest:
             for _ in range(5):
                 assert honest.get("/v1/status").status_code == 200
-            # It was the last to come, and had one request after the other: the oldest went.
+            # It came last and sent requests: the oldest were closed.
             cut = [c for c in idle if select.select([c], [], [], 0)[0]]
             assert len(cut) >= 100
             assert cut == idle[: len(cut)]
 
 
-def test_those_at_work_do_not_give_way() -> None:
-    asked = threading.Semaphore(0)
+def test_busy_connections_are_not_closed() -> None:
+    requests = threading.Semaphore(0)
 
     class Busy(FakeService):
         async def waiting(self) -> Turns:
-            asked.release()
+            requests.release()
             await asyncio.Event().wait()
             return Turns()
 
@@ -213,8 +213,8 @@ def test_those_at_work_do_not_give_way() -> None:
         for connection in asking:
             connection.sendall(b"GET /v1/waiting HTTP/1.1\r\nhost: localhost\r\n\r\n")
         for _ in asking:
-            assert asked.acquire(timeout=WAIT)
-        assert heard(stack.enter_context(connected(where))) == b""
+            assert requests.acquire(timeout=WAIT)
+        assert receive_all(stack.enter_context(connected(where))) == b""
         assert not select.select(asking, [], [], 0)[0]
 
 
@@ -233,18 +233,18 @@ def test_a_change_does_not_wait_behind_reads(service: FakeService, tmp_path: Pat
 
 
 def test_a_connection_serves_one_request_after_the_other(where: str) -> None:
-    with connected(where) as kept:
+    with connected(where) as connection:
         for _ in range(50):
-            kept.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
             text = b""
             while not text.endswith(b"}"):
-                text += kept.recv(65536)
+                text += connection.recv(65536)
             assert text.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_controller_under_attack_keeps_its_memory_and_its_service(tmp_path: Path) -> None:
-    told = {"token_file": str(token_file(tmp_path)), "io_nodes": 1}
-    with controlled(tmp_path, **told) as (_, where):
+    options = {"token_file": str(token_file(tmp_path)), "io_nodes": 1}
+    with controlled(tmp_path, **options) as (_, where):
 
         def get(path: str) -> str:
             with client(where, ADMIN) as admin:

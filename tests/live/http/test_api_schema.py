@@ -1,4 +1,4 @@
-"""A stranger who has read the OpenAPI document finds no answer that it does not promise."""
+"""Generated requests get only answers that the OpenAPI document describes."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,16 +25,16 @@ from penstock.live.http.openapi import Operation
 from penstock.live.protocol.tokens import Tokens
 
 JOB = "test.1"
-"""The job that there is; few strangers would guess it."""
+"""The job that exists; generated ids are other ones."""
 
 
-@pytest.fixture(scope="module", params=["made up", "real"])
+@pytest.fixture(scope="module", params=["fake", "real"])
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of an API with a job; of a controller that is made up, or real."""
+    """The URL of an API with a job, of a fake controller or a real one."""
     folder = tmp_path_factory.mktemp("site")
     path = token_file(folder)
     with ExitStack() as stack:
-        if request.param == "made up":
+        if request.param == "fake":
             service = FakeService()
             service.listed[0] = msgspec.structs.replace(service.listed[0], id=JOB)
             yield stack.enter_context(served(Api(service, tokens=Tokens.read(path))))
@@ -54,12 +54,12 @@ def document(site: str) -> Any:
 def test_answers_are_as_documented(
     document: Any, operation: Operation, mode: GenerationMode
 ) -> None:
-    """No 5xx, no status, type or body that is not in the document, no wrong input taken."""
-    found = document[operation.path][operation.method]
+    """No 5xx, no status, type or body that is not in the document, no wrong input accepted."""
+    described = document[operation.path][operation.method]
     takes_text = operation.query is not None or "{" in operation.path
     takes_input = operation.body is not None or takes_text
     if mode is GenerationMode.NEGATIVE and not takes_input:
-        return  # there is nothing that could be wrong
+        return  # there is no input
 
     @settings(
         max_examples=50 if operation.body is not None else 12 if takes_text else 3,
@@ -68,9 +68,9 @@ def test_answers_are_as_documented(
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=found.as_strategy(generation_mode=mode), known=strategies.booleans())
-    def holds(case: schemathesis.Case, known: bool) -> None:
-        if known and case.path_parameters and mode is GenerationMode.POSITIVE:
+    @given(case=described.as_strategy(generation_mode=mode), existing=strategies.booleans())
+    def holds(case: schemathesis.Case[Any], existing: bool) -> None:
+        if existing and case.path_parameters and mode is GenerationMode.POSITIVE:
             case.path_parameters["id"] = JOB
         case.call_and_validate(headers=bearing(ADMIN), timeout=WAIT)
 

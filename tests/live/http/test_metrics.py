@@ -44,14 +44,14 @@ def scraped(service: FakeService, tokens: Tokens | None = None, **options: Any) 
 
 
 def samples(text: str) -> dict[str, float]:
-    found = {}
+    values = {}
     for line in text.splitlines():
         if not line.startswith("#"):
             match = SAMPLE.fullmatch(line)
             assert match, line
             name, labels, value = match.groups()
-            found[f"{name}{{{labels}}}" if labels else name] = float(value)
-    return found
+            values[f"{name}{{{labels}}}" if labels else name] = float(value)
+    return values
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def tokens(tmp_path: Path) -> Tokens:
 def test_totals_of_the_site(service: FakeService, tokens: Tokens) -> None:
     for seconds in (0.0004, 0.005, 0.006, 45.0, 500.0):
         service.waits.add(seconds)
-    found = samples(scraped(service, tokens))
+    values = samples(scraped(service, tokens))
     expected = {
         "penstock_forwarded_bytes_total": 30,
         "penstock_direct_bytes_total": 40,
@@ -93,9 +93,9 @@ def test_totals_of_the_site(service: FakeService, tokens: Tokens) -> None:
         "penstock_record_failed_total": 8,
         "penstock_policy_failures_total": 9,
     }
-    assert {name: found.get(name) for name in expected} == expected
-    assert found["penstock_turn_wait_seconds_sum"] == pytest.approx(545.0114)
-    assert 0 <= found["penstock_scrape_duration_seconds"] < WAIT
+    assert {name: values.get(name) for name in expected} == expected
+    assert values["penstock_turn_wait_seconds_sum"] == pytest.approx(545.0114)
+    assert 0 <= values["penstock_scrape_duration_seconds"] < WAIT
 
 
 def test_jobs_have_no_series_unless_asked_for(service: FakeService, tokens: Tokens) -> None:
@@ -107,8 +107,8 @@ def test_the_jobs_that_wrote_most_have_series_while_they_run(
 ) -> None:
     """Job 3 wrote more than all, and has ended; of those that run, two are asked for."""
     service.listed += [job(k, written=k) for k in range(4, 50)]
-    found = samples(scraped(service, tokens, job_metrics=2))
-    written = {name: value for name, value in found.items() if "job_write" in name}
+    values = samples(scraped(service, tokens, job_metrics=2))
+    written = {name: value for name, value in values.items() if "job_write" in name}
     assert written == {
         'penstock_job_write_bytes_total{job="job.1",user="ada"}': 1 << 30,
         'penstock_job_write_bytes_total{job="job.2",user="bob"}': 1 << 20,
@@ -126,9 +126,9 @@ def test_answers_are_counted_by_code(service: FakeService) -> None:
     with served(Api(service)) as where, client(where) as anonymous:
         for path in ("/v1/mode", "/none", "/none", "/v1/jobs/none"):
             anonymous.get(path)
-        found = samples(anonymous.get("/metrics").text)
-    assert found['penstock_http_answers_total{code="404"}'] == 3
-    assert found['penstock_http_answers_total{code="200"}'] == 1
+        values = samples(anonymous.get("/metrics").text)
+    assert values['penstock_http_answers_total{code="404"}'] == 3
+    assert values['penstock_http_answers_total{code="200"}'] == 1
 
 
 @needs_prometheus
@@ -148,9 +148,9 @@ def test_promtool_accepts_the_example(tmp_path: Path) -> None:
 @needs_prometheus
 def test_prometheus_scrapes_a_real_controller(tmp_path: Path) -> None:
     """The example, with a token, against a controller with a job; then the job ends."""
-    told = {"token_file": str(token_file(tmp_path)), "job_metrics": 3}
+    options = {"token_file": str(token_file(tmp_path)), "job_metrics": 3}
     with (
-        controlled(tmp_path, **told) as (state, where),
+        controlled(tmp_path, **options) as (state, where),
         scraping(tmp_path, where, READER) as prometheus,
     ):
         with running_job(state, write_bytes=123) as job:
@@ -158,8 +158,8 @@ def test_prometheus_scrapes_a_real_controller(tmp_path: Path) -> None:
             written = f'penstock_job_write_bytes_total{{job="{job}"}}'
             assert prometheus.awaited(written) == "123"
         assert prometheus.awaited('penstock_jobs{state="running"}', until="0") == "0"
-        gone = "count(penstock_job_write_bytes_total) or vector(0)"
-        assert prometheus.awaited(gone, until="0") == "0"
+        count = "count(penstock_job_write_bytes_total) or vector(0)"
+        assert prometheus.awaited(count, until="0") == "0"
 
 
 def test_a_scrape_needs_a_token_where_there_are_tokens(

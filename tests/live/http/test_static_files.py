@@ -1,4 +1,4 @@
-"""The dashboard's files: those of the package and no others, with a strict policy of content."""
+"""The dashboard's files: those of the package only, with a strict content security policy."""
 
 import re
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from penstock.live.protocol.tokens import Tokens
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client without a token, of an API that has some."""
     tokens = Tokens.read(token_file(tmp_path_factory.mktemp("tokens")))
-    with served(Api(FakeService(), tokens=tokens)) as where, client(where) as found:
-        yield found
+    with served(Api(FakeService(), tokens=tokens)) as where, client(where) as api:
+        yield api
 
 
 def test_the_page_is_for_anybody_and_has_no_data(site: httpx.Client) -> None:
@@ -42,7 +42,7 @@ def test_every_file_is_served_as_what_it_is(site: httpx.Client) -> None:
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_no_inline_script(site: httpx.Client) -> None:
-    """The browser would refuse it; here it is found without one."""
+    """A browser would refuse it; this test needs none."""
     page = site.get("/").text
     assert re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page) == []
     assert re.findall(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", page) == []
@@ -50,7 +50,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_no_inline_script(site: httpx.
         assert site.get(used).status_code == 200, used
 
 
-def test_who_has_a_file_is_not_sent_it_again(site: httpx.Client) -> None:
+def test_a_cached_file_is_not_sent_again(site: httpx.Client) -> None:
     first = site.get("/")
     tag = first.headers["etag"]
     again = site.get("/", headers={"if-none-match": f'"other", W/{tag}'})
@@ -64,7 +64,7 @@ def test_nothing_else_is_served(site: httpx.Client, name: str) -> None:
     assert site.get("/assets/").status_code == 404
 
 
-def test_what_is_no_file_of_a_page_is_left_out(tmp_path: Path) -> None:
+def test_other_files_are_left_out(tmp_path: Path) -> None:
     for name in ("index.html", "a.js", ".hidden.js", "notes.txt", "b.py"):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder.js").mkdir()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import msgspec
 import pytest
 from live.client.waiting_processes import until
@@ -338,6 +339,8 @@ def test_a_what_if_of_the_api(site: tuple[Path, httpx.Client]) -> None:
     assert what_if["state"] == "done", what_if["error"]
     assert set(what_if["result"]["lanes"]["simulated"]) == {"set-10", "fair-share"}
     assert str(folder) not in json.dumps(what_if)
+    schema = {"$ref": "#/components/schemas/WhatIf"}
+    jsonschema_rs.validate(schema | api.get("/openapi.json").json(), what_if)
     assert api.delete(f"/v1/what-if/{id}").json()["state"] == "done"  # it was over
 
 

@@ -229,7 +229,10 @@ def _decode_body(kind: Any, body: bytes) -> Any:
 
 
 def _decode_query(kind: Any, request: Request) -> Any:
+    parameters = request.query_params.multi_items()
+    if len(parameters) > len(dict(parameters)):
+        raise HttpError(422, "a query parameter occurs twice")
     try:
-        return msgspec.convert(dict(request.query_params), kind)
+        return msgspec.convert(dict(parameters), kind)
     except msgspec.ValidationError as error:
         raise HttpError(422, str(error)) from error

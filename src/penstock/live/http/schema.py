@@ -164,17 +164,17 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dashboard(Protocol):
-    """What the dashboard needs of a controller; `named`: include what is private to users."""
+    """What the dashboard needs of a controller; `private`: include what is private to users."""
 
     def serving(self) -> AbstractAsyncContextManager[None]:
         """Record the history while the block runs."""
         ...
 
-    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+    async def timeline(self, since: str | None, *, private: bool) -> Reply[Timeline]:
         """Return what changed since a cursor."""
         ...
 
-    async def phases(self, job: str, *, named: bool) -> JobPhases:
+    async def phases(self, job: str, *, private: bool) -> JobPhases:
         """Return a job's last phases."""
         ...
 

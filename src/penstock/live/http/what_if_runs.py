@@ -25,6 +25,7 @@ from penstock.errors import InputError
 from penstock.live.http.dispatch import ConflictError, NotFoundError
 from penstock.live.http.openapi import Reply
 from penstock.live.http.record_list import RecordList
+from penstock.live.http.what_if_result import WhatIfResult
 
 COMMAND = (sys.executable, "-P", "-m", "penstock.cli", "what-if", "--json", "--lanes")
 SANDBOX = (sys.executable, "-P", "-m", "penstock.live.http.sandbox")
@@ -73,7 +74,7 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     policies: list[str]
     window: str | None
     error: str | None
-    result: dict[str, Any] | None
+    result: WhatIfResult | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

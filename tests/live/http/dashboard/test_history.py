@@ -56,14 +56,14 @@ def test_rounding_errors_of_many_changes_are_removed() -> None:
     assert clock.share(0.1) == pytest.approx(0.25, rel=1e-12)
 
 
-def test_only_what_came_after_a_revision_is_ends() -> None:
+def test_only_intervals_after_a_revision_are_sent() -> None:
     lanes = Lanes()
     one, other = lanes.began(job(1), 0.0), lanes.began(job(2), 0.0)
     lanes.add_interval(one, interval(one, 1.0))
-    seen = lanes.revision
+    revision = lanes.revision
     lanes.add_interval(other, interval(other, 2.0))
     lanes.add_interval(one, interval(one, 3.0))
-    assert sorted(ends(lanes, seen)) == [("job.1", 3.0), ("job.2", 2.0)]
+    assert sorted(ends(lanes, revision)) == [("job.1", 3.0), ("job.2", 2.0)]
     assert len(ends(lanes)) == 3
 
 
@@ -77,7 +77,7 @@ def test_intervals_are_bounded_and_a_client_that_missed_one_starts_again() -> No
     assert ("job.2", 0.5) in ends(lanes)
     assert len(busy.intervals) == 6
     assert lanes.known_since == 44.0  # the last one that is missing ended then
-    # A client that has seen all but the last six may continue; one that has seen less may not.
+    # A client that received all but the last six may continue; one that received less may not.
     assert lanes.dropped == busy.intervals[0][0] - 1
     for k in range(50):
         more = lanes.began(job(10 + k), 0.0)
@@ -94,7 +94,7 @@ def test_jobs_that_ended_are_bounded_and_the_removed_ones_are_named() -> None:
         lanes.ended(lane)
     assert list(lanes.by_id) == ["job.7", "job.8", "job.9"]
     assert [id for _, id in lanes.removed] == ["job.3", "job.4", "job.5", "job.6"]
-    # Earlier ids are forgotten: a client that may not have seen them starts again.
+    # Earlier ids are dropped: a client that may not have received them starts again.
     assert 0 < lanes.dropped < lanes.removed[0][0]
     assert sorted(ends(lanes)) == [("job.7", 7.0), ("job.8", 8.0), ("job.9", 9.0)]
 

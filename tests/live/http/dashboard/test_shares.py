@@ -84,14 +84,15 @@ def test_an_interval_that_began_after_the_end_is_closed(history: History, lane: 
     began = transfer(history, lane, 5.0)
     history.shares.set(history.clock(), "job.2", 1.0)
     history.tick()  # its share is a half now: a new interval, which every client is sent
-    opened, seen = lane.since, history.lanes.revision
+    opened, revision = lane.since, history.lanes.revision
     assert lane.kind == "io"
     assert opened > began + 4
     over = report_end(history, 0.15, opened)
     # The next answer closes the open interval, and shortens the one before it.
-    assert intervals(lane, seen) == {began: over, round(opened, 4): round(opened, 4)}
-    assert intervals(lane) == intervals(lane, seen)
-    assert (lane.kind, lane.since) == (None, over)
+    assert intervals(lane, revision) == {began: over, round(opened, 4): round(opened, 4)}
+    assert intervals(lane) == intervals(lane, revision)
+    assert lane.since == over
+    assert lane.kind is None
 
 
 def test_an_end_before_several_changes_shortens_no_other_transfer(

@@ -47,12 +47,12 @@ class DashboardApi:
     @operation("GET", "/v1/timeline")
     async def timeline(self, client: Bearer | None, query: Since) -> Reply[Timeline]:
         """What jobs and I/O nodes did since a cursor."""
-        return await self._dashboard.timeline(query.since, named=client is not None)
+        return await self._dashboard.timeline(query.since, private=client is not None)
 
     @operation("GET", "/v1/jobs/{id}/phases", fails=(404,))
     async def phases(self, client: Bearer | None, id: str) -> JobPhases:
         """A job's phases: predicted and observed."""
-        return await self._dashboard.phases(id, named=client is not None)
+        return await self._dashboard.phases(id, private=client is not None)
 
     @operation("GET", "/v1/tuning")
     async def tuning(self, _: Bearer | None) -> TuningNow:

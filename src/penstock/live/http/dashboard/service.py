@@ -49,11 +49,11 @@ class DashboardService:
             with suppress(asyncio.CancelledError):
                 await sampling
 
-    async def timeline(self, since: str | None, *, named: bool) -> Reply[Timeline]:
+    async def timeline(self, since: str | None, *, private: bool) -> Reply[Timeline]:
         """Return what changed since a cursor."""
-        return Reply(msgspec.Raw(await self._timelines.answer(since, named=named)))
+        return Reply(msgspec.Raw(await self._timelines.answer(since, private=private)))
 
-    async def phases(self, job: str, *, named: bool) -> JobPhases:
+    async def phases(self, job: str, *, private: bool) -> JobPhases:
         """Return a job's last phases."""
         lane = self._history.lanes.by_id.get(job)
         if lane is None:
@@ -64,7 +64,7 @@ class DashboardService:
             if phase.w_iter is not None and (not changes or changes[-1][1] != phase.w_iter):
                 changes.append((phase.began, phase.w_iter))
         return JobPhases(
-            job=self._timelines.job(lane, named=named),
+            job=self._timelines.job(lane, private=private),
             phases=phases,
             w_iter=changes,
             pattern=list(lane.patterns),
@@ -99,13 +99,13 @@ class DashboardService:
         return await self._what_ifs.cancel(id)
 
     def _application(self, lane: Lane) -> Application | None:
-        known = self._archive.knowledge(lane.job)
-        if known is None:
+        knowledge = self._archive.knowledge(lane.job)
+        if knowledge is None:
             return None
         return Application(
-            w_iter=known.w_iter,
-            observations=known.observations,
-            phase_bytes=known.phase_bytes,
-            bandwidth=known.bandwidth,
-            curve={str(count): value for count, value in sorted((known.curve or {}).items())},
+            w_iter=knowledge.w_iter,
+            observations=knowledge.observations,
+            phase_bytes=knowledge.phase_bytes,
+            bandwidth=knowledge.bandwidth,
+            curve={str(count): value for count, value in sorted((knowledge.curve or {}).items())},
         )

@@ -40,12 +40,12 @@ class TimelineBuilder:
         self._site = socket.gethostname()
         self._lock = asyncio.Lock()
 
-    async def answer(self, cursor: str | None, *, named: bool) -> bytes:
-        """Return a Timeline since a cursor as JSON; `named`: include what is private to users."""
+    async def answer(self, cursor: str | None, *, private: bool) -> bytes:
+        """Return a Timeline since a cursor as JSON; `private`: include what is private to users."""
         async with self._lock:  # one dashboard after the other
-            return await self._answer(cursor, named=named)
+            return await self._answer(cursor, private=private)
 
-    async def _answer(self, cursor: str | None, *, named: bool) -> bytes:
+    async def _answer(self, cursor: str | None, *, private: bool) -> bytes:
         history, lanes = self._history, self._history.lanes
         since = self._since(cursor)
         # Later changes have a later revision: the next answer has them, possibly again.
@@ -63,7 +63,7 @@ class TimelineBuilder:
                 intervals.append(b",".join(newer))  # per lane: joining all at once takes long
             await steps.pause()
         for lane in changed:
-            jobs.append(msgspec.json.encode(self.job(lane, queue, named=named)))
+            jobs.append(msgspec.json.encode(self.job(lane, queue, private=private)))
             await steps.pause()
         for lane in all_lanes:
             if lane.kind is not None:
@@ -72,7 +72,7 @@ class TimelineBuilder:
                 intervals.append(msgspec.json.encode(interval))
             await steps.pause()
         head = msgspec.structs.replace(head, known_since=lanes.known_since)  # meanwhile
-        if named:
+        if private:
             head = msgspec.structs.replace(head, users=await self._users(all_lanes))
         lists = {"jobs": jobs, "stretches": intervals}
         raw = {name: msgspec.Raw(b"[" + b",".join(x) + b"]") for name, x in lists.items()}
@@ -121,7 +121,7 @@ class TimelineBuilder:
                 queue[id] = (ahead[: min(k, BEHIND)], k)
         return queue
 
-    def job(self, lane: Lane, queue: Queue | None = None, *, named: bool) -> LaneJob:
+    def job(self, lane: Lane, queue: Queue | None = None, *, private: bool) -> LaneJob:
         """Return a job of the timeline."""
         turn_service, history, job = self._controller.turn_service, self._history, lane.job
         id, counters, over = turn_service.turn_id(job.id), job.counters, job.state != "running"
@@ -133,7 +133,7 @@ class TimelineBuilder:
             phase = history.turns.states[id].phase
             waited = 0.0 if phase is None else history.clock() - phase.began
             most = max(longest - waited, 0.0)
-        failed = named and job.state == "ended" and job.status
+        failed = private and job.state == "ended" and job.status
         return LaneJob(
             id=job.id,
             serial=job.serial,
@@ -157,10 +157,10 @@ class TimelineBuilder:
             waits=counters.get("waits", 0),
             waited_seconds=counters.get("waited", 0) / 1e9,
             fail_opens=fail_opens(counters),
-            mode=turn_service.modes.of(begin.user) if named else UNSET,
-            user=begin.user if named else UNSET,
-            name=begin.name if named else UNSET,
-            command=_command(begin.command) if named else UNSET,
+            mode=turn_service.modes.of(begin.user) if private else UNSET,
+            user=begin.user if private else UNSET,
+            name=begin.name if private else UNSET,
+            command=_command(begin.command) if private else UNSET,
         )
 
     async def _users(self, lanes: Iterable[Lane]) -> list[UserNow]:

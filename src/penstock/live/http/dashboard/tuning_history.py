@@ -70,8 +70,8 @@ class TuningHistory:
         assert self._tuning is not None
         now = self._now()
         for council in self._tuning.councils:
-            for number, chosen in council.chosen.items():
-                for name, value in chosen.items():
+            for number, values in council.chosen.items():
+                for name, value in values.items():
                     state = (value, council.tries(number, name))
                     if self._last.get((number, name)) != state:
                         self._last[number, name] = state
