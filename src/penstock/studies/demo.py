@@ -83,9 +83,9 @@ def workload(until: float = WINDOWS["fast"][1]) -> Workload:
     jobs = {f"{w:g}s": (w, SHORT_IO) for w in SHORT}
     jobs |= {f"{w:g}s-{copy}": (w, LONG_IO) for w in LONG for copy in "ab"}
     w_iter, alpha_io = zip(*jobs.values(), strict=True)
-    drawn = periodic(w_iter, alpha_io, horizon=2 * until)
-    drawn.ids = list(jobs)
-    return drawn
+    jobs_workload = periodic(w_iter, alpha_io, horizon=2 * until)
+    jobs_workload.ids = list(jobs)
+    return jobs_workload
 
 
 def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value]]:
@@ -93,7 +93,7 @@ def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value
     mode, policy = MODES[cell.scenario]
     options = {"unknown": 1} if policy == "set-10" else {}
     jobs = workload(window[1])
-    found = measured(
+    outcome = measured(
         jobs,
         policy=policy,
         options=options,
@@ -101,13 +101,13 @@ def run_cell(cell: Cell, *, window: tuple[float, float]) -> list[dict[str, Value
         until=window[1],
         watch=partial(_tell, cell.scenario, window[1]),
     )
-    base: dict[str, Value] = {"scenario": cell.scenario, "fail_opens": found.fail_opens}
+    base: dict[str, Value] = {"scenario": cell.scenario, "fail_opens": outcome.fail_opens}
     simulated = simulate(jobs, registry.sharing(policy))
     return [
-        base | {"what": "measured", **_metrics(found.run, window)},
+        base | {"what": "measured", **_metrics(outcome.run, window)},
         base | {"what": "simulated", **_metrics(simulated, window)},
-        *(base | row for row in _jobs(found.run, window)),
-        *(base | row for row in _stretches(found)),
+        *(base | row for row in _jobs(outcome.run, window)),
+        *(base | row for row in _stretches(outcome)),
     ]
 
 
@@ -132,14 +132,14 @@ def _jobs(run: Run, window: tuple[float, float]) -> list[dict[str, Value]]:
     ]
 
 
-def _stretches(found: Measured) -> list[dict[str, Value]]:
+def _stretches(outcome: Measured) -> list[dict[str, Value]]:
     """Return what each job did when; a transfer has the mean share that it turned out to have."""
     rows: list[dict[str, Value]] = []
-    run, offsets = found.run, found.run.workload.offsets
+    run, offsets = outcome.run, outcome.run.workload.offsets
     for j in range(len(run.workload)):
         since = float(run.start[j])
         for i in range(int(offsets[j]), int(offsets[j + 1])):
-            request, turn, end = (float(t[i]) for t in (run.request, found.turn, run.end))
+            request, turn, end = (float(t[i]) for t in (run.request, outcome.turn, run.end))
             share = min(float(run.workload.io[i]) / max(end - turn, 1e-9), 1.0)
             for start, stop, doing in (
                 (since, request, "compute"),

@@ -33,7 +33,7 @@ def select(only: str | None) -> list[Study]:
 
 
 def run_all(
-    chosen: Sequence[Study],
+    selected: Sequence[Study],
     out: Path,
     workers: "Workers",
     *,
@@ -50,14 +50,14 @@ def run_all(
         raise InputError(f"{out} has results of one study; choose another --out")
     make_directory(out)
     run = _Run(out=out, size=size, seed=seed, say=say)
-    for study in chosen:
+    for study in selected:
         run.check(study)
     began = time.time()
     interrupted = False
     with workers:
-        results, absent = run.earlier(chosen)
-        for number, study in enumerate(chosen, start=1):
-            label = f"[{number}/{len(chosen)}] {study.name}"
+        results, absent = run.earlier(selected)
+        for number, study in enumerate(selected, start=1):
+            label = f"[{number}/{len(selected)}] {study.name}"
             try:
                 with workers.open() as pool:
                     results[study.name] = run.study(study, pool, label)
@@ -66,15 +66,15 @@ def run_all(
                 results[study.name] = run.missing(
                     study, "interrupted", "the same command goes on from what is kept"
                 )
-                results |= {one.name: run.missing(one, "not run") for one in chosen[number:]}
+                results |= {one.name: run.missing(one, "not run") for one in selected[number:]}
                 break
             except Exception as error:
-                rest = [one.campaign(size=size, seed=seed).alone for one in chosen[number:]]
+                rest = [one.campaign(size=size, seed=seed).alone for one in selected[number:]]
                 results[study.name] = run.failed(study, error, then=workers.after(error, rest))
     summary = Summary(
         studies=[results[name] for name in studies.IN_ORDER if name in results],
         absent=absent,
-        ran=[study.name for study in chosen],
+        ran=[study.name for study in selected],
         size=size,
         seed=seed,
         began=began,
@@ -152,11 +152,11 @@ class _Run:
             with Journal(file, study.campaign(size=self.size, seed=self.seed).header):
                 pass
 
-    def earlier(self, chosen: Sequence[Study]) -> tuple[dict[str, StudyResult], dict[str, str]]:
+    def earlier(self, selected: Sequence[Study]) -> tuple[dict[str, StudyResult], dict[str, str]]:
         """Return earlier results of studies that do not run now, and why others are left out."""
         results: dict[str, StudyResult] = {}
         absent: dict[str, str] = {}
-        running = {study.name for study in chosen}
+        running = {study.name for study in selected}
         for name in studies.IN_ORDER:
             if name in running:
                 continue

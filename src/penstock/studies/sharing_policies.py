@@ -136,7 +136,7 @@ def _stretches(run: Run) -> list[tuple[str, float, float, str, float]]:
 
 
 def cells_of(size: Size) -> list[Cell]:
-    """Return the example, and so many workloads."""
+    """Return the example, and the workloads of the size."""
 
     return [*every(EXAMPLE, (0,), 1), *every(WORKLOADS, (0,), DRAWN[size])]
 

@@ -1,8 +1,8 @@
 """Rows of a campaign as samples: means over workloads with bootstrap intervals.
 
 Single runs say little (fair-share is numerically chaotic: a change in the twelfth digit moves its
-figures by per cents), so everything here is a mean over workloads. Policies met the same workloads,
-so what one gains over another is taken workload by workload: the bootstrap draws whole workloads.
+figures by per cents), so everything here is a mean over workloads. All policies run the
+same workloads, so gains are computed workload by workload: the bootstrap draws whole workloads.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ class Estimate:
 
 
 def bootstrap(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:
-    """Estimate a statistic of paired samples, each one row a workload.
+    """Estimate a statistic of paired samples, each one row per workload.
 
-    `statistic` gets the means over workloads, one entry (or row) a resample.
+    `statistic` gets the means over workloads, one entry (or row) per resample.
     """
     weights = _weights(len(samples[0]))
     value = statistic(*(sample.mean(axis=0, keepdims=True) for sample in samples))[0]
@@ -48,7 +48,7 @@ def bootstrap(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:
 
 @cache
 def _weights(n: int) -> Floats:
-    """Return how much each of n workloads counts in each resample."""
+    """Return the weight of each of n workloads in each resample."""
     rng = np.random.default_rng(n)
     draws: Floats = rng.multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
     return draws
@@ -80,22 +80,22 @@ class Table:
         return sorted({x for name, x, _ in self._rows if name == scenario})
 
     def policies(self, scenario: str) -> list[str]:
-        """Return who met the scenario, in the order of the rows."""
+        """Return the policies of a scenario, in the order of the rows."""
         return list(dict.fromkeys(policy for name, _, policy in self._rows if name == scenario))
 
     def rows(self, scenario: str, x: float, policy: str) -> list[Row]:
-        """Return a row a workload."""
+        """Return one row per workload."""
         return self._rows[scenario, x, policy]
 
     def values(self, scenario: str, x: float, policy: str, metric: str) -> Floats:
-        """Return a metric, one entry a workload."""
+        """Return a metric, one entry per workload."""
         values = [row[metric] for row in self.rows(scenario, x, policy)]
         return np.array([np.nan if value is None else value for value in values], float)
 
     def grid(
         self, scenario: str, policy: str, metric: str, points: Sequence[float] | None = None
     ) -> Floats:
-        """Return a metric with a row a workload and a column a point."""
+        """Return a metric with one row per workload and one column per point."""
         points = self.points(scenario) if points is None else points
         return np.stack([self.values(scenario, x, policy, metric) for x in points], axis=1)
 

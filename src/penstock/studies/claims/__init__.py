@@ -48,9 +48,9 @@ class ClaimTable:
     ) -> Claim:
         """Return a claim with our result."""
         text = self.texts[name]
-        why = text.rule if holds or not text.differs else f"{text.rule} {text.differs}"
-        claim, paper, rule = (
-            template.format(**fields) for template in (text.claim, text.paper, why)
+        claim, paper, rule, differs = (
+            template.format(**fields)
+            for template in (text.claim, text.paper, text.rule, text.differs)
         )
         return Claim(
             claim=claim,
@@ -58,7 +58,7 @@ class ClaimTable:
             paper=paper,
             ours=ours,
             holds=bool(holds),
-            why=f"Rule: {rule}",
+            why=f"Rule: {rule}" + (f" {differs}" if differs and not holds else ""),
             repeats=repeats,
         )
 

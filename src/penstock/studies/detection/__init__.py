@@ -1,7 +1,7 @@
 """Chapter 3 of J. L. Bez's thesis: access patterns told at run time from I/O nodes' metrics.
 
 The observations are ours: real I/O nodes, real processes, on an emulated file system. In small the
-study learns from those that come with the package; --full takes them anew.
+study learns from those that come with the package; --full takes them again.
 """
 
 from functools import partial
@@ -36,8 +36,10 @@ def cells_of(size: Size) -> list[Cell]:
 
 def findings(results: Results) -> Findings:
     """Return the claims and figures; models are made here, of the rows."""
-    seen = [samples.sample(row) for row in results.rows]
-    compared = Comparison.of(seen, size=results.campaign.size, seed=results.campaign.seed)
+    observations = [samples.sample(row) for row in results.rows]
+    compared = Comparison.from_samples(
+        observations, size=results.campaign.size, seed=results.campaign.seed
+    )
     return Findings(
         title="Access patterns, told at run time",
         summary="J. L. Bez's thesis, Chapter 3, again: decision tree, random forest and neural "
@@ -57,10 +59,10 @@ def findings(results: Results) -> Findings:
         provenance=(
             (
                 "observations",
-                f"{len(seen)}, of {compared.runs} runs on an emulated file system",
+                f"{len(observations)}, of {compared.runs} runs on an emulated file system",
             ),
             ("training", "70% of those with requests of 32 and 256 KiB; 30% to test"),
-            ("validation", "requests of 64 and 128 KiB, never seen in training"),
+            ("validation", "requests of 64 and 128 KiB, never used in training"),
             ("cross-validation", f"{compared.folds} folds, forests of {compared.trees} trees"),
             ("Tables 3.6 and 3.7", "are of windows chosen by pattern: the study of tuning"),
         ),
@@ -71,7 +73,7 @@ def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[st
     """Return the observations of a cell: those that are shipped, or taken now."""
     if cell.scenario == SHIPPED:
         return [one.row for one in samples.shipped()]
-    wanted = [
+    matching = [
         one
         for one in pattern_survey.cells(grid, seed)
         if (one.phase, one.processes) == (cell.scenario, int(cell.x))
@@ -84,7 +86,7 @@ def observe(cell: Cell, *, grid: pattern_survey.Grid, seed: int) -> list[dict[st
             grid, root=root, state=state, emulate=pattern_survey.EMULATED_STORAGE, seed=seed
         ) as survey,
     ):
-        return [sample.row for one in wanted for sample in survey.samples(one)]
+        return [sample.row for one in matching for sample in survey.samples(one)]
 
 
 STUDY = Study(

@@ -30,31 +30,31 @@ def claims(compared: Comparison) -> list[Claim]:
 
 
 def _metrics(compared: Comparison) -> list[Claim]:
-    found = {one.feature: one.ordered for one in compared.correlations}
+    ordered = {one.feature: one.ordered for one in compared.correlations}
     sizes = ("smallest", "size")
     return [
         claim(
             "fig-3-2-number-file-handles",
-            f"Spearman {found['handles']:+.2f}",
-            found["handles"] <= -0.5,
+            f"Spearman {ordered['handles']:+.2f}",
+            ordered["handles"] <= -0.5,
         ),
         claim(
             "fig-3-2-mean-offset-distance",
-            f"Spearman {found['distance']:+.2f}; over size and clients "
-            f"{found['jump_per_client']:+.2f}",
-            found["distance"] >= 0.3,
+            f"Spearman {ordered['distance']:+.2f}; over size and clients "
+            f"{ordered['jump_per_client']:+.2f}",
+            ordered["distance"] >= 0.3,
         ),
         claim(
             "fig-3-2-smallest-mean-request",
-            ", ".join(f"{name} {found[name]:+.2f}" for name in sizes),
-            all(found[name] >= 0.3 for name in sizes),
+            ", ".join(f"{name} {ordered[name]:+.2f}" for name in sizes),
+            all(ordered[name] >= 0.3 for name in sizes),
         ),
     ]
 
 
 def _tree(compared: Comparison) -> list[Claim]:
     tree = compared.thesis["tree"]
-    tested, validated = tree.told["testing"], tree.told["validation"]
+    tested, validated = tree.sklearn["testing"], tree.sklearn["validation"]
     return [
         claim("fig-3-4-tree-tells-998", _accuracy(tested), tested.accuracy >= GOOD),
         claim(
@@ -73,37 +73,37 @@ def _forests(compared: Comparison) -> list[Claim]:
     return [
         claim(
             "table-3-3-forests-tell-three",
-            _folded({f.mtry: (f.accuracy, f.kappa) for f in compared.layout}),
+            _by_mtry({f.mtry: (f.accuracy, f.kappa) for f in compared.layout}),
             _all_good(compared.layout),
-            folded=_folded({m: thesis.LAYOUT[m] for m in thesis.LAYOUT}),
-            compared=compared.folds,
+            by_mtry=_by_mtry({m: thesis.LAYOUT[m] for m in thesis.LAYOUT}),
+            folds=compared.folds,
             best=best.mtry,
         ),
         claim(
             "table-3-4-without-looking-files",
-            _folded({f.mtry: (f.accuracy, f.kappa) for f in compared.spatiality}),
+            _by_mtry({f.mtry: (f.accuracy, f.kappa) for f in compared.spatiality}),
             _all_good(compared.spatiality),
-            folded=_folded({m: thesis.SPATIALITY[m] for m in thesis.SPATIALITY}),
-            compared=compared.folds,
+            by_mtry=_by_mtry({m: thesis.SPATIALITY[m] for m in thesis.SPATIALITY}),
+            folds=compared.folds,
         ),
     ]
 
 
 def _network(compared: Comparison) -> Claim:
-    told = compared.thesis["network"].told
+    scores = compared.thesis["network"].sklearn
     return claim(
         "fig-3-7-network-tells-training",
-        ", ".join(f"{told[part].accuracy:.4f}" for part in told),
-        min(scores.accuracy for scores in told.values()) >= GOOD,
+        ", ".join(f"{scores[part].accuracy:.4f}" for part in scores),
+        min(scores.accuracy for scores in scores.values()) >= GOOD,
     )
 
 
 def _all_kinds(compared: Comparison) -> Claim:
-    reached = {kind: compared.ours[kind].told["validation"].accuracy for kind in KINDS}
+    accuracy = {kind: compared.ours[kind].sklearn["validation"].accuracy for kind in KINDS}
     return claim(
         "3-3-all-three-kinds",
-        ", ".join(f"{kind} {value:.4f}" for kind, value in reached.items()),
-        max(reached.values()) - min(reached.values()) <= 0.01,
+        ", ".join(f"{kind} {value:.4f}" for kind, value in accuracy.items()),
+        max(accuracy.values()) - min(accuracy.values()) <= 0.01,
         kind=", ".join((f"{kind} {value:.4f}" for kind, value in thesis.VALIDATED.items())),
     )
 
@@ -151,7 +151,7 @@ def _ours(compared: Comparison) -> list[Claim]:
         ),
         claim(
             "ours-shipped-model-tells-2",
-            _said(compared.shipped_held_out),
+            _coverage(compared.shipped_held_out),
             compared.shipped_held_out.accuracy >= GOOD,
         ),
         claim(
@@ -170,13 +170,13 @@ def _accuracy(scores: Scores) -> str:
     return f"accuracy {scores.accuracy:.4f}, kappa {scores.kappa:.4f}"
 
 
-def _said(scores: Scores) -> str:
+def _coverage(scores: Scores) -> str:
     return f"{scores.accuracy:.3f} of {scores.coverage:.0%}"
 
 
 def _kinds(outside: Mapping[str, Mapping[str, Scores]]) -> str:
     return "; ".join(
-        f"{name}: " + ", ".join(f"{kind} {_said(s)}" for kind, s in kinds.items())
+        f"{name}: " + ", ".join(f"{kind} {_coverage(s)}" for kind, s in kinds.items())
         for name, kinds in outside.items()
     )
 
@@ -185,12 +185,12 @@ def _by_class(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.4f}" for value in values)
 
 
-def _folded(by_mtry: Mapping[int, tuple[float, float]]) -> str:
+def _by_mtry(by_mtry: Mapping[int, tuple[float, float]]) -> str:
     return "; ".join(f"mtry {m}: {a:.4f}, kappa {k:.4f}" for m, (a, k) in by_mtry.items())
 
 
-def _all_good(folded: Sequence[Folded]) -> bool:
-    return min(one.accuracy for one in folded) >= GOOD
+def _all_good(folds: Sequence[Folded]) -> bool:
+    return min(one.accuracy for one in folds) >= GOOD
 
 
 def _seconds(by_kind: Mapping[Kind, float]) -> str:

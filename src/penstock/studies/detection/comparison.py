@@ -1,4 +1,4 @@
-"""Models of all kinds, made of the same observations and held against those never seen."""
+"""Models of all kinds, trained on the same observations and tested on new ones."""
 
 import statistics
 import time
@@ -15,6 +15,7 @@ from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import Correlation, table
 from penstock.learn.detection.training import KINDS, Folded, Kind, Trained
+from penstock.model import Observation
 
 TIMED = 200
 """Observations that a prediction is timed with, one by one."""
@@ -32,17 +33,17 @@ JUDGED_TREES: Mapping[Size, int] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """One model: what it reaches, and the seconds that it takes.
+class ModelScores:
+    """One model: its scores, and the seconds that it takes.
 
     Scores by the part of the observations; those with "all" in their name are of all runs, the
-    others of runs with several clients an I/O node. `told` is what scikit-learn says, which always
-    says something.
+    others of runs with several clients per I/O node. `sklearn` are the scores of scikit-learn's
+    model, which always gives an answer.
     """
 
     trained: Trained
     scores: Mapping[str, Scores]
-    told: Mapping[str, Scores]
+    sklearn: Mapping[str, Scores]
     train: float
     predict: float
     predict_sklearn: float
@@ -50,15 +51,15 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All that the study says."""
+    """The results of the study."""
 
     runs: int
     correlations: Sequence[Correlation]
-    chosen: Sequence[str]
-    thesis: Mapping[Kind, Judged]
-    """Models that look at the thesis' five metrics."""
-    ours: Mapping[Kind, Judged]
-    """Models that look at the chosen ones."""
+    features: Sequence[str]
+    thesis: Mapping[Kind, ModelScores]
+    """Models of the thesis' five metrics."""
+    ours: Mapping[Kind, ModelScores]
+    """Models of the selected features."""
     layout: Sequence[Folded]
     """The thesis' forests by mtry: three classes (Table 3.3)."""
     spatiality: Sequence[Folded]
@@ -66,26 +67,26 @@ class Comparison:
     shipped: Mapping[str, Scores]
     shipped_seconds: float
     beyond: Mapping[str, Mapping[str, Scores]]
-    """Outside the grid, by features and kind; the shipped model was chosen by these."""
+    """Outside the grid, by features and kind; these selected the shipped model."""
     held_out: Mapping[str, Mapping[str, Scores]]
-    """Outside the grid too; nothing was chosen by these."""
+    """Outside the grid too; these selected nothing."""
     shipped_held_out: Scores
     folds: int
     trees: int
 
     @classmethod
-    def of(cls, seen: Sequence[Sample], *, size: Size, seed: int) -> "Comparison":
-        """Make all models of these observations, and judge them."""
-        known = files.of_sizes(seen, files.TRAINED_ON)
-        first, second = training.split(known, seed=seed)
+    def from_samples(cls, samples: Sequence[Sample], *, size: Size, seed: int) -> "Comparison":
+        """Train all models on these observations, and evaluate them."""
+        training_samples = files.of_sizes(samples, files.TRAINED_ON)
+        first, second = training.split(training_samples, seed=seed)
         parts = {
             "training": first,
             "testing": second,
-            "validation": files.of_sizes(seen, files.JUDGED_BY),
+            "validation": files.of_sizes(samples, files.JUDGED_BY),
         }
-        chosen = selection.chosen(known)
+        features = selection.chosen(training_samples)
         folds, trees = FOLDS[size], TREES[size]
-        several = evaluation.several_clients(known)
+        several = evaluation.several_clients(training_samples)
         by = {"seed": seed, "folds": folds, "trees": trees}
         no_files = [name for name in THESIS if name != "handles"]
         layout = training.cross_validated(several, THESIS, classes=training.labels(several), **by)
@@ -94,28 +95,30 @@ class Comparison:
         )
         mtry = max(layout, key=lambda one: one.kappa).mtry
         how = {"seed": seed, "mtry": mtry, "trees": JUDGED_TREES[size]}
-        thesis = {kind: _judged(kind, THESIS, parts, **how) for kind in KINDS}
-        ours = {kind: _judged(kind, chosen, parts, **how) for kind in KINDS}
-        made = {"the thesis' five": thesis, "chosen": ours}
+        thesis = {kind: _evaluate(kind, THESIS, parts, **how) for kind in KINDS}
+        ours = {kind: _evaluate(kind, features, parts, **how) for kind in KINDS}
+        by_features = {"the thesis' five": thesis, "chosen": ours}
         return cls(
-            runs=len({(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in seen}),
-            correlations=selection.correlations(known),
-            chosen=chosen,
+            runs=len(
+                {(s.pattern, s.operation, s.request, s.processes, s.io_nodes) for s in samples}
+            ),
+            correlations=selection.correlations(training_samples),
+            features=features,
             thesis=thesis,
             ours=ours,
             layout=layout,
             spatiality=spatiality,
             shipped=_both(models.shipped(), {"validation": parts["validation"]}),
             shipped_seconds=_one_by_one(models.shipped(), parts["validation"]),
-            beyond=_outside(made, files.beyond()),
-            held_out=_outside(made, files.held_out()),
+            beyond=_outside(by_features, files.beyond()),
+            held_out=_outside(by_features, files.held_out()),
             shipped_held_out=evaluation.of_model(models.shipped(), files.held_out()),
             folds=folds,
             trees=trees,
         )
 
 
-def _judged(
+def _evaluate(
     kind: Kind,
     features: Sequence[str],
     parts: Mapping[str, Sequence[Sample]],
@@ -123,59 +126,63 @@ def _judged(
     seed: int,
     mtry: int,
     trees: int,
-) -> Judged:
-    made = [
+) -> ModelScores:
+    fits = [
         training.train(parts["training"], kind, features, seed=seed, mtry=mtry, trees=trees)
         for _ in range(REPETITIONS if kind == "tree" else 1)
     ]
-    trained = made[0]
-    told = {}
+    trained = fits[0]
+    sklearn = {}
     for name, part in parts.items():
         some = evaluation.several_clients(part)
-        said = dict(zip(map(id, (s.observation for s in some)), trained.tell(some), strict=True))
-        told[name] = evaluation.scores(some, lambda seen, said=said: said[id(seen)])  # type: ignore[misc]
-    return Judged(
+        answers = dict(zip(map(id, (s.observation for s in some)), trained.tell(some), strict=True))
+
+        def answer(observation: Observation, answers: dict[int, str] = answers) -> str:
+            return answers[id(observation)]
+
+        sklearn[name] = evaluation.scores(some, answer)
+    return ModelScores(
         trained=trained,
         scores=_both(trained.model, parts),
-        told=told,
-        train=statistics.median(one.seconds for one in made),
+        sklearn=sklearn,
+        train=statistics.median(one.seconds for one in fits),
         predict=_one_by_one(trained.model, parts["validation"]),
         predict_sklearn=_one_by_one_sklearn(trained, parts["validation"]),
     )
 
 
 def _outside(
-    made: Mapping[str, Mapping[Kind, Judged]], part: Sequence[Sample]
+    by_features: Mapping[str, Mapping[Kind, ModelScores]], part: Sequence[Sample]
 ) -> dict[str, dict[str, Scores]]:
     return {
         name: {kind: evaluation.of_model(one.trained.model, part) for kind, one in kinds.items()}
-        for name, kinds in made.items()
+        for name, kinds in by_features.items()
     }
 
 
 def _both(model: Model, parts: Mapping[str, Sequence[Sample]]) -> dict[str, Scores]:
-    found = {}
+    scores = {}
     for name, part in parts.items():
-        found[name] = evaluation.of_model(model, evaluation.several_clients(part))
-        found[f"{name}, all"] = evaluation.of_model(model, part)
-    return found
+        scores[name] = evaluation.of_model(model, evaluation.several_clients(part))
+        scores[f"{name}, all"] = evaluation.of_model(model, part)
+    return scores
 
 
 def _one_by_one(model: Model, part: Sequence[Sample]) -> float:
     """Return the median seconds of a prediction."""
-    taken = []
+    times = []
     for one in part[:TIMED]:
         began = time.perf_counter()
         model.detect(one.observation)
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
 
 
 def _one_by_one_sklearn(trained: Trained, part: Sequence[Sample]) -> float:
     values = table(part[: TIMED // 10], trained.model.features)
-    taken = []
+    times = []
     for row in values:
         began = time.perf_counter()
         trained.estimator.predict(row.reshape(1, -1))
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)

@@ -28,7 +28,7 @@ def _correlations(compared: Comparison) -> Figure:
         bars("With the class's number", names, ordered, y=y, colour_by="sign"),
         bars("With each class against the others", names, by_class, y=y, key=True),
     ]
-    features = ", ".join(compared.chosen)
+    features = ", ".join(compared.features)
     return figure("fig-3-2-correlations", panels, stacked=True, features=features)
 
 

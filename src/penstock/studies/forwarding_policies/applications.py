@@ -44,12 +44,12 @@ def allocate(policy: str, io_nodes: int) -> dict[str, int]:
 
 
 def alone(application: Application, io_nodes: int) -> float:
-    """Return the best that the application reaches alone with up to so many I/O nodes."""
+    """Return the best that the application reaches alone with up to that many I/O nodes."""
     return max(application.curve.bandwidth(n) for n in COUNTS if n <= io_nodes)
 
 
 def run_cell(cell: Cell) -> list[dict[str, Value]]:
-    """Return a row an application, policy and number of I/O nodes."""
+    """Return one row per application, policy and number of I/O nodes."""
     return [
         {
             "scenario": cell.scenario,

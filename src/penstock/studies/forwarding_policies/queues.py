@@ -119,7 +119,7 @@ class Recorded(Arbiter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a queue did under a policy: a row a job, and how often running jobs were moved."""
+    """A queue under a policy: one row per job, and how often running jobs were moved."""
 
     rows: list[dict[str, Value]]
     moves: int
@@ -165,7 +165,7 @@ def run(jobs: Sequence[Application], policy: str, delay: float) -> Outcome:
 
 
 def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
-    """Return a row a job and policy for a printed queue, else a row a policy."""
+    """Return one row per job and policy for a printed queue, else one row per policy."""
     key: dict[str, Value] = {"scenario": cell.scenario, "x": cell.x, "workload": cell.workload}
     printed = cell.scenario.removesuffix(LIVE)
     if printed in QUEUES:

@@ -118,7 +118,7 @@ def mckp(sets: Longs) -> Floats:
 
 
 def aggregates(sets: Longs) -> dict[str, Floats]:
-    """Return what every policy reaches: a row a set, a column a number of I/O nodes."""
+    """Return the bandwidth of every policy: one row per set, one column per number of I/O nodes."""
     reached = {"mckp": mckp(sets)}
     for policy in POLICIES:
         if policy in ("zero", "oracle"):

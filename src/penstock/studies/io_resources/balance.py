@@ -51,7 +51,7 @@ def _lower(
     table: Table, name: str, cases: Sequence[tuple[str, float]], placers: tuple[str, str]
 ) -> Claim:
     better, worse = placers
-    found: dict[tuple[str, float], Estimate] = {
+    estimates: dict[tuple[str, float], Estimate] = {
         (name, x): change(table, NODES, SPREAD, pair(name, better), pair(name, worse), loads=[x])
         for name, x in cases
     }
@@ -60,7 +60,7 @@ def _lower(
         "; ".join(
             f"{name} at load {x:g}: {mean(table, NODES, x, pair(name, better), SPREAD):.2f} "
             f"against {mean(table, NODES, x, pair(name, worse), SPREAD):.2f} ({percent(e, 0)})"
-            for (name, x), e in found.items()
+            for (name, x), e in estimates.items()
         ),
-        all(estimate.high < 0 for estimate in found.values()),
+        all(estimate.high < 0 for estimate in estimates.values()),
     )

@@ -57,13 +57,13 @@ def best_pair(table: Table, scenario: str, x: float, metric: str) -> str:
 
 def gains(table: Table, scenario: str, ours: str, metric: str) -> dict[float, Estimate]:
     """Return how much better `ours` is than the best pair of each load; above zero is better."""
-    found = {}
+    by_load = {}
     for x in table.points(scenario):
         # The best pair is chosen by means; so is what noise makes of it.
         other = best_pair(table, scenario, x, metric)
         by = change(table, scenario, metric, ours, other, loads=[x])
-        found[x] = by if metric.endswith(BANDWIDTH) else _negative(by)
-    return found
+        by_load[x] = by if metric.endswith(BANDWIDTH) else _negative(by)
+    return by_load
 
 
 def _negative(estimate: Estimate) -> Estimate:
@@ -114,10 +114,10 @@ def _front(table: Table) -> Claim:
         for row in table.rows(SEARCH, x, searched(metric))
     ]
     costs = {
-        (of, by): change(table, SEARCH, COLUMNS[of], searched(by), searched(of))
-        for of in METRICS
+        (metric, by): change(table, SEARCH, COLUMNS[metric], searched(by), searched(metric))
+        for metric in METRICS
         for by in METRICS
-        if of != by
+        if metric != by
     }
     one = [
         x
@@ -130,12 +130,12 @@ def _front(table: Table) -> Claim:
     return claim(
         "ours-metrics-conflict-search",
         "; ".join(
-            f"set to {by}: {NAMES[COLUMNS[of]]} {percent(estimate, 0)}"
-            for (of, by), estimate in costs.items()
+            f"set to {by}: {NAMES[COLUMNS[metric]]} {percent(estimate, 0)}"
+            for (metric, by), estimate in costs.items()
         ),
         all(
-            estimate.high < 0 if COLUMNS[of] == BANDWIDTH else estimate.low > 0
-            for (of, _), estimate in costs.items()
+            estimate.high < 0 if COLUMNS[metric] == BANDWIDTH else estimate.low > 0
+            for (metric, _), estimate in costs.items()
         ),
         sizes=np.mean(sizes),
         sizes_2=max(sizes),

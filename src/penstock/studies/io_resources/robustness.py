@@ -98,12 +98,12 @@ def _steep() -> str:
 
 def _loss(table: Table) -> list[Claim]:
     loads = unsaturated(table, NODES)
-    made = []
+    result = []
     for name in FIGURE_12:
         lost = changes(table, NODES, SLOWDOWN, approximate(name), name)
         idle = change(table, NODES, IDLE, approximate(name), name, loads=loads)
         within = max(estimate.value for estimate in lost.values()) <= LIMIT
-        made.append(
+        result.append(
             claim(
                 "fig-12a-classes-only-loses",
                 f"{extent(lost)}; Machine-IdleTime {percent(idle)} over all loads",
@@ -112,7 +112,7 @@ def _loss(table: Table) -> list[Claim]:
                 within="" if within else _reason(table, name),
             )
         )
-    return made
+    return result
 
 
 def _reason(table: Table, name: str) -> str:
@@ -189,7 +189,7 @@ def _interpolation(table: Table) -> Claim:
 
 
 def _moved(found: Mapping[str, Estimate]) -> str:
-    """Say whom it changes significantly all the same."""
+    """Return the allocators that it still changes significantly."""
     names = [name for name, estimate in found.items() if not estimate.low <= 0 <= estimate.high]
     same = [name for name, estimate in found.items() if estimate.low == estimate.high == 0]
     parts = [

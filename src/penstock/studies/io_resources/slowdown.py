@@ -67,7 +67,7 @@ def claims(table: Table) -> list[Claim]:
 
 def _ahead(table: Table, placer: str) -> tuple[list[float], list[str]]:
     """Return the loads at which best-bandwidth has the lowest mean, and who has it elsewhere."""
-    kept, beaten = [], []
+    ahead, beaten = [], []
     for x in unsaturated(table, NODES):
         others = [name for name in ALLOCATORS if name not in (BEST, "t-cpu, strict")]
         first = min(others, key=lambda name: mean(table, NODES, x, pair(name, placer), SLOWDOWN))
@@ -75,14 +75,14 @@ def _ahead(table: Table, placer: str) -> tuple[list[float], list[str]]:
         if behind.value > 0:
             beaten.append(f"{first} at {x:g} ({percent(behind)})")
         else:
-            kept.append(x)
-    return kept, beaten
+            ahead.append(x)
+    return ahead, beaten
 
 
 def _best_in_general(table: Table) -> Claim:
     loads = unsaturated(table, NODES)
-    found = {placer: _ahead(table, placer) for placer in PLACERS}
-    lost = found[NON_CLAIRVOYANT][1]
+    by_placer = {placer: _ahead(table, placer) for placer in PLACERS}
+    lost = by_placer[NON_CLAIRVOYANT][1]
     rest = [pair(name) for name in ALLOCATORS if name != BEST and not name.startswith(T_CPU)]
     first = [
         x
@@ -96,11 +96,11 @@ def _best_in_general(table: Table) -> Claim:
         "fig-5-general-best-bandwidth",
         "lowest at "
         + ", ".join(
-            f"{len(kept)} of {len(loads)} loads with {placer}"
-            for placer, (kept, _) in found.items()
+            f"{len(loads_ahead)} of {len(loads)} loads with {placer}"
+            for placer, (loads_ahead, _) in by_placer.items()
         )
         + f"; leaving t-cpu out, at {len(first)} with {NON_CLAIRVOYANT}",
-        all(len(kept) > len(loads) / 2 for kept, _ in found.values()),
+        all(len(loads_ahead) > len(loads) / 2 for loads_ahead, _ in by_placer.values()),
         lost=f" Above the lowest with {NON_CLAIRVOYANT}: {'; '.join(lost)}. {TURNS}"
         if lost
         else "",

@@ -48,15 +48,15 @@ def claims(table: Table, seconds: Mapping[CellId, float]) -> list[Claim]:
 def _validation(table: Table, seconds: Mapping[CellId, float]) -> list[Claim]:
     scenario = "figure-4"
     stretch = table.mean(scenario, 16, SET_10, STRETCH).value
-    taken = sum(value for (name, _, _), value in seconds.items() if name == scenario)
+    duration = sum(value for (name, _, _), value in seconds.items() if name == scenario)
     by_point = gains(table, scenario, UTILIZATION)
     values = [estimate.value for estimate in by_point.values()]
     return [
         claim("fig-4-n-h-16-alike", f"{stretch:.4f}", abs(stretch - 1) < 1e-3),
         claim(
             "fig-4-simulating-takes-less",
-            f"{taken:.2f} s (17 mixes, 3 policies, one core)",
-            taken < 5,
+            f"{duration:.2f} s (17 mixes, 3 policies, one core)",
+            duration < 5,
         ),
         claim("fig-4-set10-raises-utilization", spread(by_point, "n_H", 0), min(values) > 0),
         claim(

@@ -71,8 +71,7 @@ def _noise(table: Table) -> list[Claim]:
             f"{percent(usual, 2)} at b = 0.1",
             abs(_change(table, scenario, SET_10, 0, base)) < UNMOVED,
             unmoved=100 * UNMOVED,
-            steps=steps[0],
-            steps_2=steps[1],
+            steps=steps,
         ),
     ]
 
@@ -176,7 +175,7 @@ def _fourth_profile(table: Table) -> list[Claim]:
 
 def _never_worse(table: Table) -> list[Claim]:
     scenarios = ("figure-6", "figure-6-omega-0.2", "figure-6-n-15", "figure-8", "figure-9")
-    made = []
+    result = []
     for metric, name in ((UTILIZATION, "Utilization"), (STRETCH, "Max Stretch")):
         points = [
             (scenario, x, estimate)
@@ -185,7 +184,7 @@ def _never_worse(table: Table) -> list[Claim]:
         ]
         worse = [(scenario, x) for scenario, x, estimate in points if estimate.high < 0]
         least = min(points, key=lambda point: point[2].value)
-        made.append(
+        result.append(
             claim(
                 "viii-set10-equivalent-fair",
                 f"worse at {len(worse)} of {len(points)} points; at worst "
@@ -198,7 +197,7 @@ def _never_worse(table: Table) -> list[Claim]:
                 worse=_in_slowest_sets(table, worse) if worse else "",
             )
         )
-    return made
+    return result
 
 
 def _in_slowest_sets(table: Table, places: list[tuple[str, float]]) -> str:
@@ -212,7 +211,7 @@ def _in_slowest_sets(table: Table, places: list[tuple[str, float]]) -> str:
 
 def _knowledge(table: Table) -> list[Claim]:
     wrong = {metric: gains(table, "wrong-w-iter", metric) for metric in METRICS}
-    kept = {
+    limits = {
         metric: max(
             (x for x, estimate in wrong[metric].items() if _no_loss_up_to(wrong[metric], x))
         )
@@ -231,9 +230,9 @@ def _knowledge(table: Table) -> list[Claim]:
             f"Utilization {percent(wrong[UTILIZATION][at])}, IO-slowdown "
             f"{percent(wrong[SLOWDOWN][at], 0)}, Max Stretch {percent(wrong[STRETCH][at])}",
             wrong[UTILIZATION][at].low > 0 and wrong[SLOWDOWN][at].low > 0,
-            kept=kept[UTILIZATION],
-            kept_2=kept[SLOWDOWN],
-            kept_3=kept[STRETCH],
+            utilization=limits[UTILIZATION],
+            slowdown=limits[SLOWDOWN],
+            stretch=limits[STRETCH],
         ),
         claim(
             "learned-w-iter-live-estimator-keeps",

@@ -235,8 +235,8 @@ def run_cell(cell: Cell, *, seed: int) -> list[dict[str, Value]]:
     """Return a row for every policy that meets the cell's workload."""
     scenario = SCENARIOS[cell.scenario]
     point = 0 if scenario.paired else round(cell.x * 1_000_000)
-    drawn = (seed, zlib.crc32(cell.scenario.encode()), point, cell.workload)
-    workload = scenario.draw(cell.x, drawn)
+    seeds = (seed, zlib.crc32(cell.scenario.encode()), point, cell.workload)
+    workload = scenario.draw(cell.x, seeds)
     return [_row(cell, scenario, workload, contender) for contender in scenario.contenders]
 
 
@@ -279,7 +279,7 @@ def _jobs_by_set(workload: Workload) -> str:
 
 
 def _worst_job(run: Run, window: tuple[float, float]) -> dict[str, Value]:
-    """Say who has the maximal stretch: its w_iter, and the mean of those it shares a set with."""
+    """Return the w_iter of the job with the maximal stretch, and the mean of its set."""
     worst = int(np.nanargmax(measure_jobs(run, window).stretch))
     sets = np.array(sets_of(run.workload))
     peers = run.workload.w_iter[sets == sets[worst]]

@@ -46,7 +46,7 @@ POINTS: Mapping[Size, Sequence[int]] = {
 MANAGED, UNMANAGED = "set-10, live", "unmanaged, live"
 SIMULATED, FAIR_SHARE = "set-10, simulated", "fair-share, simulated"
 LOWEST = 1
-"""The lowest-priority set of this site, in which jobs begin that nobody knows."""
+"""The lowest-priority set of this site, in which unknown jobs begin."""
 NEAR, RUNS_NEAR = 0.05, 0.8
 PAPER_NEAR = {UTILIZATION: 0.035, STRETCH: 0.015}
 """80% of the paper's runs were so near its simulations."""
@@ -65,12 +65,12 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
     jobs = workload(int(cell.x), part=part)
     window = (part * WINDOW[0], part * WINDOW[1])
     rows = []
-    for label, found in (
+    for label, outcome in (
         (MANAGED, managed(jobs, window[1])),
         (UNMANAGED, measured(jobs, policy="fair-share", mode="off", until=window[1])),
     ):
-        counted: dict[str, Value] = {"turns": found.turns, "fail_opens": found.fail_opens}
-        rows.append(_row(cell, label, found.run, window) | counted)
+        counted: dict[str, Value] = {"turns": outcome.turns, "fail_opens": outcome.fail_opens}
+        rows.append(_row(cell, label, outcome.run, window) | counted)
     for label, policy in ((SIMULATED, "set-10"), (FAIR_SHARE, "fair-share")):
         rows.append(_row(cell, label, simulate(jobs, registry.sharing(policy)), window))
     return rows
@@ -97,12 +97,12 @@ def _row(cell: Cell, label: str, run: Run, window: tuple[float, float]) -> dict[
 
 def differences(table: Table, metric: str) -> dict[tuple[float, int], float]:
     """Return by how much each managed run is off its simulation, as a fraction."""
-    found = {}
+    result = {}
     for x in table.points(SCENARIO):
         live, simulated = (table.rows(SCENARIO, x, p) for p in (MANAGED, SIMULATED))
         for k, (ours, other) in enumerate(zip(live, simulated, strict=True)):
-            found[x, k] = _value(ours, metric) / _value(other, metric) - 1
-    return found
+            result[x, k] = _value(ours, metric) / _value(other, metric) - 1
+    return result
 
 
 def _value(row: Row, metric: str) -> float:
@@ -110,7 +110,7 @@ def _value(row: Row, metric: str) -> float:
 
 
 def within(off: dict[tuple[float, int], float], most: float) -> float:
-    """Return the share of runs that are off by at most so much."""
+    """Return the share of runs whose difference is at most `most`."""
     return sum(abs(value) <= most for value in off.values()) / len(off)
 
 

@@ -102,9 +102,9 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
     base: dict[str, Value] = {"scenario": cell.scenario, "x": cell.x, "policy": order}
     jobs = workload(part=part)
     until = LONGEST * float(jobs.work.max())
-    found = measured(jobs, policy=order, mode="enforce", until=until, in_order=True)
+    outcome = measured(jobs, policy=order, mode="enforce", until=until, in_order=True)
     simulated = spread(order, jobs)
-    base |= {"fail_opens": found.fail_opens}
+    base |= {"fail_opens": outcome.fail_opens}
     return [
         base
         | {
@@ -114,14 +114,14 @@ def run_cell(cell: Cell, *, part: float) -> list[dict[str, Value]]:
             "low": simulated[what].low,
             "high": simulated[what].high,
         }
-        for what, ours in _figures(found.run).items()
+        for what, ours in _figures(outcome.run).items()
     ]
 
 
 def _figures(run: Run) -> dict[str, float]:
     stretch = (run.finish - run.start) / run.workload.work
-    named = {run.workload.id(j): float(value) for j, value in enumerate(stretch)}
-    return {"makespan": run.makespan} | named
+    by_job = {run.workload.id(j): float(value) for j, value in enumerate(stretch)}
+    return {"makespan": run.makespan} | by_job
 
 
 def findings(results: Results) -> Findings:
@@ -187,8 +187,10 @@ def _figure(rows: list[Row]) -> Figure:
     orders = list(dict.fromkeys(str(row["policy"]) for row in rows))
 
     def series(what: str) -> Series:
-        found = {str(r["policy"]): r for r in rows if r["what"] == what}
-        ratios = [float(found[o]["live"] or 0) / float(found[o]["simulated"] or 1) for o in orders]
+        by_order = {str(r["policy"]): r for r in rows if r["what"] == what}
+        ratios = [
+            float(by_order[o]["live"] or 0) / float(by_order[o]["simulated"] or 1) for o in orders
+        ]
         return Series(label=what, x=(), y=ratios)
 
     return figure(

@@ -45,7 +45,7 @@ class Writers:
             threading.Thread(target=self._serve, args=(file, start, end), daemon=True).start()
 
     def write(self, volume: int) -> None:
-        """Write so many bytes; return when all are written."""
+        """Write that many bytes; return when all are written."""
         self._volume, self._next = volume, itertools.count()
         for start in self._starts:
             start.release()

@@ -74,7 +74,7 @@ def measured(
     """Run a workload for `until` seconds; jobs finish the phases that they are in by then.
 
     The controller numbers jobs as they come, and a policy may look at that: `in_order` they are
-    started one after the other. `watch` is told every few seconds how things are.
+    started one after the other. `watch` gets the status every few seconds.
     """
     with (
         interruptible(),

@@ -83,8 +83,8 @@ def _reason(table: Table) -> list[Claim]:
     """Ask which of the paper's two reasons it is: few packs, or wrong estimates of their length."""
     scenario = "io-nodes-5"
     gap = -np.log(relative(table, scenario, MAKESPAN, S_1).value)
-    seen = relative(table, scenario, MAKESPAN, BALANCED)
-    recovered = -np.log(seen.value) / gap
+    balanced = relative(table, scenario, MAKESPAN, BALANCED)
+    recovered = -np.log(balanced.value) / gap
     packs = {p: column(table, scenario, p, "packs") for p in (FIRST_FIT, S_1)}
     balance = {p: mean(column(table, scenario, p, "balance")) for p in (FIRST_FIT, S_1, BALANCED)}
     few = {p: 100 * float((packs[p] <= 5).mean()) for p in packs}
@@ -99,7 +99,7 @@ def _reason(table: Table) -> list[Claim]:
         ),
         claim(
             "6-2-4-because-estimates",
-            f"first-fit spread by the I/O time of its packs: {seen.show()} of first-fit's "
+            f"first-fit spread by the I/O time of its packs: {balanced.show()} of first-fit's "
             f"makespan, {100 * recovered:.0f}% of what S = 1 gains",
             recovered >= 0.25,
         ),
@@ -134,11 +134,11 @@ def _by_choice(table: Table) -> dict[str, list[float]]:
 
 def _choices(table: Table) -> Claim:
     means = _by_choice(table)
-    away = {
+    distance = {
         name: max(abs(v / p - 1) for v, p in zip(values, PAPER.values(), strict=True))
         for name, values in means.items()
     }
-    near = sorted(away, key=lambda name: away[name])
+    near = sorted(distance, key=lambda name: distance[name])
     lower, higher = (
         [f(values[i] for values in means.values()) for i in range(len(PAPER))] for f in (min, max)
     )
@@ -155,9 +155,9 @@ def _choices(table: Table) -> Claim:
         not outside,
         value=" / ".join(f"{value}" for value in PAPER.values()),
         outside=f" Outside: {', '.join(outside)}." if outside else "",
-        near=near[0],
-        away=100 * away[near[0]],
-        near_2=near[-1],
-        away_2=100 * away[near[-1]],
+        nearest=near[0],
+        least=100 * distance[near[0]],
+        farthest=near[-1],
+        most=100 * distance[near[-1]],
         s_1=len(table.rows("choices-1", 0, S_1)),
     )

@@ -38,7 +38,7 @@ def geometric(values: Floats) -> Estimate:
 
 def mean(values: Floats) -> Estimate:
     """Return the arithmetic mean."""
-    return bootstrap(lambda of: of, values)
+    return bootstrap(lambda value: value, values)
 
 
 def relative(
@@ -49,16 +49,16 @@ def relative(
 
 
 def by_load(
-    alpha: Floats, values: Floats, of: Callable[[Floats], Estimate] = geometric
+    alpha: Floats, values: Floats, estimate: Callable[[Floats], Estimate] = geometric
 ) -> dict[float, Estimate]:
-    """Return an estimate a bin of alpha, at the bin's mean alpha."""
+    """Return one estimate per bin of alpha, at the bin's mean alpha."""
     bins = np.digitize(alpha, EDGES)
-    found = {}
+    result = {}
     for number in np.unique(bins):
         inside = bins == number
         if inside.sum() >= FEWEST:
-            found[float(alpha[inside].mean())] = of(values[inside])
-    return found
+            result[float(alpha[inside].mean())] = estimate(values[inside])
+    return result
 
 
 def load_of(table: Table, scenario: str) -> Floats:

@@ -2,7 +2,7 @@
 
 Rewards are ours: real I/O nodes, real processes, on an emulated file system. In small the study
 draws from those that come with the package and runs a few minutes of real jobs; --full measures the
-thesis' grid anew and runs for hours.
+thesis' grid again and runs for hours.
 """
 
 from functools import partial
@@ -41,9 +41,11 @@ def cells_of(size: Size) -> list[Cell]:
 
 def findings(results: Results) -> Findings:
     """Return the claims and figures; what is learnt from recorded rewards is learnt here."""
-    seen = Measured(results.rows)
+    measurements = Measured(results.rows)
     seed, amounts = results.campaign.seed, SIZES[results.campaign.size]
-    offline = Offline(seen.worths, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed)
+    offline = Offline(
+        measurements.rewards, observations=OBSERVATIONS, repetitions=amounts.draws, seed=seed
+    )
     choices = Choices(offline.means, samples.shipped(), trees=amounts.trees, seed=seed)
     return Findings(
         title="The window of TWINS, learnt at run time",
@@ -53,8 +55,8 @@ def findings(results: Results) -> Findings:
         "four disks ('disks'); the thesis' on Grid'5000 with PVFS. Offline figures draw from "
         "those rewards; the online ones are real jobs on the same emulated disks, with phases "
         "of seconds where the thesis has minutes.",
-        claims=[*claims.claims(offline, choices), *live_claims.claims(seen)],
-        figures=[*figures.figures(offline, choices), *live_figures.figures(seen)],
+        claims=[*claims.claims(offline, choices), *live_claims.claims(measurements)],
+        figures=[*figures.figures(offline, choices), *live_figures.figures(measurements)],
         basis=Basis(
             simulated="learning offline: it draws from rewards that were measured",
             emulated="the file system of four disks",

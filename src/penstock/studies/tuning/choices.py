@@ -15,7 +15,7 @@ from penstock.model import Observation
 
 BASELINE, STATIC = 1e-3, 125e-6
 NOTICED = 0.01
-"""By so much a window must be better or worse to count: rewards are measured."""
+"""A window counts as better or worse by this part or more: rewards are measured."""
 Means = Mapping[Scenario, Mapping[float, float]]
 Key = tuple[str, str, int]
 """Operation, approach, I/O nodes."""
@@ -24,13 +24,15 @@ Key = tuple[str, str, int]
 class Choices:
     """How many observations are of a run that a chosen window makes better, or worse."""
 
-    def __init__(self, means: Means, seen: Sequence[Sample], *, trees: int, seed: int) -> None:
+    def __init__(
+        self, means: Means, observations: Sequence[Sample], *, trees: int, seed: int
+    ) -> None:
         self._means = means
         self.increased: Counter[Key] = Counter()
         self.decreased: Counter[Key] = Counter()
         self.observations = 0
         ways = approaches(trees, seed)
-        for one in seen:
+        for one in observations:
             scenario = _scenario(one)
             if scenario not in means:
                 continue
@@ -38,8 +40,8 @@ class Choices:
             self._count(scenario, "oracle", self._best(scenario))
             self._count(scenario, "static", STATIC)
             for name, detect in ways.items():
-                told = replace(scenario, pattern=detect(one.observation))
-                window = self._best(told) if told in means else BASELINE
+                detected = replace(scenario, pattern=detect(one.observation))
+                window = self._best(detected) if detected in means else BASELINE
                 self._count(scenario, name, window)
 
     def _best(self, scenario: Scenario) -> float:
@@ -63,19 +65,19 @@ class Choices:
 
 
 def approaches(trees: int, seed: int) -> dict[str, Callable[[Observation], str]]:
-    """Return models of each kind, made of 70% of the observations of 32 and 256 KiB."""
-    known = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
-    first, _ = training.split(known, seed=seed)
-    features = selection.chosen(known)
-    made = {
+    """Return models of each kind, trained on 70% of the observations of 32 and 256 KiB."""
+    training_samples = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
+    first, _ = training.split(training_samples, seed=seed)
+    features = selection.chosen(training_samples)
+    models = {
         kind: training.train(first, kind, features, seed=seed, trees=trees).model
         for kind in training.KINDS
     }
 
     def teller(kind: training.Kind) -> Callable[[Observation], str]:
-        return lambda seen: made[kind].detect(seen).pattern
+        return lambda observation: models[kind].detect(observation).pattern
 
-    return {kind: teller(kind) for kind in made}
+    return {kind: teller(kind) for kind in models}
 
 
 def _scenario(one: Sample) -> Scenario:

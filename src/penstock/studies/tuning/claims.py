@@ -72,20 +72,20 @@ def _lost(means: Mapping[float, float], other: Mapping[float, float]) -> float:
 
 
 def _windows(offline: Offline) -> list[Claim]:
-    told = {does: offline.means[strided(does)] for does in ("write", "read")}
-    best = {does: _best(means) for does, means in told.items()}
-    fifo = {does: offline.baselines[strided(does), "fifo"] for does in told}
+    by_operation = {does: offline.means[strided(does)] for does in ("write", "read")}
+    best = {does: _best(means) for does, means in by_operation.items()}
+    fifo = {does: offline.baselines[strided(does), "fifo"] for does in by_operation}
     small = offline.means[strided("read", request=32 * KIB)]
     lost = {
-        "write": _lost(told["write"], told["read"]),
-        "read": _lost(told["read"], told["write"]),
+        "write": _lost(by_operation["write"], by_operation["read"]),
+        "read": _lost(by_operation["read"], by_operation["write"]),
     }
     single = {
-        does: 1 - told[does][best[other]] / told[does][best[does]]
+        does: 1 - by_operation[does][best[other]] / by_operation[does][best[does]]
         for does, other in (("write", "read"), ("read", "write"))
     }
-    gain = max(told["read"].values()) / fifo["read"] - 1
-    loss = 1 - min(told["write"].values()) / fifo["write"]
+    gain = max(by_operation["read"].values()) / fifo["read"] - 1
+    loss = 1 - min(by_operation["write"].values()) / fifo["write"]
     return [
         claim(
             "fig-3-8-right-window-makes",
@@ -97,7 +97,7 @@ def _windows(offline: Offline) -> list[Claim]:
             f"best {show(best['write'])} and {show(best['read'])}; with windows good for the "
             f"other writes lose {lost['write']:.0%} and reads {lost['read']:.0%}, with the other's "
             f"single best {single['write']:.0%} and {single['read']:.0%}; reads of 32 KiB: best "
-            f"{show(_best(small))}, {_lost(small, told['write']):.0%} lost",
+            f"{show(_best(small))}, {_lost(small, by_operation['write']):.0%} lost",
             min(lost.values()) >= 0.15,
         ),
     ]
@@ -145,40 +145,42 @@ def _faster(offline: Offline) -> Claim:
 
 def best_epsilon(offline: Offline, letter: str) -> tuple[float, Last]:
     """Return the epsilon with the best last bin of a scenario, and that bin."""
-    found = {e: last(learning, letter) for e, learning in offline.epsilons.items()}
-    best = max(found, key=lambda e: found[e].performance)
-    return best, found[best]
+    last_bins = {e: last(learning, letter) for e, learning in offline.epsilons.items()}
+    best = max(last_bins, key=lambda e: last_bins[e].performance)
+    return best, last_bins[best]
 
 
 def _epsilon(offline: Offline) -> Claim:
-    found = {letter: best_epsilon(offline, letter)[1] for letter in offline.six}
+    last_bins = {letter: best_epsilon(offline, letter)[1] for letter in offline.six}
     return claim(
         "table-4-2-epsilon-greedy-ends",
-        _lasts(found),
-        min(one.performance for one in found.values()) >= 0.95,
+        _lasts(last_bins),
+        min(one.performance for one in last_bins.values()) >= 0.95,
     )
 
 
 def _interleaved(offline: Offline) -> Claim:
-    found = {letter: last(offline.interleaved, letter) for letter in offline.six}
+    last_bins = {letter: last(offline.interleaved, letter) for letter in offline.six}
     return claim(
         "table-4-3-so-does-when",
-        _lasts(found),
-        min(one.performance for one in found.values()) >= 0.92,
+        _lasts(last_bins),
+        min(one.performance for one in last_bins.values()) >= 0.92,
     )
 
 
 def _ucb1(offline: Offline) -> Claim:
-    found = {letter: last(offline.policies["ucb1"], letter) for letter in offline.six}
+    last_bins = {letter: last(offline.policies["ucb1"], letter) for letter in offline.six}
     return claim(
         "table-4-4-ucb1-ends-nearer",
-        _lasts(found),
-        min(one.performance for one in found.values()) >= 0.98,
+        _lasts(last_bins),
+        min(one.performance for one in last_bins.values()) >= 0.98,
     )
 
 
-def _lasts(found: Mapping[str, Last]) -> str:
-    return "; ".join(f"{k} {one.precision:.2f}, {one.performance:.3f}" for k, one in found.items())
+def _lasts(last_bins: Mapping[str, Last]) -> str:
+    return "; ".join(
+        f"{k} {one.precision:.2f}, {one.performance:.3f}" for k, one in last_bins.items()
+    )
 
 
 def _ours(offline: Offline) -> list[Claim]:

@@ -30,15 +30,15 @@ THESIS_NODES, THESIS_DECISION = 240, 0.250
 OUR_NODES, OUR_DECISION = 768, 0.050
 
 
-def claims(seen: Measured) -> list[Claim]:
+def claims(measured: Measured) -> list[Claim]:
     """Return all claims."""
     return [
-        _online(seen),
-        *(_policy(seen, policy) for policy in POLICIES[1:]),
-        _estimates(seen),
-        _madbench(seen),
-        *_overhead(seen),
-        *_decisions(seen),
+        _online(measured),
+        *(_policy(measured, policy) for policy in POLICIES[1:]),
+        _estimates(measured),
+        _madbench(measured),
+        *_overhead(measured),
+        *_decisions(measured),
     ]
 
 
@@ -47,42 +47,42 @@ def ends(fixed: Mapping[float, float]) -> tuple[float, float]:
     return min(fixed, key=lambda w: fixed[w]), max(fixed, key=lambda w: fixed[w])
 
 
-def _against(seen: Measured, policy: str) -> tuple[str, float, float]:
+def _against(measured: Measured, policy: str) -> tuple[str, float, float]:
     """Return what a policy reaches in words, and how many times as fast as best and worst."""
-    fixed = seen.fixed(FIXED)
+    fixed = measured.fixed(FIXED)
     best, worst = ends(fixed)
-    found = mean_seconds(learnt(seen.jobs(f"{ONLINE}{policy}")))
-    told = (
-        f"{found:.2f} s a repetition; best fixed window {show(best)} {fixed[best]:.2f} s, "
+    seconds = mean_seconds(learnt(measured.jobs(f"{ONLINE}{policy}")))
+    text = (
+        f"{seconds:.2f} s a repetition; best fixed window {show(best)} {fixed[best]:.2f} s, "
         f"worst {show(worst)} {fixed[worst]:.2f} s"
     )
-    return told, fixed[best] / found, fixed[worst] / found
+    return text, fixed[best] / seconds, fixed[worst] / seconds
 
 
-def _online(seen: Measured) -> Claim:
-    told, as_best, as_worst = _against(seen, POLICIES[0])
+def _online(measured: Measured) -> Claim:
+    text, as_best, as_worst = _against(measured, POLICIES[0])
     return claim(
         "ours-good-best-fixed",
-        f"{told}: {as_best - 1:+.0%} and {as_worst - 1:+.0%}",
+        f"{text}: {as_best - 1:+.0%} and {as_worst - 1:+.0%}",
         as_best >= AS_GOOD and as_worst >= 1 + BETTER,
         policies=POLICIES[0],
     )
 
 
-def _policy(seen: Measured, policy: str) -> Claim:
-    told, _, as_worst = _against(seen, policy)
+def _policy(measured: Measured, policy: str) -> Claim:
+    text, _, as_worst = _against(measured, policy)
     return claim(
         "figs-4-6-to-4-9-learns-while-job",
-        f"{told}: {as_worst - 1:+.0%} over the worst",
+        f"{text}: {as_worst - 1:+.0%} over the worst",
         as_worst >= 1 + BETTER,
         policy=policy,
     )
 
 
-def estimates(seen: Measured, run: str) -> dict[str, dict[float, float]]:
+def estimates(measured: Measured, run: str) -> dict[str, dict[float, float]]:
     """Return the mean estimate of each window by operation, over contexts as they count."""
     sums: dict[str, dict[float, tuple[float, float]]] = {}
-    for row in seen.part("known"):
+    for row in measured.part("known"):
         if row["run"] != run or row["operation"] == "mixed":
             continue
         by_window = sums.setdefault(str(row["operation"]), {})
@@ -95,10 +95,10 @@ def estimates(seen: Measured, run: str) -> dict[str, dict[float, float]]:
     }
 
 
-def _estimates(seen: Measured) -> Claim:
-    found = estimates(seen, f"{ONLINE}{POLICIES[0]}")
-    best = {does: max(each, key=lambda w: each[w]) for does, each in found.items()}
-    writes = found["write"]
+def _estimates(measured: Measured) -> Claim:
+    by_operation = estimates(measured, f"{ONLINE}{POLICIES[0]}")
+    best = {does: max(each, key=lambda w: each[w]) for does, each in by_operation.items()}
+    writes = by_operation["write"]
     lost = 1 - min(writes.values()) / max(writes.values())
     return claim(
         "fig-4-7-estimates-tell-good",
@@ -108,33 +108,33 @@ def _estimates(seen: Measured) -> Claim:
     )
 
 
-def _madbench(seen: Measured) -> Claim:
-    repetitions = learnt(seen.jobs(MADBENCH))
-    told, good = [], True
+def _madbench(measured: Measured) -> Claim:
+    repetitions = learnt(measured.jobs(MADBENCH))
+    texts, good = [], True
     for name, places in jobs.COMPONENTS.items():
-        fixed = seen.fixed(MADBENCH_FIXED, places)
+        fixed = measured.fixed(MADBENCH_FIXED, places)
         best, worst = ends(fixed)
-        found = mean_seconds(repetitions, places)
-        good &= found <= fixed[worst]
-        told.append(f"{name} {found:.2f} s ({fixed[best]:.2f} to {fixed[worst]:.2f})")
-    return claim("fig-4-11-s-w-c", ", ".join(told) + " (best to worst fixed)", good)
+        seconds = mean_seconds(repetitions, places)
+        good &= seconds <= fixed[worst]
+        texts.append(f"{name} {seconds:.2f} s ({fixed[best]:.2f} to {fixed[worst]:.2f})")
+    return claim("fig-4-11-s-w-c", ", ".join(texts) + " (best to worst fixed)", good)
 
 
-def overheads(seen: Measured) -> list[float]:
+def overheads(measured: Measured) -> list[float]:
     """Return by how much each run with a Council took longer than its neighbour without."""
     times: dict[str, dict[int, float]] = {"none": {}, "dry-run": {}}
-    for row in seen.part("overhead"):
+    for row in measured.part("overhead"):
         times[str(row["run"])][int(row["repetition"] or 0)] = float(row["seconds"] or 0)
     return [times["dry-run"][k] / times["none"][k] - 1 for k in sorted(times["none"])]
 
 
-def _overhead(seen: Measured) -> list[Claim]:
+def _overhead(measured: Measured) -> list[Claim]:
     """The thesis' median is its bar; ours is lower, and a claim of our own."""
-    found = overheads(seen)
+    overhead = overheads(measured)
     paper = "median 1.8% of the 65 scenarios of 144 with any"
     ours = (
-        f"median {median(found):+.2%} of {len(found)} pairs, from {min(found):+.2%} to "
-        f"{max(found):+.2%}"
+        f"median {median(overhead):+.2%} of {len(overhead)} pairs, from {min(overhead):+.2%} to "
+        f"{max(overhead):+.2%}"
     )
     how = (
         f"A choice every 0.25 s, tuning.dry-run=true. {EMULATED} The disks are the limit; "
@@ -144,33 +144,33 @@ def _overhead(seen: Measured) -> list[Claim]:
         claim(
             "table-4-6-choices-announced-ignored",
             ours,
-            median(found) <= THESIS_OVERHEAD,
+            median(overhead) <= THESIS_OVERHEAD,
             paper=paper,
             how=how,
         ),
         claim(
             "ours-choices-announced-ignored",
             ours,
-            median(found) <= OUR_OVERHEAD,
+            median(overhead) <= OUR_OVERHEAD,
             paper=paper,
             how=how,
         ),
     ]
 
 
-def decisions(seen: Measured) -> dict[int, np.ndarray]:
+def decisions(measured: Measured) -> dict[int, np.ndarray]:
     """Return the seconds from the last report to the choice, by number of I/O nodes."""
-    found: dict[int, list[float]] = {n: [] for n in DEPLOYED}
-    for row in seen.part("decision"):
-        found[int(row["io_nodes"] or 0)].append(float(row["seconds"] or 0))
-    return {n: np.array(each) for n, each in found.items()}
+    seconds: dict[int, list[float]] = {n: [] for n in DEPLOYED}
+    for row in measured.part("decision"):
+        seconds[int(row["io_nodes"] or 0)].append(float(row["seconds"] or 0))
+    return {n: np.array(each) for n, each in seconds.items()}
 
 
-def _decisions(seen: Measured) -> list[Claim]:
+def _decisions(measured: Measured) -> list[Claim]:
     """The thesis has 240 I/O nodes; more of them in less time is a claim of our own."""
-    found = {n: float(np.quantile(each, 0.99)) for n, each in decisions(seen).items()}
+    delays = {n: float(np.quantile(each, 0.99)) for n, each in decisions(measured).items()}
     paper = "less than 250 ms at 240 I/O nodes"
-    ours = ", ".join(f"{n}: {1e3 * taken:.2f} ms" for n, taken in found.items())
+    ours = ", ".join(f"{n}: {1e3 * delay:.2f} ms" for n, delay in delays.items())
     how = (
         "From the last report to the choice, by the clock. The Council alone, in one process: "
         "benchmarks/tuning.py has the network too."
@@ -179,9 +179,9 @@ def _decisions(seen: Measured) -> list[Claim]:
         claim(
             "fig-4-12-choice-many-io",
             ours,
-            found[THESIS_NODES] < THESIS_DECISION,
+            delays[THESIS_NODES] < THESIS_DECISION,
             paper=paper,
             how=how,
         ),
-        claim("ours-choice-768-io", ours, found[OUR_NODES] <= OUR_DECISION, paper=paper, how=how),
+        claim("ours-choice-768-io", ours, delays[OUR_NODES] <= OUR_DECISION, paper=paper, how=how),
     ]

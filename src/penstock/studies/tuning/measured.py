@@ -105,7 +105,7 @@ def run_cell(cell: Cell, *, size: Amounts, seed: int) -> list[dict[str, Value]]:
         OVERHEAD: lambda: _overhead(size),
         DECISION: lambda: _decisions(size.rounds),
     }
-    return list(parts[name]()) if name in parts else _worths(cell, seed)
+    return list(parts[name]()) if name in parts else _rewards(cell, seed)
 
 
 def _madbench(size: Amounts) -> Iterator[dict[str, Value]]:
@@ -114,9 +114,9 @@ def _madbench(size: Amounts) -> Iterator[dict[str, Value]]:
     yield from _tuned(jobs.madbench(size.madbench, part=size.part), POLICIES[0], MADBENCH)
 
 
-def _fixed(phase: Phase, tried: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
+def _fixed(phase: Phase, lengths: Sequence[float], run: str) -> Iterator[dict[str, Value]]:
     with Layer([phase]) as layer:
-        for window in tried:
+        for window in lengths:
             layer.set(window)
             yield from _rows(layer.play(phase), run, window)
 
@@ -125,28 +125,28 @@ def _tuned(phase: Phase, policy: str, run: str) -> Iterator[dict[str, Value]]:
     options = {"epsilon": 0.07} if policy == "epsilon-greedy" else {}
     with Layer([phase], tuned(policy, options=options)) as layer:
         played = layer.play(phase)
-        known = layer.known()
+        estimates = layer.estimates()
     yield from _rows(played, run, None)
-    yield from ({"part": "chosen", "run": run, **asdict(one)} for one in played.chosen)
-    yield from ({"part": "known", "run": run, **asdict(one)} for one in known)
+    yield from ({"part": "chosen", "run": run, **asdict(one)} for one in played.windows)
+    yield from ({"part": "known", "run": run, **asdict(one)} for one in estimates)
 
 
 def _rows(played: Played, run: str, window: float | None) -> Iterator[dict[str, Value]]:
     for repetition, seconds in enumerate(played.seconds):
-        for place, taken in seconds.items():
+        for place, duration in seconds.items():
             yield {
                 "part": "job",
                 "run": run,
                 "window": window,
                 "repetition": repetition,
                 "place": place,
-                "seconds": taken,
+                "seconds": duration,
                 "volume": played.volume[place],
             }
 
 
 def _overhead(size: Amounts) -> Iterator[dict[str, Value]]:
-    """Write with a Council whose choices are told and not set, and without one, in turn."""
+    """Write with a Council whose choices are reported but not set, and without one, in turn."""
     phase = jobs.writing(160 * size.volume)
     with (
         Layer([phase]) as plain,
@@ -167,7 +167,7 @@ def _overhead(size: Amounts) -> Iterator[dict[str, Value]]:
 
 def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
     """Time a Council in this process: from the last I/O node's report to the choice."""
-    seen = [one.observation for one in samples.shipped()]
+    observations = [one.observation for one in samples.shipped()]
     window = PARAMETERS["window"]
     for deployed in DEPLOYED:
         tuner = TuningSection(tune=("window",)).tuner()
@@ -176,7 +176,7 @@ def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
             council.joined(k)
         for turn in range(rounds):
             for k in range(deployed):
-                observation = seen[(turn * deployed + k) % len(seen)]
+                observation = observations[(turn * deployed + k) % len(observations)]
                 began = time.perf_counter()
                 council.observed(k, observation, {"window": window.default})
             council.decide()
@@ -187,9 +187,9 @@ def _decisions(rounds: int) -> Iterator[dict[str, Value]]:
             }
 
 
-def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
+def _rewards(cell: Cell, seed: int) -> list[dict[str, Value]]:
     """Measure a scenario of the thesis' grid with every window."""
-    wanted = [
+    trials = [
         one
         for one in window_survey.trials(window_survey.FULL, seed)
         if (one.cell.phase, one.cell.processes, one.cell.io_nodes)
@@ -207,7 +207,7 @@ def _worths(cell: Cell, seed: int) -> list[dict[str, Value]]:
             seed=seed,
         ) as survey,
     ):
-        return [{"part": "worth", **survey.measure(one).row} for one in wanted]
+        return [{"part": "worth", **survey.measure(one).row} for one in trials]
 
 
 class Measured:
@@ -217,7 +217,7 @@ class Measured:
         self._rows: dict[str, list[Row]] = {}
         for row in rows:
             self._rows.setdefault(str(row["part"]), []).append(row)
-        self.worths: list[Worth] = [windows.worth(row) for row in self.part("worth")]
+        self.rewards: list[Worth] = [windows.worth(row) for row in self.part("worth")]
 
     def part(self, name: str) -> list[Row]:
         """Return the rows of a part."""
@@ -225,20 +225,20 @@ class Measured:
 
     def jobs(self, run: str, window: float | None = None) -> list[dict[int, tuple[float, float]]]:
         """Return seconds and bytes by place, repetition by repetition, of a run."""
-        found: dict[int, dict[int, tuple[float, float]]] = {}
+        by_repetition: dict[int, dict[int, tuple[float, float]]] = {}
         for row in self.part("job"):
             if row["run"] == run and (window is None or row["window"] == window):
-                places = found.setdefault(int(row["repetition"] or 0), {})
-                told = (float(row["seconds"] or 0), float(row["volume"] or 0))
-                places[int(row["place"] or 0)] = told
-        return [found[repetition] for repetition in sorted(found)]
+                places = by_repetition.setdefault(int(row["repetition"] or 0), {})
+                amounts = (float(row["seconds"] or 0), float(row["volume"] or 0))
+                places[int(row["place"] or 0)] = amounts
+        return [by_repetition[repetition] for repetition in sorted(by_repetition)]
 
     def fixed(self, run: str, places: Sequence[int] | None = None) -> dict[float, float]:
         """Return the mean seconds of some places of a job, or all, by the window that stays."""
-        tried = sorted({float(row["window"] or 0) for row in self._of(run)})
-        return {window: mean_seconds(self.jobs(run, window), places) for window in tried}
+        lengths = sorted({float(row["window"] or 0) for row in self._job_rows(run)})
+        return {window: mean_seconds(self.jobs(run, window), places) for window in lengths}
 
-    def _of(self, run: str) -> list[Row]:
+    def _job_rows(self, run: str) -> list[Row]:
         return [row for row in self.part("job") if row["run"] == run]
 
     def chosen(self, run: str) -> list[Row]:
@@ -251,7 +251,7 @@ def mean_seconds(
 ) -> float:
     """Return the mean time of a repetition, or of some places of it."""
     return fmean(
-        sum(told[0] for place, told in one.items() if places is None or place in places)
+        sum(amounts[0] for place, amounts in one.items() if places is None or place in places)
         for one in repetitions
     )
 

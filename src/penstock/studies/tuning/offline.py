@@ -28,7 +28,7 @@ SIX: Mapping[str, tuple[str, str, int, int]] = {
 the thesis' have 128 or 512, and half of its 8 and 4 I/O nodes in A and F."""
 CHANGES_AT, AGAIN_WITHIN = 250, 150
 MATTERS = 0.15
-"""A window matters where the worst is so much worse than the best."""
+"""A window matters where the worst is worse than the best by this part or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Offline:
     """Evaluations of recorded rewards; each is made when it is first asked for."""
 
     def __init__(
-        self, found: Sequence[Worth], *, observations: int, repetitions: int, seed: int
+        self, rewards: Sequence[Worth], *, observations: int, repetitions: int, seed: int
     ) -> None:
-        self.rewards: dict[Scenario, dict[float, tuple[float, ...]]] = by_window(found)
+        self.rewards: dict[Scenario, dict[float, tuple[float, ...]]] = by_window(rewards)
         self.baselines = {
-            (one.scenario, one.scheduler): one.mean for one in found if one.scheduler != TWINS
+            (one.scenario, one.scheduler): one.mean for one in rewards if one.scheduler != TWINS
         }
         self.observations = observations
         self.repetitions = repetitions
@@ -68,7 +68,7 @@ class Offline:
     @cached_property
     def six(self) -> dict[str, Scenario]:
         """Return the scenarios of Table 4.1, as far as they were measured."""
-        named = {
+        scenarios = {
             letter: Scenario(
                 pattern=pattern,
                 operation=operation,
@@ -78,7 +78,7 @@ class Offline:
             )
             for letter, (pattern, operation, processes, io_nodes) in SIX.items()
         }
-        return {letter: one for letter, one in named.items() if one in self.rewards}
+        return {letter: one for letter, one in scenarios.items() if one in self.rewards}
 
     def _evaluation(self, policy: str, **options: float) -> Evaluation:
         return Evaluation(
@@ -137,7 +137,7 @@ class Offline:
         }
 
     def again(self, policy: str) -> float:
-        """Return the mean performance so many observations after the change."""
+        """Return the mean performance AGAIN_WITHIN observations after the change."""
         return float(self.changed[policy].after(CHANGES_AT + AGAIN_WITHIN).mean())
 
 

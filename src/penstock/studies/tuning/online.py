@@ -34,8 +34,8 @@ DEFAULT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """What was seen and which window was in force, so many seconds after the job began."""
+class WindowInForce:
+    """The operation and the window in force at a time, in seconds after the job began."""
 
     at: float
     operation: str
@@ -43,8 +43,8 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What a tuner has learnt of a context's window: how often it counts, bytes a busy second."""
+class WindowEstimate:
+    """A tuner's estimate for a window in a context: its count, and bytes per busy second."""
 
     operation: str
     pattern: str
@@ -56,11 +56,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A job: the seconds and bytes of each pattern, by repetition; and what was chosen."""
+    """A job: the seconds and bytes of each pattern, by repetition; and the windows in force."""
 
     seconds: Sequence[Mapping[int, float]]
     volume: Mapping[int, int]
-    chosen: Sequence[Chosen]
+    windows: Sequence[WindowInForce]
 
 
 def tuned(policy: str, **more: Any) -> TuningSection:
@@ -121,18 +121,20 @@ class Layer:
             run = self._explorer.run(Cell(phase.name, PROCESSES, IO_NODES, 0))
         if run.marked:
             raise launcher.LaunchError(f"a run does not count: {run.marked}")
-        return Played(seconds=_seconds(run.ranks), volume=_volume(run.ranks), chosen=onlooker.seen)
+        return Played(
+            seconds=_seconds(run.ranks), volume=_volume(run.ranks), windows=onlooker.windows
+        )
 
-    def known(self) -> list[Known]:
+    def estimates(self) -> list[WindowEstimate]:
         """End the layer and return what its tuner has learnt of the window."""
         launcher.down(self._state)
-        found = []
+        estimates = []
         for path in sorted(self._state.tuning.glob("*.json")):
-            told: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-            for context in told["learned"]["tuners"]["window"]["contexts"]:
+            content: dict[str, Any] = msgspec.json.decode(path.read_bytes())
+            for context in content["learned"]["tuners"]["window"]["contexts"]:
                 arms = zip(context["values"], context["count"], context["mean"], strict=True)
-                found += [
-                    Known(
+                estimates += [
+                    WindowEstimate(
                         operation=context["operation"],
                         pattern=context["pattern"],
                         load=context["load"],
@@ -142,7 +144,7 @@ class Layer:
                     )
                     for value, count, mean in arms
                 ]
-        return found
+        return estimates
 
 
 class _Onlooker:
@@ -152,7 +154,7 @@ class _Onlooker:
         self._state = state
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True) if looks else None
-        self.seen: list[Chosen] = []
+        self.windows: list[WindowInForce] = []
 
     def __enter__(self) -> "_Onlooker":
         if self._thread is not None:
@@ -172,8 +174,8 @@ class _Onlooker:
                 status = controller.ask(messages.GetStatus(), messages.Status)
                 busy = next((node for node in status.io_nodes if node.operation), None)
                 if busy is not None:
-                    self.seen.append(
-                        Chosen(
+                    self.windows.append(
+                        WindowInForce(
                             at=time.monotonic() - began,
                             operation=str(busy.operation),
                             window=float((busy.tuned or {})["window"]),
@@ -183,17 +185,17 @@ class _Onlooker:
 
 def _seconds(ranks: Sequence[RankTime]) -> list[dict[int, float]]:
     """Return the slowest rank's time, by repetition and pattern."""
-    found: dict[int, dict[int, float]] = {}
+    by_repetition: dict[int, dict[int, float]] = {}
     for one in ranks:
         if one.operation in DATA:
-            by_pattern = found.setdefault(one.repetition, {})
+            by_pattern = by_repetition.setdefault(one.repetition, {})
             by_pattern[one.pattern] = max(by_pattern.get(one.pattern, 0.0), one.seconds)
-    return [found[repetition] for repetition in sorted(found)]
+    return [by_repetition[repetition] for repetition in sorted(by_repetition)]
 
 
 def _volume(ranks: Sequence[RankTime]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    volume: dict[int, int] = {}
     for one in ranks:
         if one.operation in DATA and one.repetition == 0:
-            found[one.pattern] = found.get(one.pattern, 0) + one.bytes
-    return found
+            volume[one.pattern] = volume.get(one.pattern, 0) + one.bytes
+    return volume

@@ -39,7 +39,7 @@ class Gain:
 
 
 def some(samples: Sequence[Sample], most: int) -> Sequence[Sample]:
-    """Return at most so many samples, evenly chosen."""
+    """Return at most `most` samples, evenly spaced."""
     return samples[:: max(1, len(samples) // most)][:most]
 
 
@@ -57,24 +57,24 @@ def advised(
     """Yield what 'penstock advise' would gain for each sample, its way to aggregators counted."""
     path = WritePath(model.machine, chance)
     for sample in samples:
-        told = advice.advise(model, sample.write, measured=sample.seconds)
-        if not told.worth_it:
+        choice = advice.advise(model, sample.write, measured=sample.seconds)
+        if not choice.worth_it:
             yield Gain(promised=1.0, simulated=1.0)
             continue
         before = _simulated(path, sample.write)
-        after = _simulated(path, told.best.write) + told.best.moving
-        gain = told.gain
+        after = _simulated(path, choice.best.write) + choice.best.moving
+        gain = choice.gain
         yield Gain(promised=gain.expected, simulated=before / after, low=gain.low, high=gain.high)
 
 
 def _gain(machine: Machine, model: Regressor, sample: Sample, path: WritePath) -> Gain:
     write, observed = sample.write, sample.seconds
     others = [w for w in candidates(machine, write) if w == write or w.burst <= LARGEST]
-    told = model.predict(features.matrix(machine, others))
-    now = float(told[0])
-    left = told - (now - observed)
-    possible = np.flatnonzero((told > 0) & (left > 0))
-    best = int(possible[np.argmin(told[possible])]) if possible.size else 0
+    predicted = model.predict(features.matrix(machine, others))
+    now = float(predicted[0])
+    left = predicted - (now - observed)
+    possible = np.flatnonzero((predicted > 0) & (left > 0))
+    best = int(possible[np.argmin(predicted[possible])]) if possible.size else 0
     if best == 0 or left[best] >= observed:
         return Gain(promised=1.0, simulated=1.0)
     before, after = (_simulated(path, w) for w in (write, others[best]))

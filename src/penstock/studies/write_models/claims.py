@@ -10,7 +10,7 @@ from penstock.learn.write_models.training import EXTRAPOLATING
 from penstock.report.findings import Claim
 from penstock.studies.claims import load as claims_of
 from penstock.studies.write_models import gain_claims, measured, paper
-from penstock.studies.write_models.comparison import NAMES, Compared, Judged
+from penstock.studies.write_models.comparison import NAMES, Compared, ModelErrors
 
 claim = claims_of("write-models")
 
@@ -20,16 +20,16 @@ GOOD = 0.5
 
 def claims(compared: Sequence[Compared], rows: Sequence[Row]) -> list[Claim]:
     """Return all claims."""
-    found = [_variation(compared)]
+    result = [_variation(compared)]
     for one in compared:
-        found += [_unconverged(one), *_accuracy(one)]
-        found += [_search(one), _search_by_default(one), _search_chooses(one)]
-    found += [_lasso_wins(one) for one in compared]
-    found += [_selected(one) for one in compared]
-    found += [_failing(one) for one in compared]
+        result += [_unconverged(one), *_accuracy(one)]
+        result += [_search(one), _search_by_default(one), _search_chooses(one)]
+    result += [_lasso_wins(one) for one in compared]
+    result += [_selected(one) for one in compared]
+    result += [_failing(one) for one in compared]
     for one in compared:
-        found += [*gain_claims.claims(one), _ours(one), _runs(one)]
-    return [*found, *archer(rows), *_tokio(rows)]
+        result += [*gain_claims.claims(one), _ours(one), _runs(one)]
+    return [*result, *archer(rows), *_tokio(rows)]
 
 
 def _variation(compared: Sequence[Compared]) -> Claim:
@@ -57,10 +57,10 @@ def _unconverged(one: Compared) -> Claim:
 
 def _accuracy(one: Compared) -> list[Claim]:
     lasso = one.best["lasso"]
-    found = []
+    result = []
     for set_, other in paper.SHARES[one.machine].items():
         ours = (lasso.share(set_, 0.2), lasso.share(set_, 0.3))
-        found.append(
+        result.append(
             claim(
                 "table-vii-chosen-lasso-set",
                 _both(ours),
@@ -72,16 +72,16 @@ def _accuracy(one: Compared) -> list[Claim]:
                 leaning=_leaning(one, set_),
             )
         )
-    return found
+    return result
 
 
 def _leaning(one: Compared, set_: str) -> str:
-    """Say which way the chosen lasso errs on a set, and what that of all scales reaches."""
-    chosen, whole = one.best["lasso"], one.base["lasso"]
-    reached = _both((whole.share(set_, 0.2), whole.share(set_, 0.3)))
+    """Say which way the best lasso errs on a set, and what that of all scales reaches."""
+    best, whole = one.best["lasso"], one.base["lasso"]
+    shares = _both((whole.share(set_, 0.2), whole.share(set_, 0.3)))
     return (
-        f"The median prediction is {np.median(chosen.errors[set_]):+.0%} off; the lasso of all "
-        f"scales has {reached}. Both are made of {one.trained} samples of a simulated machine."
+        f"The median prediction is {np.median(best.errors[set_]):+.0%} off; the lasso of all "
+        f"scales has {shares}. Both are made of {one.trained} samples of a simulated machine."
     )
 
 
@@ -110,26 +110,26 @@ def _search_by_default(one: Compared) -> Claim:
 
 def _search_chooses(one: Compared) -> Claim:
     """Say why: a subset that validates better than all scales is only sometimes better."""
-    told, shares = [], []
+    texts, shares = [], []
     for name in PAPER_TECHNIQUES:
         searched = one.searched[name]
         better = searched["converged"] < one.base[name].squares["converged"]
-        validated = searched["error"] < one.base[name].tried.error
+        validated = searched["error"] < one.base[name].result.error
         if validated.any():
             shares.append(float(better[validated].mean()))
-            told.append(f"{name} {better[validated].sum()} of {validated.sum()}")
+            texts.append(f"{name} {better[validated].sum()} of {validated.sum()}")
     return claim(
         "fig-4-why-what-validates-better",
-        ", ".join(told) + " subsets",
+        ", ".join(texts) + " subsets",
         min(shares, default=1.0) >= 0.5,
         one=one.where,
     )
 
 
-def _times(base: Judged, chosen: Judged) -> tuple[float, float]:
-    """Return the base model's mean square error over the chosen one's, for both parts."""
+def _times(base: ModelErrors, best: ModelErrors) -> tuple[float, float]:
+    """Return the base model's mean square error over the best one's, for both parts."""
     converged, unconverged = (
-        base.squares[part] / chosen.squares[part] for part in ("converged", "unconverged")
+        base.squares[part] / best.squares[part] for part in ("converged", "unconverged")
     )
     return converged, unconverged
 
@@ -150,14 +150,15 @@ def _lasso_wins(one: Compared) -> Claim:
 
 
 def _selected(one: Compared) -> Claim:
-    scales, other = paper.CHOSEN[one.machine]
-    ours = [feature.name for feature, _ in one.chosen]
+    scales, other = paper.FEATURES[one.machine]
+    ours = [feature.name for feature, _ in one.features]
     same = [name for name in ours if name in other]
-    tried = one.best["lasso"].tried
+    result = one.best["lasso"].result
     return claim(
         "table-vi-load-skew-inside",
-        f"trained on {', '.join(map(str, tried.cell.scales))} nodes, lambda "
-        f"{tried.options['penalty']}: {', '.join(ours[:8])} ({len(same)} of these are the paper's)",
+        f"trained on {', '.join(map(str, result.cell.scales))} nodes, lambda "
+        f"{result.options['penalty']}: {', '.join(ours[:8])} "
+        f"({len(same)} of these are the paper's)",
         bool(ours) and ours[0].startswith("s_"),
         one=one.where,
         scales=scales,
@@ -167,8 +168,8 @@ def _selected(one: Compared) -> Claim:
 
 def _failing(one: Compared) -> Claim:
     shares = {
-        name: max(judged.share(set_, 0.3) for set_ in ("medium", "large"))
-        for name, judged in one.failing.items()
+        name: max(errors.share(set_, 0.3) for set_ in ("medium", "large"))
+        for name, errors in one.failing.items()
     }
     return claim(
         "iii-c1-svr-gaussian-processes",
@@ -214,10 +215,14 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
     errors: dict[tuple[str, str], list[float]] = {}
     held: list[bool] = []
     for row in (row for row in rows if row.get("samples") == kind):
-        said, low, high, seen = (_number(row, n) for n in ("seconds", "low", "high", "observed"))
-        errors.setdefault((str(row["model"]), str(row["tags"])), []).append(abs(said / seen - 1))
+        predicted, low, high, observed = (
+            _number(row, n) for n in ("seconds", "low", "high", "observed")
+        )
+        errors.setdefault((str(row["model"]), str(row["tags"])), []).append(
+            abs(predicted / observed - 1)
+        )
         if row["model"] == EXTRAPOLATING:
-            held.append(low <= seen <= high)
+            held.append(low <= observed <= high)
     if not held:
         return
     medians: dict[str, float] = {}
@@ -243,24 +248,24 @@ def _extrapolated(rows: Sequence[Row], kind: str, floors: Sequence[Row]) -> Iter
 
 
 def _tokio(rows: Sequence[Row]) -> list[Claim]:
-    found = []
+    result = []
     for row in rows:
         if row["machine"] != measured.TOKIO:
             continue
-        usual, known, explained, floor = (
+        usual, model, explained, floor = (
             _number(row, name) for name in ("usual", "known", "explained", "floor")
         )
-        found.append(
+        result.append(
             claim(
                 "tokio-measured-what-known-beforehand",
-                f"median error {known:.1%}, by the configuration's usual bandwidth "
+                f"median error {model:.1%}, by the configuration's usual bandwidth "
                 f"{usual:.1%}; with the load during the run {explained:.1%}; floor {floor:.1%}",
-                known < usual,
+                model < usual,
                 row=row["system"],
                 number=_number(row, "runs"),
             )
         )
-    return found
+    return result
 
 
 def _number(row: Row, name: str) -> float:

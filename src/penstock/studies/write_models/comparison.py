@@ -37,10 +37,10 @@ the number of samples, and its forests have 100 trees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ModelErrors:
     """One model: where it is from, and its relative errors (t' - t) / t by test set."""
 
-    tried: CellResult
+    result: CellResult
     model: Regressor
     errors: Mapping[str, Floats]
     squares: Mapping[str, float]
@@ -73,21 +73,21 @@ class Compared:
     machine: str
     trained: int
     tests: Mapping[str, Sequence[Sample]]
-    best: Mapping[str, Judged]
-    base: Mapping[str, Judged]
+    best: Mapping[str, ModelErrors]
+    base: Mapping[str, ModelErrors]
     """Of all scales, with the options that validate best."""
-    default: Mapping[str, Judged]
+    default: Mapping[str, ModelErrors]
     """Of all scales, with scikit-learn's own options or those next to them."""
     searched: Mapping[str, Mapping[str, Floats]]
     """Of every technique, for all subsets: mean square errors validated and on the test sets."""
-    failing: Mapping[str, Judged]
+    failing: Mapping[str, ModelErrors]
     spreads: Sequence[float]
     """Largest over smallest of ten identical runs, for many writes."""
     gains: Mapping[str, Sequence[Gain]]
     """What adaptation and advice gain, by the name of their cells."""
     ours: Ours
-    chosen: Sequence[tuple[Feature, float]]
-    """Features of the chosen lasso model, with seconds a unit."""
+    features: Sequence[tuple[Feature, float]]
+    """Features of the best lasso model, with seconds per unit."""
 
     @property
     def where(self) -> str:
@@ -108,26 +108,26 @@ def compare(rows: Sequence[Row], size: Amounts, seed: int) -> list[Compared]:
 def _compared(name: str, rows: Sequence[Row], size: Amounts, seed: int) -> Compared:
     search, tests = sets.searching(name, size.part, seed), sets.tests(name, size.tested, seed)
     own = [row for row in rows if row["machine"] == name]
-    tried = [_tried(row) for row in own if "technique" in row]
-    chosen = search.best(tried)
-    whole = {t.cell.technique: t for t in tried if t.cell == search.base(t.cell.technique)}
-    best = {name: _judged(search, chosen[name], size.tested) for name in PAPER_TECHNIQUES}
+    results = [_cell_result(row) for row in own if "technique" in row]
+    best_results = search.best(results)
+    whole = {t.cell.technique: t for t in results if t.cell == search.base(t.cell.technique)}
+    best = {name: _evaluate(search, best_results[name], size.tested) for name in PAPER_TECHNIQUES}
     return Compared(
         machine=name,
         trained=len(search.samples),
         tests=tests,
         best=best,
-        base={name: _judged(search, whole[name], size.tested) for name in PAPER_TECHNIQUES},
+        base={name: _evaluate(search, whole[name], size.tested) for name in PAPER_TECHNIQUES},
         default={
-            name: _judged(search, whole[name], size.tested, DEFAULTS[name])
+            name: _evaluate(search, whole[name], size.tested, DEFAULTS[name])
             for name in PAPER_TECHNIQUES
         },
         searched={name: _searched(own, name) for name in PAPER_TECHNIQUES},
-        failing={name: _judged(search, whole[name], size.tested) for name in KERNEL_TECHNIQUES},
+        failing={name: _evaluate(search, whole[name], size.tested) for name in KERNEL_TECHNIQUES},
         spreads=sorted(float(str(row["spread"])) for row in own if "spread" in row),
         gains={what: _gains([row for row in own if row.get("gain") == what]) for what in GAINS},
         ours=_ours([row for row in own if "set" in row]),
-        chosen=_features(search, best["lasso"].model),
+        features=_features(search, best["lasso"].model),
     )
 
 
@@ -147,10 +147,10 @@ def _ours(rows: Sequence[Row]) -> Ours:
     held: dict[str, list[bool]] = {}
     runs: dict[str, list[float]] = {}
     for row in rows:
-        said, low, high, observed = (
+        predicted, low, high, observed = (
             float(str(row[name])) for name in ("seconds", "low", "high", "observed")
         )
-        errors.setdefault(str(row["set"]), []).append(said / observed - 1)
+        errors.setdefault(str(row["set"]), []).append(predicted / observed - 1)
         held.setdefault(str(row["set"]), []).append(low <= observed <= high)
         runs.setdefault(str(row["set"]), []).append(float(str(row["runs_held"])))
     return Ours(
@@ -160,23 +160,23 @@ def _ours(rows: Sequence[Row]) -> Ours:
     )
 
 
-def _tried(row: Row) -> CellResult:
+def _cell_result(row: Row) -> CellResult:
     scales = tuple(map(int, str(row["scales"]).split()))
     cell = Cell(technique=str(row["technique"]), scales=scales)
     return CellResult(cell=cell, option=int(str(row["option"])), error=float(str(row["error"])))
 
 
-def _judged(
-    search: Search, tried: CellResult, tested: float, options: Options | None = None
-) -> Judged:
-    model = search.fit(tried.cell, tried.options if options is None else options)
+def _evaluate(
+    search: Search, result: CellResult, tested: float, options: Options | None = None
+) -> ModelErrors:
+    model = search.fit(result.cell, result.options if options is None else options)
     name, seed = search.samples.machine.name, search.seed
     missed = sets.missed(model, name, tested, seed)
-    asked = sets.asked(name, tested, seed)
-    return Judged(
-        tried=tried,
+    by_set = sets.features_and_seconds(name, tested, seed)
+    return ModelErrors(
+        result=result,
         model=model,
-        errors={set_: some / asked[set_][1] for set_, some in missed.items()},
+        errors={set_: some / by_set[set_][1] for set_, some in missed.items()},
         squares=sets.squares(missed),
     )
 
@@ -185,7 +185,7 @@ def _features(search: Search, model: Regressor) -> list[tuple[Feature, float]]:
     """Return the features that a lasso model kept, those that matter most first."""
     assert isinstance(model, Linear)
     matrix = features.matrix(search.samples.machine, search.training.writes)
-    known = features.features(search.samples.machine)
+    names = features.features(search.samples.machine)
     weight = np.abs(model.coefficients) * matrix.std(axis=0)
     order = [int(k) for k in np.argsort(-weight) if weight[k] > 1e-3 * weight.max()]
-    return [(known[k], float(model.coefficients[k])) for k in order]
+    return [(names[k], float(model.coefficients[k])) for k in order]

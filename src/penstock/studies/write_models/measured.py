@@ -56,10 +56,10 @@ def work(source: str, what: str, seed: int) -> list[dict[str, Value]]:
 
 def _file(pattern: str) -> Path:
     folder = Path(os.environ.get(WHERE, ""))
-    found: Sequence[Path] = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        raise InputError(f"{WHERE}: {len(found)} files are {folder / pattern}; there should be one")
-    return found[0]
+    files: Sequence[Path] = sorted(folder.glob(pattern))
+    if len(files) != 1:
+        raise InputError(f"{WHERE}: {len(files)} files are {folder / pattern}; there should be one")
+    return files[0]
 
 
 def _tokio(system: str, seed: int) -> dict[str, Value]:
@@ -87,13 +87,13 @@ def _samples(kind: str) -> Sequence[Sample]:
 def _floor() -> dict[str, Value]:
     """Return how well the larger jobs tell others of the same configuration."""
     large = [one for one in _samples("jobs") if one.write.bursts > LARGEST]
-    found = evaluation.repeatability(large)
+    repeatability = evaluation.repeatability(large)
     return {
         "machine": ARCHER,
         "model": FLOOR,
-        "own": found.own,
-        "others": found.others,
-        "jobs": found.samples,
+        "own": repeatability.own,
+        "others": repeatability.others,
+        "jobs": repeatability.samples,
     }
 
 
@@ -107,7 +107,7 @@ def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
         learned = training.train(table.select(small), technique, seed=seed)
         large = table.select(~small).long_enough()
         for write, tag, seconds in zip(large.writes, large.tags, large.seconds, strict=True):
-            told = learned.predict(write, tag=tag)
+            prediction = learned.predict(write, tag=tag)
             yield {
                 "machine": ARCHER,
                 "model": technique,
@@ -115,7 +115,7 @@ def _archer(technique: str, seed: int) -> Iterator[dict[str, Value]]:
                 "tags": name,
                 "nodes": write.nodes,
                 "observed": float(seconds),
-                "seconds": told.seconds,
-                "low": told.low,
-                "high": told.high,
+                "seconds": prediction.seconds,
+                "low": prediction.low,
+                "high": prediction.high,
             }

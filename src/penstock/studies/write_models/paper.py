@@ -24,7 +24,7 @@ UNCONVERGED: Mapping[str, tuple[int, int]] = {"cetus": (169, 754), "titan": (180
 """IV-A: of the samples on 200 nodes and more."""
 GAINS: Mapping[str, tuple[float, float]] = {"cetus": (1.1, 0.824), "titan": (1.15, 0.716)}
 """Figure 7: a gain, and the part of samples that have it or more."""
-CHOSEN: Mapping[str, tuple[str, tuple[str, ...]]] = {
+FEATURES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "cetus": (
         "32-128",
         (

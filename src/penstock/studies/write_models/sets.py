@@ -1,6 +1,6 @@
 """The study's samples, all simulated, and models of them that several cells need.
 
-Made anew by every process that needs them, once, and always the same.
+Every process that needs them makes them once, and always the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,34 +71,36 @@ def samples(name: str, part: float, seed: int) -> Sequence[Sample]:
     return [
         sample
         for scale in write_samples.TRAINING_SCALES
-        for sample in _made(machine, scale, plan, seed)
+        for sample in _simulate(machine, scale, plan, seed)
     ]
 
 
 @lru_cache(maxsize=4)
 def searching(name: str, part: float, seed: int) -> Search:
     """Return the search over the converged training samples of a machine."""
-    found = [one for one in samples(name, part, seed) if one.converged(write_samples.RULE)]
-    return Search(Dataset.from_samples(load(name), found), seed=seed)
+    converged_samples = [
+        one for one in samples(name, part, seed) if one.converged(write_samples.RULE)
+    ]
+    return Search(Dataset.from_samples(load(name), converged_samples), seed=seed)
 
 
 @lru_cache(maxsize=4)
-def lasso(name: str, part: float, wanted: Subsets, seed: int) -> CellResult:
+def lasso(name: str, part: float, which: Subsets, seed: int) -> CellResult:
     """Return the chosen lasso: the same as from the rows of its cells."""
     search = searching(name, part, seed)
-    return search.best(map(search.evaluate, subsets(search, "lasso", wanted)))["lasso"]
+    return search.best(map(search.evaluate, subsets(search, "lasso", which)))["lasso"]
 
 
-def subsets(search: Search, technique: str, wanted: Subsets) -> list[Cell]:
+def subsets(search: Search, technique: str, which: Subsets) -> list[Cell]:
     """Return the subsets of scales that a technique is tried with."""
-    found = list(search.cells([technique]))
-    if wanted == "all":
-        return found
+    cells = list(search.cells([technique]))
+    if which == "all":
+        return cells
     places = {scale: place for place, scale in enumerate(search.scales)}
     # Without gaps: as many scales as places from the first to the last.
-    found = [s for s in found if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
-    least = len(search.scales) - 2 if wanted == "long" else 1
-    return [s for s in found if len(s.scales) >= least]
+    cells = [s for s in cells if places[s.scales[-1]] - places[s.scales[0]] < len(s.scales)]
+    least = len(search.scales) - 2 if which == "long" else 1
+    return [s for s in cells if len(s.scales) >= least]
 
 
 @lru_cache(maxsize=4)
@@ -116,29 +118,29 @@ def tests(name: str, part: float, seed: int) -> Mapping[str, Sequence[Sample]]:
     """Return the test sets of a machine: small, medium, large and unconverged."""
     machine = load(name)
     plan = write_samples.plan(machine, part=part)
-    found: dict[str, list[Sample]] = {
+    by_set: dict[str, list[Sample]] = {
         set_: [] for set_ in (*write_samples.TEST_SCALES, UNCONVERGED)
     }
     for set_, scales in write_samples.TEST_SCALES.items():
         for scale in scales:
-            for sample in _made(machine, scale, plan, seed):
-                kept = set_ if sample.converged(write_samples.RULE) else UNCONVERGED
-                found[kept].append(sample)
-    return found
+            for sample in _simulate(machine, scale, plan, seed):
+                place = set_ if sample.converged(write_samples.RULE) else UNCONVERGED
+                by_set[place].append(sample)
+    return by_set
 
 
-def _made(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> list[Sample]:
+def _simulate(machine: Machine, scale: int, plan: write_samples.Plan, seed: int) -> list[Sample]:
     return write_samples.samples(machine, scale, plan.converged[scale], runs=plan.runs, seed=seed)
 
 
 def converged(name: str, part: float, seed: int) -> list[Sample]:
     """Return the converged test samples of a machine."""
-    found = tests(name, part, seed)
-    return [sample for set_ in write_samples.TEST_SCALES for sample in found[set_]]
+    by_set = tests(name, part, seed)
+    return [sample for set_ in write_samples.TEST_SCALES for sample in by_set[set_]]
 
 
 @lru_cache(maxsize=4)
-def asked(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
+def features_and_seconds(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Floats]]:
     """Return the features of each test set's samples, and what they took."""
     machine = load(name)
     return {
@@ -152,8 +154,8 @@ def asked(name: str, part: float, seed: int) -> Mapping[str, tuple[Floats, Float
 
 def missed(model: Regressor, name: str, part: float, seed: int) -> Mapping[str, Floats]:
     """Return by how many seconds a model errs on the samples of each test set."""
-    found = asked(name, part, seed)
-    return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in found.items()}
+    by_set = features_and_seconds(name, part, seed)
+    return {set_: model.predict(matrix) - seconds for set_, (matrix, seconds) in by_set.items()}
 
 
 def squares(errors: Mapping[str, Floats]) -> dict[str, float]:

@@ -72,13 +72,13 @@ def _searched(
     name: str, search: Search, subset: Subset, tested: float, seed: int
 ) -> dict[str, Value]:
     """Return what a subset of scales reaches: validated, which chooses, and on the test sets."""
-    tried, model = search.fit_best(subset)
+    result, model = search.fit_best(subset)
     return {
         "machine": name,
         "technique": subset.technique,
         "scales": " ".join(map(str, subset.scales)),
-        "option": tried.option,
-        "error": tried.error,
+        "option": result.option,
+        "error": result.error,
         **sets.squares(sets.missed(model, name, tested, seed)),
     }
 
@@ -87,31 +87,31 @@ def subsets(search: Search, technique: str, size: Amounts) -> list[Subset]:
     """Return what is tried of a technique: subsets, or all scales for those that fail."""
     if technique in KERNEL_TECHNIQUES:
         return [search.base(technique)]
-    wanted = size.forests if technique == "forest" else size.others
-    return sets.subsets(search, technique, wanted)
+    which = size.forests if technique == "forest" else size.others
+    return sets.subsets(search, technique, which)
 
 
 def _gains(name: str, what: str, part: int, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
     """Yield what adaptation or advice gains for a part of the samples."""
     most = size.adapted if what == ADAPTED else size.advised
-    asked = adaptation.some(sets.converged(name, size.tested, seed), most)[part::PARTS]
+    samples = adaptation.some(sets.converged(name, size.tested, seed), most)[part::PARTS]
     chance = np.random.default_rng([seed, 7 + GAINS.index(what), part])
-    found: Iterable[Gain]
+    gains: Iterable[Gain]
     if what == ADVISED:
-        found = adaptation.advised(sets.ours(name, size.part, seed), asked, chance=chance)
+        gains = adaptation.advised(sets.ours(name, size.part, seed), samples, chance=chance)
     else:
-        search, tried = (
+        search, result = (
             searching(name, size.part, seed),
             sets.lasso(name, size.part, size.others, seed),
         )
         if what == BY_LASSO:
-            found = adaptation.advised(
-                training.train_regression(search, tried), asked, chance=chance
+            gains = adaptation.advised(
+                training.train_regression(search, result), samples, chance=chance
             )
         else:
-            fitted = search.fit(tried.cell, tried.options)
-            found = adaptation.gains(search.samples.machine, fitted, asked, chance=chance)
-    for gain in found:
+            fitted = search.fit(result.cell, result.options)
+            gains = adaptation.gains(search.samples.machine, fitted, samples, chance=chance)
+    for gain in gains:
         yield {"machine": name, "gain": what, **asdict(gain)}
 
 
@@ -120,14 +120,14 @@ def _ours(name: str, size: Amounts, seed: int) -> Iterator[dict[str, Value]]:
     learned = sets.ours(name, size.part, seed)
     for set_, some in sets.tests(name, size.tested, seed).items():
         for sample in some:
-            told = learned.predict(sample.write)
-            low, high = told.run or (told.low, told.high)
+            prediction = learned.predict(sample.write)
+            low, high = prediction.run or (prediction.low, prediction.high)
             yield {
                 "machine": name,
                 "set": set_,
-                "seconds": told.seconds,
-                "low": told.low,
-                "high": told.high,
+                "seconds": prediction.seconds,
+                "low": prediction.low,
+                "high": prediction.high,
                 "observed": sample.seconds,
                 "runs_held": fmean(low <= t <= high for t in sample.times),
             }
@@ -138,7 +138,7 @@ def _varied(name: str, nodes: int, writes: int, seed: int) -> Iterator[dict[str,
     machine = load(name)
     chance = np.random.default_rng([seed, nodes])
     path = WritePath(machine, chance)
-    made = 0
+    count = 0
     for _ in range(100):
         for write in write_samples.writes(machine, nodes, chance):
             placed = replace(write, placement=path.place(nodes))
@@ -147,6 +147,6 @@ def _varied(name: str, nodes: int, writes: int, seed: int) -> Iterator[dict[str,
                 continue
             times = [path.run(placed).seconds for _ in range(RUNS)]
             yield {"machine": name, "nodes": nodes, "spread": max(times) / min(times)}
-            made += 1
-            if made == writes:
+            count += 1
+            if count == writes:
                 return
