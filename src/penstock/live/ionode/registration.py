@@ -15,7 +15,7 @@ from penstock.live.protocol.site_key import RemoteController
 
 RECONNECT_INTERVAL = 0.5
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::"})
-_Request = messages.Settings | messages.SetWeights | messages.GetCounters
+_Request = messages.Settings | messages.SetWeights | messages.GetCounters | messages.GetObservation
 log = logging.getLogger("penstock.ionode")
 
 
