@@ -45,14 +45,11 @@ _FROM_CONTROLLER = (
 class Limits:
     """Times of an agent, in seconds."""
 
-    sample_interval: float = 0.05
-    """Between two samples of a job that does not wake the agent."""
+    sample_interval: float = 0.05  # while the job does not wake the agent
     counter_interval: float = COUNTER_INTERVAL
-    lend_after: float = 1.0
-    """Without a call, after which a phase that the job marked offers its turn to other jobs."""
+    lend_after: float = 1.0  # without a call, a marked phase offers its turn to other jobs
     reconnect_interval: float = 0.5
-    exit_timeout: float = 2.0
-    """For the controller to confirm the exit of the job."""
+    exit_timeout: float = 2.0  # for the controller to confirm the exit of the job
 
 
 class JobAgent:
