@@ -38,7 +38,7 @@ def listed(page: str) -> set[str]:
         ("npz-workloads", npz_format.ARRAYS),
         ("observation-files", observations.RUN),
         ("samples", samples.COLUMNS),
-        ("pattern-model-files", PatternModel.__struct_fields__),
+        ("pattern-model-files", PatternModel.__struct_encode_fields__),
         ("write-model-files", WriteModel.__struct_encode_fields__),
         ("record-files", Header.__struct_fields__),
         ("study-results", (*Entry.__struct_fields__, *tables.COLUMNS)),

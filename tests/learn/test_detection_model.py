@@ -152,7 +152,7 @@ def test_a_tree_goes_left_at_its_threshold(tmp_path: Path) -> None:
         ({"features": ["handels"]}, "did you mean 'handles'"),
         ({"classes": ["a", "b"]}, "unknown pattern"),
         ({"kind": "oak"}, "damaged"),
-        ({"trees": []}, "not what a tree is made of"),
+        ({"trees": []}, "lacks the parts of a tree"),
         ({"trees": a_tree(left=[0, 0, 0])}, "leads nowhere"),
         ({"trees": a_tree(right=[9, 0, 0])}, "leads nowhere"),
         ({"trees": a_tree(feature=[7, -1, -1])}, "leads nowhere"),

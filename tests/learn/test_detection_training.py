@@ -24,7 +24,7 @@ SEVERAL = evaluation.several_clients(UNSEEN)
 @cache
 def trained(kind: Kind) -> Trained:
     first, _ = training.split(KNOWN, seed=7)
-    return training.train(first, kind, selection.chosen(KNOWN), seed=7, trees=20)
+    return training.train(first, kind, selection.select(KNOWN), seed=7, trees=20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,21 +43,21 @@ def test_the_exported_model_is_the_one_that_was_trained(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sizes_never_seen_are_told(kind: Kind) -> None:
-    scores = evaluation.of_model(trained(kind).model, SEVERAL)
+    scores = evaluation.model_scores(trained(kind).model, SEVERAL)
     assert scores.accuracy >= 0.99, scores
     assert scores.coverage >= 0.98, scores
 
 
 def test_the_shipped_model_meets_its_bar() -> None:
-    scores = evaluation.of_model(model.shipped(), SEVERAL)
+    scores = evaluation.model_scores(model.shipped(), SEVERAL)
     assert scores.accuracy >= 0.99
     assert scores.coverage >= 0.99
-    assert not {one.request for one in SEVERAL} & set(model.shipped().made["sizes"])
+    assert not {one.request for one in SEVERAL} & set(model.shipped().provenance["sizes"])
 
 
 def test_the_shipped_model_says_little_where_one_client_is_alone() -> None:
     alone = [one for one in UNSEEN if one.processes == one.io_nodes]
-    scores = evaluation.of_model(model.shipped(), alone)
+    scores = evaluation.model_scores(model.shipped(), alone)
     assert scores.accuracy >= 0.99
     assert scores.unknown[:2] == (40, 40), "contiguous ones: own file or shared"
     assert scores.matrix[2][2] >= 36, "strides are told"
@@ -112,11 +112,11 @@ def test_what_is_unknown_is_no_error_and_no_success() -> None:
 
 
 def test_the_strongest_features_are_chosen_and_none_twice() -> None:
-    chosen = selection.chosen(KNOWN)
+    chosen = selection.select(KNOWN)
     strength = {one.feature: one.strength for one in selection.correlations(KNOWN)}
     assert chosen == sorted(chosen, key=lambda name: -strength[name])
     assert "evenness" not in chosen, "it is the same everywhere"
-    everything = selection.chosen(KNOWN, among=features.FEATURES, count=99)
+    everything = selection.select(KNOWN, among=features.FEATURES, count=99)
     assert not {"size", "smallest", "largest"} & set(everything), "as many of each class have each"
     assert set(chosen) <= set(features.SCALE_FREE)
 
@@ -197,4 +197,4 @@ def test_files_that_are_no_observations_say_so(tmp_path: Path) -> None:
 
 def test_a_doubtful_observation_is_never_a_guess() -> None:
     wrong = replace(UNSEEN[0], observation=replace(UNSEEN[0].observation, clients=-4))
-    assert evaluation.of_model(model.shipped(), [wrong]).coverage == 0
+    assert evaluation.model_scores(model.shipped(), [wrong]).coverage == 0

@@ -75,7 +75,7 @@ def test_a_cell_of_the_full_size_is_taken_anew() -> None:
     cell = Cell(scenario="shared-strided-write-32K", x=4.0, workload=0)
     taken = [samples.sample(row) for row in detection.observe(cell, grid=grid, seed=1)]
     assert [one.pattern for one in taken] == ["shared-strided"] * 5
-    assert evaluation.of_model(model.shipped(), taken).right >= 4
+    assert evaluation.model_scores(model.shipped(), taken).right >= 4
     cells = {(c.scenario, c.x) for c in STUDY.campaign(size="full", seed=1).cells}
     assert (cell.scenario, cell.x) in cells
     assert len(cells) == 3 * 2 * 4 * 3

@@ -83,7 +83,7 @@ def test_the_shipped_model_detects_a_fresh_sample() -> None:
         assert (observation.smallest, observation.largest) == (one.request, one.request)
         assert bool(observation.reads) == (one.operation == "read") != bool(observation.writes)
         assert 1 <= observation.clients <= 4, "eight ranks over two I/O nodes"
-    scores = evaluation.of_model(model.shipped(), samples_)
+    scores = evaluation.model_scores(model.shipped(), samples_)
     assert scores.accuracy >= 0.95, scores
     assert scores.coverage >= 0.9, scores
 

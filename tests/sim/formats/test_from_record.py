@@ -206,7 +206,7 @@ def test_what_cannot_be_simulated_is_left_out_and_counted(tmp_path: Path) -> Non
 
 
 def test_a_record_without_work_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"record-.*: no job in it did anything"):
+    with pytest.raises(InputError, match=r"record-.*: no job in it did any work"):
         load(tmp_path, [Woke(time=5.0)])
 
 

@@ -1,7 +1,7 @@
-"""What of an observation tells access patterns apart: numbers, by name.
+"""Features of an observation that distinguish access patterns: numbers, by name.
 
-The first five are the thesis' own (forwarding, 3.2). Most of the others are free of units: they say
-the same of small requests as of large ones, and of few clients as of many.
+The first five are the thesis' own (forwarding, 3.2). Most of the others have no unit: they are the
+same for small requests and large ones, and for few clients and many.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,59 +13,71 @@ Feature = Callable[[Observation], float]
 THESIS = ("handles", "smallest", "largest", "size", "distance")
 _LIMIT = 2.0**63
 ONE_SIDED = 0.9
-"""Where so large a part of requests is of one operation, that is the operation."""
+"""Fraction of requests of one operation from which the observation has that operation."""
 
 
-def _size(seen: Observation) -> float:
-    return seen.asked / seen.requests
+def _size(observation: Observation) -> float:
+    return observation.asked / observation.requests
 
 
 FEATURES: Mapping[str, Feature] = {
-    "handles": lambda seen: float(seen.handles),
-    "smallest": lambda seen: float(seen.smallest),
-    "largest": lambda seen: float(seen.largest),
+    "handles": lambda o: float(o.handles),
+    "smallest": lambda o: float(o.smallest),
+    "largest": lambda o: float(o.largest),
     "size": _size,
-    "distance": lambda seen: seen.distance,
-    "clients": lambda seen: float(seen.clients),
-    "handles_per_client": lambda seen: seen.handles / seen.clients,
-    "jump": lambda seen: seen.distance / _size(seen),
-    "jump_per_client": lambda seen: seen.distance / _size(seen) / seen.clients,
-    "forward": lambda seen: seen.forward,
-    "evenness": lambda seen: seen.smallest / seen.largest,
-    "read_share": lambda seen: seen.reads / seen.requests,
-    "requests_per_second": lambda seen: seen.requests / seen.seconds,
-    "bytes_per_second": lambda seen: seen.moved / seen.seconds,
-    "queued": lambda seen: seen.queued,
-    "busy_share": lambda seen: seen.busy / seen.seconds,
+    "distance": lambda o: o.distance,
+    "clients": lambda o: float(o.clients),
+    "handles_per_client": lambda o: o.handles / o.clients,
+    "jump": lambda o: o.distance / _size(o),
+    "jump_per_client": lambda o: o.distance / _size(o) / o.clients,
+    "forward": lambda o: o.forward,
+    "evenness": lambda o: o.smallest / o.largest,
+    "read_share": lambda o: o.reads / o.requests,
+    "requests_per_second": lambda o: o.requests / o.seconds,
+    "bytes_per_second": lambda o: o.moved / o.seconds,
+    "queued": lambda o: o.queued,
+    "busy_share": lambda o: o.busy / o.seconds,
 }
-"""Of an observation that `doubt` has nothing against."""
+"""They are defined for observations without `doubt`."""
 SCALE_FREE = ("handles_per_client", "jump", "jump_per_client", "forward", "evenness", "read_share")
-"""Those that a model may look at which is to serve other sizes and numbers than it was made of."""
+"""Features for a model that is used with other sizes and numbers than it was trained with."""
 
 
-def doubt(seen: Observation) -> str:
-    """Return why an observation cannot be right; nothing: it can, and has requests in it."""
+def doubt(observation: Observation) -> str:
+    """Return why an observation is invalid or empty; "" if it is valid."""
     counts = (
-        *(seen.reads, seen.writes, seen.read_bytes, seen.write_bytes),
-        *(seen.handles, seen.clients, seen.smallest, seen.largest, seen.asked),
+        *(observation.reads, observation.writes, observation.read_bytes, observation.write_bytes),
+        *(
+            observation.handles,
+            observation.clients,
+            observation.smallest,
+            observation.largest,
+            observation.asked,
+        ),
     )
-    measured = (seen.seconds, seen.busy, seen.distance, seen.forward, seen.queued)
+    measured = (
+        observation.seconds,
+        observation.busy,
+        observation.distance,
+        observation.forward,
+        observation.queued,
+    )
     if not all(0 <= value < _LIMIT for value in (*counts, *measured)):
-        return "a metric is no number, or out of range"
-    requests = seen.requests
-    if not requests or not seen.asked or not seen.seconds:
-        return "nothing was asked for"
-    if not seen.smallest * requests <= seen.asked <= seen.largest * requests:
-        return "requests are not of the sizes that they are said to be of"
-    if not (1 <= seen.handles <= requests and 1 <= seen.clients <= requests):
+        return "a metric is not a number, or out of range"
+    requests = observation.requests
+    if not requests or not observation.asked or not observation.seconds:
+        return "there are no requests"
+    if not observation.smallest * requests <= observation.asked <= observation.largest * requests:
+        return "the sizes of requests contradict each other"
+    if not (1 <= observation.handles <= requests and 1 <= observation.clients <= requests):
         return "more files or clients than requests, or none"
-    if seen.forward > 1 or seen.busy > 1.01 * seen.seconds + 0.001:
-        return "a share is more than all"
+    if observation.forward > 1 or observation.busy > 1.01 * observation.seconds + 0.001:
+        return "a share is above one"
     return ""
 
 
-def operation(seen: Observation) -> Operation:
-    """Return what the requests of an observation are, by their number."""
-    if seen.reads >= ONE_SIDED * seen.requests:
+def operation(observation: Observation) -> Operation:
+    """Return the operation of most requests."""
+    if observation.reads >= ONE_SIDED * observation.requests:
         return "read"
-    return "write" if seen.writes >= ONE_SIDED * seen.requests else "mixed"
+    return "write" if observation.writes >= ONE_SIDED * observation.requests else "mixed"

@@ -1,7 +1,7 @@
-"""Models that tell access patterns: plain arrays, read from a file and evaluated as they are.
+"""Models that detect access patterns: plain arrays, read from a file.
 
-What serves needs nothing but this module and `features`: scikit-learn makes models (`training`),
-and nothing of it is left in them. docs/live/patterns.md has the file field by field.
+Evaluation needs only this module and `features`: scikit-learn trains models (`training`), and is
+not needed to evaluate them. docs/live/patterns.md has the file field by field.
 """
 
 import math
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from penstock.errors import InputError, unknown
 from penstock.files import reason, replacing
@@ -28,7 +28,7 @@ FORMAT, VERSION = "penstock-patterns", 1
 SHIPPED = "patterns.json"
 UNKNOWN = "unknown"
 MOST_POWER = 20.0
-"""Of Yeo-Johnson, either way: training gives a few units, and far larger ones overflow."""
+"""Limit of the Yeo-Johnson power: training gives a few units, and far larger ones overflow."""
 PLAUSIBLE = Observation(
     seconds=1.0,
     busy=0.5,
@@ -45,18 +45,18 @@ PLAUSIBLE = Observation(
     forward=0.5,
     queued=4.0,
 )
-"""What every model must have an answer to."""
+"""An observation that every model must be able to classify."""
 
 
 class Detected(NamedTuple):
-    """A pattern, or "unknown", and how sure that is: the share of a class, 0 where none is said."""
+    """A pattern, or "unknown", and the share of its class; 0 without one."""
 
     pattern: str
     confidence: float
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a network: a row of weights and a bias for each of its units."""
+    """A layer of a network: one row of weights and one bias per unit."""
 
     weights: list[Floats]
     bias: Floats
@@ -72,7 +72,7 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
 
     def evaluate(self, values: Sequence[float]) -> Sequence[float]:
         """Return the shares of the classes: softmax."""
-        told = [
+        activation = [
             (yeo_johnson(value, power) - mean) / scale
             for value, power, mean, scale in zip(
                 values, self.power, self.mean, self.scale, strict=True
@@ -80,13 +80,13 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         ]
         for k, layer in enumerate(self.layers):
             if k:
-                told = [x if x > 0 else 0.0 for x in told]
-            told = [
-                sum(map(mul, row, told), bias)
+                activation = [x if x > 0 else 0.0 for x in activation]
+            activation = [
+                sum(map(mul, row, activation), bias)
                 for row, bias in zip(layer.weights, layer.bias, strict=True)
             ]
-        top = max(told)
-        raised = [math.exp(x - top) for x in told]
+        top = max(activation)
+        raised = [math.exp(x - top) for x in activation]
         whole = sum(raised)
         return [x / whole for x in raised]
 
@@ -115,12 +115,12 @@ def yeo_johnson(value: float, power: float) -> float:
     """Return a value (0 or more, as all features are) transformed."""
     if abs(power) < 1e-12:
         return math.log1p(value)
-    # What a client asks for may be as far apart as it likes: the exponential must not overflow.
+    # Features may be arbitrarily large: the exponential must not overflow.
     return math.expm1(min(power * math.log1p(value), 709.0)) / power
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How patterns are told from observations."""
+    """A classifier of observations by access pattern."""
 
     format: str
     version: int
@@ -128,52 +128,54 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     features: Annotated[list[str], Meta(min_length=1, max_length=64)]
     classes: Annotated[list[str], Meta(min_length=2, max_length=16)]
     least_requests: Annotated[int, Meta(ge=1)] = 4
-    """Fewer in an interval say nothing."""
+    """Minimum number of requests in an interval."""
     least_confidence: Annotated[float, Meta(ge=0, le=1)] = 0.75
     """Below it the pattern is unknown."""
     trees: list[Tree] = []
     network: Network | None = None
-    made: dict[str, Any] = {}
-    """Of what and how, and what it reached; for people."""
+    provenance: dict[str, Any] = field(default_factory=dict, name="made")
+    """How the model was trained, and its scores; for people."""
 
-    def shares(self, seen: Observation) -> Sequence[float]:
-        """Return the share of each class; of an observation that can be right."""
-        values = [FEATURES[name](seen) for name in self.features]
+    def shares(self, observation: Observation) -> Sequence[float]:
+        """Return the share of each class for a valid observation."""
+        values = [FEATURES[name](observation) for name in self.features]
         if self.network is not None:
             return self.network.evaluate(values)
         if len(self.trees) == 1:
             return self.trees[0].evaluate(values)
-        told = [tree.evaluate(values) for tree in self.trees]
-        return [sum(share) / len(told) for share in zip(*told, strict=True)]
+        by_tree = [tree.evaluate(values) for tree in self.trees]
+        return [sum(share) / len(by_tree) for share in zip(*by_tree, strict=True)]
 
-    def detect(self, seen: Observation) -> Detected:
-        """Return the pattern that an observation shows, and how sure that is."""
-        if seen.requests < self.least_requests or doubt(seen):
+    def detect(self, observation: Observation) -> Detected:
+        """Return the pattern of an observation, and its confidence."""
+        if observation.requests < self.least_requests or doubt(observation):
             return Detected(UNKNOWN, 0.0)
-        shares = self.shares(seen)
+        shares = self.shares(observation)
         confidence = max(shares)
         if not confidence >= self.least_confidence:
             return Detected(UNKNOWN, confidence)
         return Detected(self.classes[list(shares).index(confidence)], confidence)
 
-    def situation(self, seen: Observation) -> tuple[Context | None, float]:
-        """Return an I/O node's context, for tuners, and how sure its pattern is.
+    def situation(self, observation: Observation) -> tuple[Context | None, float]:
+        """Return an I/O node's context, for tuners, and the confidence of its pattern.
 
-        None: there was no traffic to speak of.
+        None without enough requests.
         """
-        pattern, confidence = self.detect(seen)
-        if pattern == UNKNOWN and (seen.requests < self.least_requests or doubt(seen)):
+        pattern, confidence = self.detect(observation)
+        if pattern == UNKNOWN and (
+            observation.requests < self.least_requests or doubt(observation)
+        ):
             return None, 0.0
         context = Context(
-            operation=operation(seen),
+            operation=operation(observation),
             pattern=pattern,
-            size=power_of_two(seen.asked // seen.requests),
-            load=power_of_two(seen.clients),
+            size=power_of_two(observation.asked // observation.requests),
+            load=power_of_two(observation.clients),
         )
         return context, confidence
 
     def check(self) -> None:
-        """Raise InputError unless it can be evaluated."""
+        """Raise InputError unless the model can be evaluated."""
         for name in self.features:
             if name not in FEATURES:
                 raise unknown("feature", name, FEATURES)
@@ -185,7 +187,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         else:
             parts = self.trees if self.network is None else []
         if not parts or (self.kind == "tree" and len(parts) > 1):
-            raise InputError(f"it has not what a {self.kind} is made of")
+            raise InputError(f"it lacks the parts of a {self.kind}")
         for part in parts:
             part.check(len(self.features), len(self.classes))
         try:
@@ -195,7 +197,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         check_finite([list(shares)])
 
 
-def _made(content: bytes) -> Model:
+def _decode(content: bytes) -> Model:
     model = msgspec.json.decode(content, type=Model)
     model.check()
     return model
@@ -205,7 +207,7 @@ FILES = Format(
     name=FORMAT,
     version=VERSION,
     subject="access patterns",
-    make=_made,
+    make=_decode,
     remedy="'penstock patterns train' makes another",
     most=64 * 2**20,
 )
@@ -214,7 +216,7 @@ decode, load = FILES.decode, FILES.load
 
 @cache
 def shipped() -> Model:
-    """Return the model that comes with the package: the default wherever none is given."""
+    """Return the built-in model, which is the default."""
     return decode(files("penstock.data").joinpath(SHIPPED).read_bytes(), SHIPPED)
 
 

@@ -1,7 +1,6 @@
-"""Observations whose access pattern is known: what models learn from and are judged by.
+"""Observations whose access pattern is known, to train and evaluate models.
 
-One line of CSV each: what was run, then the observation field by field. docs/live/patterns.md has
-it.
+One CSV row per sample: the run, then the observation field by field (docs/live/patterns.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +19,14 @@ Operation = Literal["read", "write"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 TRAINED_ON = (32 * 2**10, 256 * 2**10)
 JUDGED_BY = (64 * 2**10, 128 * 2**10)
-"""Request sizes: a model that has seen the first is asked for the second (thesis, 3.2)."""
+"""Request sizes: a model trained with the first is evaluated on the second (thesis, 3.2)."""
 SHIPPED, BEYOND = "observations.csv", "observations_beyond.csv"
 HELD_OUT = "observations_held_out.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one I/O node saw in one interval amid a run, and what was run."""
+    """One interval of one I/O node during a run, and the run's parameters."""
 
     pattern: Pattern
     operation: Operation
@@ -39,9 +38,9 @@ class Sample:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Return it flat, as a line of a table."""
-        told = {name: getattr(self, name) for name in RUN}
-        return told | asdict(self.observation)
+        """Return the sample as one flat row."""
+        run = {name: getattr(self, name) for name in RUN}
+        return run | asdict(self.observation)
 
 
 RUN = tuple(field.name for field in fields(Sample) if field.name != "observation")
@@ -49,14 +48,14 @@ COLUMNS = (*RUN, *(field.name for field in fields(Observation)))
 
 
 def sample(row: Mapping[str, Any]) -> Sample:
-    """Return the sample of a row; msgspec.ValidationError where it is none."""
-    told: dict[str, Any] = {name: row.get(name) for name in RUN}
-    seen = {name: row.get(name) for name in COLUMNS[len(RUN) :]}
-    return msgspec.convert(told | {"observation": seen}, Sample, strict=False)
+    """Return the sample of a row; msgspec.ValidationError if it is invalid."""
+    run: dict[str, Any] = {name: row.get(name) for name in RUN}
+    observation = {name: row.get(name) for name in COLUMNS[len(RUN) :]}
+    return msgspec.convert(run | {"observation": observation}, Sample, strict=False)
 
 
 def _row(one: Sample) -> dict[str, Any]:
-    """Return it as it is written: fractions to six digits, more than clocks are good for."""
+    """Return the CSV row: fractions have six digits, which exceeds the precision of clocks."""
     return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in one.row.items()}
 
 
@@ -72,19 +71,19 @@ read, write = TABLE.read, TABLE.write
 
 @cache
 def shipped() -> tuple[Sample, ...]:
-    """Return what we measured: the explorer's grid on an emulated file system."""
+    """Return the built-in measurements: the explorer's grid on an emulated file system."""
     return _packaged(SHIPPED)
 
 
 @cache
 def beyond() -> tuple[Sample, ...]:
-    """Return some outside that grid, by which kind and width of the shipped model were chosen."""
+    """Return measurements outside that grid, used to select kind and width of the model."""
     return _packaged(BEYOND)
 
 
 @cache
 def held_out() -> tuple[Sample, ...]:
-    """Return others outside it, taken after the model was made: nothing was chosen by them."""
+    """Return others outside it, taken after the model was trained, and not used to select."""
     return _packaged(HELD_OUT)
 
 
@@ -94,5 +93,5 @@ def _packaged(name: str) -> tuple[Sample, ...]:
 
 def of_sizes(samples: Sequence[Sample], sizes: Iterable[int]) -> list[Sample]:
     """Return the samples with requests of these sizes."""
-    wanted = set(sizes)
-    return [one for one in samples if one.request in wanted]
+    allowed = set(sizes)
+    return [one for one in samples if one.request in allowed]

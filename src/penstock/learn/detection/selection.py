@@ -17,11 +17,11 @@ from penstock.model.observation import PATTERNS
 
 COUNT = 5
 ALIKE = 0.98
-"""Features with at least such a rank correlation say the same."""
+"""Features with at least this rank correlation are redundant."""
 WEAK = 0.2
-"""A coefficient below it is no relation to speak of."""
+"""A smaller coefficient counts as no relation."""
 THESIS_ORDER = ("file-per-process", "shared-strided", "shared-contiguous")
-"""Of its list of classes (3.2): the farther, the farther apart requests are."""
+"""The order of its list of classes (3.2): by distance between requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,14 @@ class Correlation:
 
     @property
     def strength(self) -> float:
-        """Return how much it tells of some class."""
+        """Return the largest coefficient with any class."""
         return max(map(abs, self.by_class))
 
 
 def table(samples: Sequence[Sample], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return the features of samples: a row a sample, a column a name."""
-    told = [FEATURES[name] for name in names]
-    return np.array([[of(one.observation) for of in told] for one in samples], dtype=np.float64)
+    """Return the features of samples: one row per sample, one column per name."""
+    columns = [FEATURES[name] for name in names]
+    return np.array([[f(one.observation) for f in columns] for one in samples], dtype=np.float64)
 
 
 def correlations(samples: Sequence[Sample]) -> list[Correlation]:
@@ -51,7 +51,7 @@ def correlations(samples: Sequence[Sample]) -> list[Correlation]:
     ordered = _ranks(np.array([[THESIS_ORDER.index(one.pattern)] for one in samples], float))
     alone = _ranks(np.array([[one.pattern == p for p in PATTERNS] for one in samples], float))
     with_order, with_class = _pearson(ranks, ordered), _pearson(ranks, alone)
-    found = [
+    result = [
         Correlation(
             feature=name,
             ordered=float(with_order[k, 0]),
@@ -59,13 +59,13 @@ def correlations(samples: Sequence[Sample]) -> list[Correlation]:
         )
         for k, name in enumerate(names)
     ]
-    return sorted(found, key=lambda one: -one.strength)
+    return sorted(result, key=lambda one: -one.strength)
 
 
-def chosen(
+def select(
     samples: Sequence[Sample], among: Collection[str] = SCALE_FREE, count: int = COUNT
 ) -> list[str]:
-    """Return the features to look at: the strongest that do not say the same, none that is weak."""
+    """Select features: the strongest that are neither redundant nor weak."""
     names = [
         one.feature
         for one in correlations(samples)
@@ -73,11 +73,11 @@ def chosen(
     ]
     ranks = _ranks(table(samples, names))
     between = np.abs(_pearson(ranks, ranks))
-    kept: list[int] = []
+    selection: list[int] = []
     for k in range(len(names)):
-        if len(kept) < count and all(between[k, j] < ALIKE for j in kept):
-            kept.append(k)
-    return [names[k] for k in kept]
+        if len(selection) < count and all(between[k, j] < ALIKE for j in selection):
+            selection.append(k)
+    return [names[k] for k in selection]
 
 
 def _ranks(columns: NDArray[np.float64]) -> NDArray[np.float64]:

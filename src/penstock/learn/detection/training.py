@@ -195,7 +195,7 @@ def _network(pipeline: Any) -> Network:
 
 def signed(model: Model, made: dict[str, Any]) -> Model:
     """Return a model that says of what it was made."""
-    return msgspec.structs.replace(model, made=made)
+    return msgspec.structs.replace(model, provenance=made)
 
 
 def version() -> str:

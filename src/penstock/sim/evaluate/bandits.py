@@ -1,9 +1,9 @@
-"""How well a tuner learns, on rewards that were recorded before (thesis forwarding, 4.2.2).
+"""How well a tuner learns, on recorded rewards (thesis forwarding, 4.2.2).
 
-A reward is drawn from those recorded with the chosen value in the scenario: no I/O is done. The
-policy is the object that a controller uses. Bandits (policies/tuning/bandit.py) run with all
-scenarios and repetitions side by side; any other Tuner is asked one observation at a time. Both
-give the same choices, draw by draw.
+A reward is drawn from those recorded for the value in the scenario: no I/O is done. The policy is
+the object that a controller uses. Bandits (policies/_support/bandit.py) run with all scenarios and
+repetitions at once; any other Tuner is called for one observation at a time. Both make the same
+choices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,30 +52,30 @@ class Rewards:
             if not best > 0:
                 raise InputError(f"scenario {name!r}: no value has rewards above zero")
         self.best = self.mean.argmax(axis=1)
-        """The column of the best fixed value, a scenario."""
-        self._drawn = np.zeros((*self.length.shape, int(self.length.max())))
+        """The column of the best fixed value, per scenario."""
+        self._rewards = np.zeros((*self.length.shape, int(self.length.max())))
         for s, row in enumerate(table):
             for v, series in enumerate(row):
-                self._drawn[s, v, : len(series)] = series
+                self._rewards[s, v, : len(series)] = series
 
     def draw(self, scenarios: Columns, columns: Columns, uniform: Floats) -> Floats:
-        """Return one of the recorded rewards each."""
+        """Draw one of the recorded rewards for each scenario and column."""
         place = (uniform * self.length[scenarios, columns]).astype(np.int64)
-        drawn: Floats = self._drawn[scenarios, columns, place]
-        return drawn
+        rewards: Floats = self._rewards[scenarios, columns, place]
+        return rewards
 
-    def contexts(self, known: Mapping[str, Context]) -> list[Context]:
-        """Return the scenarios' contexts, or what stands for those that are not known."""
-        made = {
+    def contexts(self, contexts: Mapping[str, Context]) -> list[Context]:
+        """Return the scenarios' contexts, with a substitute for those without one."""
+        substitutes = {
             name: Context(operation="mixed", pattern=name, size=1, load=1)
             for name in self.scenarios
         }
-        return [known.get(name, own) for name, own in made.items()]
+        return [contexts.get(name, own) for name, own in substitutes.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learning:
-    """How a policy did, a scenario and bin of observations, as means over the repetitions."""
+    """The results of a policy per scenario and bin of observations, as means of repetitions."""
 
     scenarios: tuple[str, ...]
     bin: int
@@ -85,7 +85,7 @@ class Learning:
     """Mean reward of the chosen values, as a share of the best fixed value's."""
 
     def after(self, observations: int) -> Floats:
-        """Return the performance in the last bin that is complete by then, a scenario."""
+        """Return the performance per scenario in the last bin that is complete by then."""
         performance: Floats = self.performance[:, observations // self.bin - 1]
         return performance
 
@@ -101,7 +101,7 @@ class Evaluation:
     repetitions: int = 100
     seed: int = 0
     learned: Mapping[str, Any] | None = None
-    """What a tuner begins with: what one of its kind has learnt, here or in a deployment."""
+    """Initial state of the tuner, learned by one of its kind, here or in a deployment."""
 
     def alone(
         self,
@@ -110,7 +110,7 @@ class Evaluation:
         bin: int = 10,
         contexts: Mapping[str, Context] = MappingProxyType({}),
     ) -> Learning:
-        """Return how the policy learns each scenario by itself; scenarios may be known contexts."""
+        """Evaluate the policy on each scenario alone; `contexts` are those of scenarios."""
         same = self.observations
         return self.changing(recorded, recorded, at=same, bin=bin, contexts=contexts)
 
@@ -123,7 +123,7 @@ class Evaluation:
         bin: int = 10,
         contexts: Mapping[str, Context] = MappingProxyType({}),
     ) -> Learning:
-        """Return how it does alone when rewards are those of `after` from observation `at` on."""
+        """Evaluate it alone, with the rewards of `after` from observation `at` on."""
         first, then = Rewards(before), Rewards(after)
         if (first.scenarios, first.values) != (then.scenarios, then.values):
             raise InputError("scenarios and values must be the same before and after the change")
@@ -132,22 +132,19 @@ class Evaluation:
         return self._run(worlds, ((t, lanes) for t in range(self.observations)), bin, contexts)
 
     def interleaved(self, recorded: Recorded, *, bin: int = 50) -> Learning:
-        """Return how it learns all scenarios at once, in an order drawn at random.
-
-        One tuner meets them all, each as often as the others in the end.
-        """
+        """Evaluate one tuner on all scenarios, in random order and equally often."""
         rewards = Rewards(recorded)
         scenarios = len(rewards.scenarios)
         order = np.tile(np.repeat(np.arange(scenarios), self.observations), (self.repetitions, 1))
         order = np.random.default_rng([self.seed, 1]).permuted(order, axis=1)
         lanes = np.arange(self.repetitions) * scenarios
-        seen = np.zeros(self.repetitions * scenarios, dtype=np.int64)
+        counts = np.zeros(self.repetitions * scenarios, dtype=np.int64)
 
         def steps() -> Iterator[tuple[Columns, Columns]]:
             for step in range(order.shape[1]):
                 rows = lanes + order[:, step]
-                yield seen[rows], rows
-                seen[rows] += 1
+                yield counts[rows], rows
+                counts[rows] += 1
 
         return self._run([rewards] * self.observations, steps(), bin, {})
 
@@ -158,7 +155,7 @@ class Evaluation:
         bin: int,
         contexts: Mapping[str, Context],
     ) -> Learning:
-        """Return how it does. A lane is a scenario of a repetition; a step is taken by some."""
+        """Run the steps. A lane is one scenario of one repetition; a step has some lanes."""
         if not 1 <= bin <= self.observations or self.repetitions < 1:
             raise InputError(
                 f"{self.observations} observations in bins of {bin}, {self.repetitions} "
@@ -169,21 +166,21 @@ class Evaluation:
         scenario = lanes % len(names)
         learner = self._learner(worlds[0], worlds[0].contexts(contexts))
         chance = np.random.default_rng([self.seed, 0])
-        chosen = np.zeros((len(lanes), self.observations), dtype=np.int8)
+        choices = np.zeros((len(lanes), self.observations), dtype=np.int8)
         for t, rows in steps:
             columns = learner.pick(rows)
             world = worlds[t if isinstance(t, int) else 0]
-            drawn = world.draw(scenario[rows], columns, chance.random(len(rows)))
-            learner.learn(rows, columns, drawn)
-            chosen[rows, t] = columns
-        return _binned(worlds, chosen.reshape(self.repetitions, len(names), -1), bin)
+            rewards = world.draw(scenario[rows], columns, chance.random(len(rows)))
+            learner.learn(rows, columns, rewards)
+            choices[rows, t] = columns
+        return _binned(worlds, choices.reshape(self.repetitions, len(names), -1), bin)
 
-    def _learner(self, rewards: Rewards, contexts: Sequence[Context]) -> "_SideBySide | _OneByOne":
+    def _learner(self, rewards: Rewards, contexts: Sequence[Context]) -> "_Vectorised | _OneByOne":
         seeds = [self.seed + r for r in range(self.repetitions)]
         cls = registry.load("tuning", self.policy)
         if issubclass(cls, Bandit) and self.learned is None:
             bandit: Bandit = registry.policy("tuning", self.policy, self.options)
-            return _SideBySide(bandit, rewards, contexts, seeds)
+            return _Vectorised(bandit, rewards, contexts, seeds)
         seeded = "seed" in registry.options(cls)
         tuners: list[Tuner] = [
             registry.policy(
@@ -197,8 +194,8 @@ class Evaluation:
         return _OneByOne(tuners, rewards, contexts)
 
 
-class _SideBySide:
-    """One bandit policy with a row of arms a lane."""
+class _Vectorised:
+    """One bandit policy with one row of arms per lane."""
 
     def __init__(
         self,
@@ -227,7 +224,7 @@ class _SideBySide:
 
 
 class _OneByOne:
-    """One tuner a repetition."""
+    """One tuner per repetition."""
 
     def __init__(
         self, tuners: Sequence[Tuner], rewards: Rewards, contexts: Sequence[Context]
@@ -249,15 +246,15 @@ class _OneByOne:
         return self._tuners[repetition].choose(self._contexts[scenario], self._values)
 
 
-def _binned(worlds: Sequence[Rewards], chosen: NDArray[np.int8], bin: int) -> Learning:
-    """Return the means over repetitions and bins of what was chosen at each observation."""
-    _, scenarios, observations = chosen.shape
+def _binned(worlds: Sequence[Rewards], choices: NDArray[np.int8], bin: int) -> Learning:
+    """Return means over repetitions and bins of the choices at each observation."""
+    _, scenarios, observations = choices.shape
     each = np.arange(scenarios)
     right, share = np.zeros((2, scenarios, observations))
     for t, world in enumerate(worlds):
         share_of = world.mean / world.mean[each, world.best][:, None]
-        right[:, t] = (chosen[:, :, t] == world.best).mean(axis=0)
-        share[:, t] = share_of[each, chosen[:, :, t]].mean(axis=0)
+        right[:, t] = (choices[:, :, t] == world.best).mean(axis=0)
+        share[:, t] = share_of[each, choices[:, :, t]].mean(axis=0)
     whole = observations // bin * bin
     precision, performance = (
         a[:, :whole].reshape(scenarios, -1, bin).mean(axis=2) for a in (right, share)

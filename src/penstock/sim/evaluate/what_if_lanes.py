@@ -1,7 +1,7 @@
-"""Lanes for `what-if --lanes`: what each job did when, as it was recorded and as it is simulated.
+"""Lanes for `what-if --lanes`: what each job did when, recorded and simulated.
 
-A lane is computing but where a stretch says otherwise. A stretch is [job, kind, start, end, share]:
-the job's place in the list of jobs; "io" or "wait"; seconds of the record; the mean share of the
+A lane is computing except in its stretches. A stretch is [job, kind, start, end, share]: the job's
+place in the list of jobs; "io" or "wait"; seconds of the record; the mean share of the
 file system. Where jobs have several resources, a lane shows the first.
 """
 
@@ -18,9 +18,9 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
 
 MOST_JOBS = 200
-"""Jobs that have a lane: those with the most I/O."""
+"""Number of jobs with a lane: those with the most I/O."""
 MOST_STRETCHES = 6_000
-"""Stretches of all lanes under one policy: the first ones."""
+"""Number of stretches of all lanes under one policy: the first ones."""
 Stretch = tuple[int, str, float, float, float]
 Intervals = list[tuple[int, float, float, float]]
 """Job, start, end and weight, or share."""
@@ -29,9 +29,9 @@ Intervals = list[tuple[int, float, float, float]]
 def lanes(record: Record, recording: Recording, runs: Mapping[str, Run]) -> dict[str, Any]:
     """Return the lanes of what was recorded, and of each policy's run."""
     workload, header = recording.workload, record.header
-    jobs = _chosen(workload)
+    jobs = _largest_jobs(workload)
     place = {j: k for k, j in enumerate(jobs)}
-    waits, transfers = _walked(record, workload)
+    waits, transfers = _recorded(record, workload)
     ends = [recording.run.makespan, *(run.makespan for run in runs.values())]
     return {
         "begin": header.epoch + header.began,
@@ -45,36 +45,36 @@ def lanes(record: Record, recording: Recording, runs: Mapping[str, Run]) -> dict
             for j in jobs
         ],
         "left_out": len(workload) - len(jobs),
-        "recorded": _told(waits, _shared(transfers), recording.run.finish, place),
+        "recorded": _lane_data(waits, _shared(transfers), recording.run.finish, place),
         "simulated": {
-            policy: _told(*_simulated(run, place), run.finish, place)
+            policy: _lane_data(*_simulated(run, place), run.finish, place)
             for policy, run in runs.items()
         },
     }
 
 
-def _chosen(workload: Workload) -> list[int]:
+def _largest_jobs(workload: Workload) -> list[int]:
     """Return the jobs with the most I/O, in the order in which they began."""
     most = np.argsort(-workload.total(workload.io), kind="stable")[:MOST_JOBS].tolist()
     return sorted(most, key=lambda j: (float(workload.release[j]), j))
 
 
-def _told(
+def _lane_data(
     waits: Intervals, transfers: Intervals, finish: Floats, place: Mapping[int, int]
 ) -> dict[str, Any]:
     kinds = (("wait", waits), ("io", transfers))
-    found: list[Stretch] = [
+    stretches: list[Stretch] = [
         (place[j], kind, round(start, 4), round(end, 4), round(min(share, 1.0), 4))
         for kind, intervals in kinds
         for j, start, end, share in intervals
         if j in place and end > start
     ]
-    found.sort(key=lambda stretch: stretch[2])
-    left = found[MOST_STRETCHES:]
+    stretches.sort(key=lambda stretch: stretch[2])
+    rest = stretches[MOST_STRETCHES:]
     return {
-        "stretches": found[:MOST_STRETCHES],
+        "stretches": stretches[:MOST_STRETCHES],
         "finish": [float(finish[j]) for j in place],
-        "until": left[0][2] if left else None,
+        "until": rest[0][2] if rest else None,
     }
 
 
@@ -110,7 +110,7 @@ def _gaps(
         yield at, end
 
 
-def _walked(record: Record, workload: Workload) -> tuple[Intervals, Intervals]:
+def _recorded(record: Record, workload: Workload) -> tuple[Intervals, Intervals]:
     """Return when jobs of a record waited, and transferred with which weight."""
     walk = _Walk(record.header.began, workload)
     for start in record.header.running:
@@ -127,7 +127,7 @@ def _walked(record: Record, workload: Workload) -> tuple[Intervals, Intervals]:
 
 
 class _Walk:
-    """Goes through a record, and keeps who is in a phase since when, with which weight."""
+    """Goes through a record; knows which jobs are in a phase since when, with which weight."""
 
     def __init__(self, began: float, workload: Workload) -> None:
         self.waits: Intervals = []
@@ -138,14 +138,14 @@ class _Walk:
             (id, start): j
             for j, (id, start) in enumerate(zip(ids, workload.release.tolist(), strict=True))
         }
-        self._named = {id: j for j, id in reversed(list(enumerate(ids)))}
+        self._first = {id: j for j, id in reversed(list(enumerate(ids)))}
         self._open: dict[str, int] = {}  # jobs that run, by their place in the workload
         self._phases: dict[str, tuple[float, float | None]] = {}  # since when; None: it waits
 
     def carried(self, started: JobStarted) -> None:
         """A job ran when the record began."""
-        if started.job.id in self._named:
-            self._open[started.job.id] = self._named[started.job.id]
+        if started.job.id in self._first:
+            self._open[started.job.id] = self._first[started.job.id]
 
     def take(self, event: Event) -> None:
         self._now = max(event.time - self._began, 0.0)
@@ -178,12 +178,12 @@ class _Walk:
     def _close(self, job: str, end: float) -> None:
         since, weight = self._phases.pop(job, (end, None))
         if end > since and job in self._open:
-            of = self.waits if weight is None else self.transfers
-            of.append((self._open[job], since, end, weight or 0.0))
+            intervals = self.waits if weight is None else self.transfers
+            intervals.append((self._open[job], since, end, weight or 0.0))
 
 
 def _shared(transfers: Intervals) -> Intervals:
-    """Return the mean shares of who transferred: a weight over the sum of all, as time went by."""
+    """Return the mean share of each transfer: its weight over the sum of weights, over time."""
     if not transfers:
         return []
     columns = np.array([(start, end, weight) for _, start, end, weight in transfers])

@@ -1,13 +1,13 @@
-"""The record of a live day as a workload: what its jobs would do under any policy.
+"""The record of a live controller as a workload, to simulate its jobs under any policy.
 
-A job computes in the gaps between its phases; its I/O is what each phase would have taken alone, as
-the controller worked out from the bytes and the job's uncontended bandwidth. How long a phase
-waited for its turn, or shared the file system, was the policies' doing, and is left out. A phase
-past all I/O nodes took part in no sharing: it counts as a gap.
+A job computes in the gaps between its phases; its I/O is the time that each phase would have taken
+alone, which the controller derived from the bytes and the job's uncontended bandwidth. Waiting for
+a turn and sharing the file system are effects of the policy, and are left out. A direct phase (not
+through an I/O node) took part in no sharing: it counts as a gap.
 
-A record begins and ends amid jobs. One that ran before counts from the record's beginning, or from
-the end of the phase that it was in; one that runs on counts up to the record's end, or to the
-beginning of the phase that it is in.
+Jobs may run when a record begins or ends. A job that ran before counts from the beginning of the
+record, or from the end of the phase that it was in; a job that continues counts up to the end of
+the record, or to the beginning of the phase that it is in.
 """
 
 from array import array
@@ -37,34 +37,34 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Floats, Workload
 
 TOO_FAST = 1.05
-"""A phase that was faster than alone by more than this was not measured well."""
+"""A phase faster than alone by more than this factor was measured badly."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Cuts:
-    """What of a record could not be taken as it is, in jobs or phases."""
+    """What could not be converted exactly, in jobs or phases."""
 
     jobs_before: int = 0
     """Jobs that ran when the record began."""
     jobs_after: int = 0
     """Jobs that ran when the record ended."""
     jobs_idle: int = 0
-    """Jobs left out, of which the record has no work."""
+    """Jobs left out because the record has no work of them."""
     jobs_moved: int = 0
     """Jobs whose phases used several sets of resources; they count with the most used."""
     phases: int = 0
-    """Phases left out, which the record's beginning or end cuts."""
+    """Phases left out because they are cut by the beginning or end of the record."""
     phases_direct: int = 0
-    """Phases past all I/O nodes."""
+    """Direct phases, not through an I/O node."""
     phases_unmeasured: int = 0
-    """Phases of which nobody knows how long they would have taken alone; they count as none."""
+    """Phases of unknown isolated length; their I/O counts as zero."""
     phases_too_fast: int = 0
-    """Phases that were faster than they should have been alone: the bandwidth is known badly."""
+    """Phases faster than they should have been alone: the bandwidth is uncertain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recording:
-    """A record as a workload, and as the run that really happened."""
+    """A record as a workload, and as the run that actually took place."""
 
     workload: Workload
     run: Run
@@ -74,7 +74,7 @@ class Recording:
 
 @dataclass(slots=True)
 class _Trace:
-    """What one job did: iteration i computed until request[i], and its phase ended at end[i]."""
+    """One job: iteration i computed until request[i], and its phase ended at end[i]."""
 
     job: Job
     start: float
@@ -83,7 +83,7 @@ class _Trace:
     request: "array[float]" = field(default_factory=lambda: array("d"))
     end: "array[float]" = field(default_factory=lambda: array("d"))
     places: Counter[tuple[ResourceId, ...]] = field(default_factory=Counter)
-    asked: float | None = None
+    requested: float | None = None
     parts: set[ResourceId] = field(default_factory=set)
     longest: float = 0.0
 
@@ -99,41 +99,41 @@ class _Trace:
 
     @property
     def works(self) -> bool:
-        """There is something to simulate."""
+        """True if there is work to simulate."""
         work = float(self.compute.sum()) + sum(self.io) if self.end else 0.0
         return work > SHORTEST * len(self.end)
 
     def began(self, event: PhaseBegan, now: float) -> None:
-        self.asked, self.longest = now, 0.0
+        self.requested, self.longest = now, 0.0
         self.parts = set(event.resources) or {DIRECT_PATH}
         if event.resources:
             self.places[event.resources] += 1
 
     def ended(self, event: PhaseEnded, now: float) -> bool:
-        """Take in the end of a part; return whether the phase is over with it."""
+        """Process the end of a part; return True if it ends the phase."""
         self.parts.discard(event.resource)
         self.longest = max(self.longest, event.io)
-        if self.asked is None or self.parts:
+        if self.requested is None or self.parts:
             return False
         if event.resource != DIRECT_PATH:
-            self._add(self.asked, self.longest, max(self.asked, now - event.idle))
-        self.asked = None
+            self._add(self.requested, self.longest, max(self.requested, now - event.idle))
+        self.requested = None
         return True
 
     def over(self, now: float) -> None:
-        """The job, or its record, ends: what it did since its last phase is computing."""
+        """The job or the record ends: the time since its last phase is computation."""
         if now > self.last_end:
             self._add(now, 0.0, now)
 
     def _add(self, request: float, io: float, end: float) -> None:
-        # The end of a phase may be dated back to before another job's event, never before its own.
+        # The end of a phase may be dated back, but not before the job's own last event.
         self.request.append(max(request, self.last_end))
         self.io.append(io)
         self.end.append(max(end, self.request[-1]))
 
 
 class _Traces:
-    """Takes a record's events in and keeps each job's phases."""
+    """Collects each job's phases from the events of a record."""
 
     def __init__(self, began: float, running: Iterable[JobStarted]) -> None:
         self.cuts = Cuts()
@@ -152,21 +152,21 @@ class _Traces:
             case JobEnded() if event.job in self._open:
                 self._close(self._open.pop(event.job))
             case PhaseBegan() if event.job in self._open:
-                # One that the policy failed at may have no end in the record.
-                self.cuts.phases += self._open[event.job].asked is not None
+                # A phase whose policy raised an exception may have no end in the record.
+                self.cuts.phases += self._open[event.job].requested is not None
                 self._open[event.job].began(event, self.now)
                 self.cuts.phases_direct += not event.resources
             case PhaseEnded() if event.job in self._open:
                 self._phase_ended(self._open[event.job], event)
 
     def end(self) -> None:
-        """The record is over, and with it what still runs."""
+        """The record ends: close the jobs that still run."""
         self.cuts.jobs_after = len(self._open)
         for trace in self._open.values():
             self._close(trace)
 
     def _phase_ended(self, trace: _Trace, event: PhaseEnded) -> None:
-        if trace.asked is None and trace.carried and not trace.end:
+        if trace.requested is None and trace.carried and not trace.end:
             trace.start = max(0.0, self.now - event.idle)
             self.cuts.phases += 1
         elif trace.ended(event, self.now) and event.resource != DIRECT_PATH:
@@ -175,13 +175,13 @@ class _Traces:
             self.cuts.phases_too_fast += trace.io[-1] > took * TOO_FAST
 
     def _close(self, trace: _Trace) -> None:
-        if trace.asked is not None:
+        if trace.requested is not None:
             self.cuts.phases += 1
-        trace.over(self.now if trace.asked is None else trace.asked)
+        trace.over(self.now if trace.requested is None else trace.requested)
 
 
 def load(record: Record, site: Site | None = None) -> Recording:
-    """Return what a record says, on its own site unless told otherwise."""
+    """Convert a record; `site` replaces the one that it was made on."""
     name = record.paths[0]
     if record.lost:
         raise InputError(
@@ -196,13 +196,13 @@ def load(record: Record, site: Site | None = None) -> Recording:
     traces.cuts.jobs_idle = len(traces.all) - len(worked)
     traces.cuts.jobs_moved = sum(len(trace.places) > 1 for trace in worked)
     if not worked:
-        raise InputError(f"{name}: no job in it did anything; take a record of a longer time")
-    # In the order of submission, which breaks ties; a sort keeps those of one serial in order.
+        raise InputError(f"{name}: no job in it did any work; take a record of a longer time")
+    # In the order of submission, which breaks ties; the sort is stable.
     worked.sort(key=lambda trace: trace.job.serial)
     try:
         workload = _workload(worked)
     except OverflowError as error:
-        raise InputError(f"{name}: a job has an absurd number of nodes or resources") from error
+        raise InputError(f"{name}: a job has an impossible number of nodes or resources") from error
     run = Run(
         workload=workload,
         site=site or record.header.site,
@@ -231,7 +231,7 @@ def _workload(traces: Sequence[_Trace]) -> Workload:
         nodes=[job.nodes for job in jobs],
         max_share=[job.max_share for job in jobs],
         resource_offsets=np.cumsum([0, *map(len, places)]),
-        resources=[resource for chosen in places for resource in chosen],
+        resources=[resource for place in places for resource in place],
         curves=[job.curve for job in jobs] if any(job.curve for job in jobs) else None,
         details=[_details(job) for job in jobs],
     )
@@ -242,20 +242,20 @@ def _joined(columns: Iterable["array[float]"]) -> Floats:
 
 
 def _names(jobs: Sequence[Job]) -> list[str]:
-    """Return the jobs' names; one that came twice is told apart."""
-    seen: Counter[str] = Counter()
+    """Return the jobs' names; a repeated name gets a number."""
+    counts: Counter[str] = Counter()
     names = []
     for job in jobs:
-        seen[job.id] += 1
-        names.append(job.id if seen[job.id] == 1 else f"{job.id}#{seen[job.id]}")
+        counts[job.id] += 1
+        names.append(job.id if counts[job.id] == 1 else f"{job.id}#{counts[job.id]}")
     return names
 
 
 def _details(job: Job) -> dict[str, Any]:
-    known = {
+    details = {
         "user": job.user,
         "executable": job.executable,
         "processes": job.processes,
         "hints": dict(job.hints),
     }
-    return {name: value for name, value in known.items() if value}
+    return {name: value for name, value in details.items() if value}

@@ -84,7 +84,7 @@ class Comparison:
             "testing": second,
             "validation": files.of_sizes(samples, files.JUDGED_BY),
         }
-        features = selection.chosen(training_samples)
+        features = selection.select(training_samples)
         folds, trees = FOLDS[size], TREES[size]
         several = evaluation.several_clients(training_samples)
         by = {"seed": seed, "folds": folds, "trees": trees}
@@ -112,7 +112,7 @@ class Comparison:
             shipped_seconds=_one_by_one(models.shipped(), parts["validation"]),
             beyond=_outside(by_features, files.beyond()),
             held_out=_outside(by_features, files.held_out()),
-            shipped_held_out=evaluation.of_model(models.shipped(), files.held_out()),
+            shipped_held_out=evaluation.model_scores(models.shipped(), files.held_out()),
             folds=folds,
             trees=trees,
         )
@@ -155,7 +155,9 @@ def _outside(
     by_features: Mapping[str, Mapping[Kind, ModelScores]], part: Sequence[Sample]
 ) -> dict[str, dict[str, Scores]]:
     return {
-        name: {kind: evaluation.of_model(one.trained.model, part) for kind, one in kinds.items()}
+        name: {
+            kind: evaluation.model_scores(one.trained.model, part) for kind, one in kinds.items()
+        }
         for name, kinds in by_features.items()
     }
 
@@ -163,8 +165,8 @@ def _outside(
 def _both(model: Model, parts: Mapping[str, Sequence[Sample]]) -> dict[str, Scores]:
     scores = {}
     for name, part in parts.items():
-        scores[name] = evaluation.of_model(model, evaluation.several_clients(part))
-        scores[f"{name}, all"] = evaluation.of_model(model, part)
+        scores[name] = evaluation.model_scores(model, evaluation.several_clients(part))
+        scores[f"{name}, all"] = evaluation.model_scores(model, part)
     return scores
 
 

@@ -68,7 +68,7 @@ def approaches(trees: int, seed: int) -> dict[str, Callable[[Observation], str]]
     """Return models of each kind, trained on 70% of the observations of 32 and 256 KiB."""
     training_samples = samples.of_sizes(samples.shipped(), samples.TRAINED_ON)
     first, _ = training.split(training_samples, seed=seed)
-    features = selection.chosen(training_samples)
+    features = selection.select(training_samples)
     models = {
         kind: training.train(first, kind, features, seed=seed, trees=trees).model
         for kind in training.KINDS

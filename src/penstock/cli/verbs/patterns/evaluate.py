@@ -49,14 +49,14 @@ def evaluate(
     """
     model = options.load(model_file)
     observations = options.observations(file)
-    trained = set(model.made.get("sizes", ()))
+    trained = set(model.provenance.get("sizes", ()))
     requests = sizes_of(sizes) or sorted({one.request for one in observations} - trained)
     selected = options.with_sizes(observations, requests, "--sizes")
     if several_clients:
         selected = evaluation.several_clients(selected)
         if not selected:
             raise InputError("no run has several clients per I/O node; leave out --several-clients")
-    scores = evaluation.of_model(model, selected)
+    scores = evaluation.model_scores(model, selected)
     seconds = _seconds(model, selected)
     if as_json:
         figures = options.figures(scores)

@@ -35,7 +35,7 @@ def show(*, model_file: Path | None, as_json: bool) -> None:
                 "least_requests": model.least_requests,
                 "least_confidence": model.least_confidence,
                 "nodes": sum(len(tree.feature) for tree in model.trees),
-                "made": model.made,
+                "made": model.provenance,
             }
         )
         return
@@ -46,7 +46,7 @@ def show(*, model_file: Path | None, as_json: bool) -> None:
         f"unknown    below {model.least_requests} requests, or a confidence of "
         f"{model.least_confidence:g}"
     )
-    for name, value in model.made.items():
+    for name, value in model.provenance.items():
         click.echo(f"{name}: {_plain(value)}")
     if model.kind == "tree":
         click.echo("\n" + "\n".join(_rules(model, model.trees[0])))

@@ -80,9 +80,9 @@ def train(
     others = [one for one in observations if one.request not in requests]
     trained = training.train(first, kind, names, seed=seed, trees=trees)
     scores = {
-        "tested": evaluation.of_model(trained.model, second),
-        "validated": evaluation.of_model(trained.model, others),
-        SEVERAL_CLIENTS: evaluation.of_model(trained.model, evaluation.several_clients(others)),
+        "tested": evaluation.model_scores(trained.model, second),
+        "validated": evaluation.model_scores(trained.model, others),
+        SEVERAL_CLIENTS: evaluation.model_scores(trained.model, evaluation.several_clients(others)),
     }
     provenance = {
         "penstock": __version__,
@@ -106,7 +106,7 @@ def train(
 
 def _features(text: str | None, observations: Any) -> list[str]:
     if text is None:
-        return selection.chosen(observations)
+        return selection.select(observations)
     names = list(feature_table.THESIS) if text == "thesis" else [n.strip() for n in text.split(",")]
     for name in names:
         if name not in feature_table.FEATURES:
