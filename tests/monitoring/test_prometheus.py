@@ -73,7 +73,7 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def prometheus(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     with scraping(tmp_path_factory.mktemp("prometheus"), where, READER) as prometheus:
-        # Jobs have moved something, waited, and been let past a gate.
+        # Jobs have moved data, waited, and failed open at a gate.
         for happened in ("forwarded_bytes_total", "fail_open_total", "turn_wait_seconds_count"):
             assert prometheus.awaited(f"increase(penstock_{happened}[{WINDOW}]) > 0")
         yield prometheus
@@ -139,7 +139,7 @@ def test_what_is_shown_is_what_happened(prometheus: Prometheus) -> None:
     assert values("I/O nodes that do not serve") == {"": 0}
     assert values("Controllers scraped") == {"": 1}
     assert values("I/O nodes over time").keys() == {"0", "1"}
-    assert values("Fail opens, by reason")["overdue"] > 0
+    assert values("Fail-opens, by reason")["overdue"] > 0
     assert len(values("Jobs that wrote most")) == 2
 
 
