@@ -132,7 +132,7 @@ def test_choices_counted_by_hand(
 
 
 def test_table_5_1_names_patterns_that_were_measured() -> None:
-    assert len(patterns.shown()) == 20
+    assert len(patterns.table_5_1()) == 20
 
 
 # Section 5.4
@@ -190,7 +190,7 @@ def test_the_readings_of_static() -> None:
     """56 I/O nodes on 299 to 447 compute nodes: 2, 2 and 4 for 8, 16 and 32 nodes."""
     nodes = np.array([[8, 16, 32]])
     for site, counts in ((298, [2, 4, 4]), (299, [2, 2, 4]), (447, [2, 2, 4]), (448, [1, 2, 4])):
-        wanted = sets.static_wanted(nodes, sets.OPTIMAL, site)
+        wanted = sets.static_count(nodes, sets.OPTIMAL, site)
         assert np.array(COUNTS)[sets.down(wanted, sets.OPTIMAL)].tolist() == [counts]
     by_hand = {"384, ceil, down": [2, 2, 4], "384, ceil, up": [2, 4, 8]}
     by_hand |= {"384, nearest, down": [1, 2, 4], "3456, nearest, down": [1, 1, 1]}
@@ -205,7 +205,7 @@ def test_the_readings_of_static() -> None:
 def test_static_needs_384_to_767_compute_nodes_for_table_5_3() -> None:
     printed = {"BT-C": 1, "BT-D": 2, "IOR-MPI": 1, "POSIX-L": 2, "MAD": 1, "S3D": 2}
     static = registry.policy("allocation", "static", applications.OPTIONS["static"])
-    jobs = [application.job(k) for k, application in enumerate(applications.chosen())]
+    jobs = [application.job(k) for k, application in enumerate(applications.six_applications())]
     for nodes, same in ((383, False), (384, True), (767, True), (768, False)):
         view = Snapshot.of(jobs, Site(nodes=nodes, resources=12, direct=True))
         assert (static.allocate(view) == printed) is same

@@ -20,7 +20,7 @@ from penstock.campaign.sizes import Size
 from penstock.errors import InputError
 
 RESULTS = "cells.jsonl"
-KEPT = "finished cells are kept, and the same command goes on from there"
+RESUME = "finished cells are kept, and the same command goes on from there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -99,8 +99,8 @@ def run(
         with LocalPool(cores) as pool:
             return run(campaign, directory, executor=pool.executor(), advance=advance)
     with Journal(directory / RESULTS, campaign.header) as journal:
-        wanted = {cell.id for cell in campaign.cells}
-        advance(len(wanted & journal.entries.keys()))
+        ids = {cell.id for cell in campaign.cells}
+        advance(len(ids & journal.entries.keys()))
         pending = [cell for cell in campaign.cells if cell.id not in journal.entries]
         if executor is None or campaign.alone:
             _run_alone(campaign.work, pending, journal, advance)
@@ -143,9 +143,9 @@ def finished(future: "Future[Entry]", cell: Cell) -> Entry:
     try:
         entry: Entry = result(future)
     except WorkerDiedError as error:
-        raise WorkerDiedError(f"{cell.scenario} at {cell.x:g}: {error}; {KEPT}") from error
+        raise WorkerDiedError(f"{cell.scenario} at {cell.x:g}: {error}; {RESUME}") from error
     except ExecutorError as error:
-        raise type(error)(f"{error}; {KEPT}") from error
+        raise type(error)(f"{error}; {RESUME}") from error
     except InputError as error:
         raise InputError(f"{cell.scenario} at {cell.x:g}: {error}") from error
     return entry

@@ -83,7 +83,7 @@ class Journal:
             return
         first, *lines = whole.split(b"\n")
         self._check(first)
-        kept = len(first) + 1
+        size = len(first) + 1
         for number, line in enumerate(lines, start=2):
             try:
                 entry = msgspec.json.decode(line, type=Entry)
@@ -92,25 +92,25 @@ class Journal:
                     break
                 raise self._foreign(f"line {number} is no result: {error}") from None
             self.entries[entry.cell] = entry
-            kept += len(line) + 1
-        if kept != len(content):
-            self._truncate(kept)
+            size += len(line) + 1
+        if size != len(content):
+            self._truncate(size)
 
     def _truncate(self, size: int) -> None:
         os.ftruncate(self._file.fileno(), size)
 
     def _check(self, line: bytes) -> None:
         try:
-            found: Any = msgspec.json.decode(line)
+            header: Any = msgspec.json.decode(line)
         except msgspec.DecodeError:
-            found = None
-        if not isinstance(found, dict) or "study" not in found:
+            header = None
+        if not isinstance(header, dict) or "study" not in header:
             raise self._foreign("it does not begin as a results file does")
-        differ = [key for key in self._header if found.get(key) != self._header[key]]
+        differ = [key for key in self._header if header.get(key) != self._header[key]]
         if differ:
-            theirs = ", ".join(f"{key} {found.get(key)}" for key in differ)
-            ours = ", ".join(f"{key} {self._header[key]}" for key in differ)
-            raise self._foreign(f"it has {theirs}, this run {ours}")
+            file_values = ", ".join(f"{key} {header.get(key)}" for key in differ)
+            run_values = ", ".join(f"{key} {self._header[key]}" for key in differ)
+            raise self._foreign(f"it has {file_values}, this run {run_values}")
 
     def _foreign(self, reason: str) -> InputError:
         return InputError(

@@ -39,13 +39,13 @@ class PolicyFile:
         """Raise unless this host has the same file."""
         advice = "put it where all workers see it, or run --on local"
         try:
-            found = _digest(Path(self.path))
+            digest = _digest(Path(self.path))
         except OSError as error:
             raise InputError(
                 f"a worker on {platform.node()} cannot read the policy file {self.path} "
                 f"({reason(error)}); {advice}"
             ) from error
-        if found != self.digest:
+        if digest != self.digest:
             raise InputError(
                 f"a worker on {platform.node()} has another policy file {self.path}; {advice}"
             )
@@ -64,13 +64,13 @@ class PolicyFile:
 
 def policy_files(policies: Iterable[str]) -> dict[str, PolicyFile]:
     """Return the files of those policies that are named by one."""
-    found = {}
+    files = {}
     for policy in policies:
         if MARK in policy:
             file, _, attribute = policy.rpartition(":")
             path = Path(file).resolve()
-            found[policy] = PolicyFile(path=str(path), attribute=attribute, digest=_digest(path))
-    return found
+            files[policy] = PolicyFile(path=str(path), attribute=attribute, digest=_digest(path))
+    return files
 
 
 def _imported(path: Path) -> Iterator[str]:
@@ -104,8 +104,8 @@ def _own(module: str) -> Path | None:
         return None
     path = Path(file).resolve()
     roots = [Path(penstock.__file__).parent, *(Path(sysconfig.get_path(name)) for name in PYTHON)]
-    known = any(path.is_relative_to(root.resolve()) for root in roots)
-    return None if known or INSTALLED & set(path.parts) else path
+    installed = any(path.is_relative_to(root.resolve()) for root in roots)
+    return None if installed or INSTALLED & set(path.parts) else path
 
 
 def _digest(path: Path) -> str:

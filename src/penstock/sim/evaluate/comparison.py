@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from penstock import __version__
-from penstock.campaign.cells import KEPT, RESULTS
+from penstock.campaign.cells import RESULTS, RESUME
 from penstock.campaign.executors import ExecutorError, WorkerPool
 from penstock.campaign.executors.dispatch import PATIENCE, Piece, complete, result
 from penstock.campaign.journal import CellId, Entry, Journal, Value
@@ -154,7 +154,7 @@ class Comparison:
             with error_prefix(self._paths[key[0]]):
                 entry: Entry = result(future)
         except ExecutorError as error:
-            note = "" if self.journal is None else f"; {KEPT}"
+            note = "" if self.journal is None else f"; {RESUME}"
             raise type(error)(f"{error}{note}") from error
         if self.journal is not None:
             self.journal.add(entry)

@@ -30,7 +30,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 """The policies with the options that Chapter 5 means; measured counts only."""
 
 
-def chosen() -> list[Application]:
+def six_applications() -> list[Application]:
     """Return the six applications."""
     return [g5k_applications()[name] for name in NAMES]
 
@@ -38,7 +38,7 @@ def chosen() -> list[Application]:
 def allocate(policy: str, io_nodes: int) -> dict[str, int]:
     """Return what a policy gives each application."""
     site = Site(nodes=SITE_NODES, resources=io_nodes, direct=True)
-    jobs = [application.job(serial) for serial, application in enumerate(chosen())]
+    jobs = [application.job(serial) for serial, application in enumerate(six_applications())]
     allocator = registry.policy("allocation", policy, OPTIONS[policy])
     return dict(allocator.allocate(Snapshot.of(jobs, site)))
 
@@ -57,12 +57,12 @@ def run_cell(cell: Cell) -> list[dict[str, Value]]:
             "workload": cell.workload,
             "policy": policy,
             "job": application.label,
-            "io_nodes": given[application.label],
-            "bandwidth": application.curve.bandwidth(given[application.label]),
+            "io_nodes": counts[application.label],
+            "bandwidth": application.curve.bandwidth(counts[application.label]),
             "alone": alone(application, io_nodes),
         }
         for io_nodes in range(1, MOST + 1)
         for policy in OPTIONS
-        for given in [allocate(policy, io_nodes)]
-        for application in chosen()
+        for counts in [allocate(policy, io_nodes)]
+        for application in six_applications()
     ]

@@ -48,7 +48,7 @@ TABLE_5_1 = {
     "S": (8, 96, "shared", "1d-strided", 6144),
     "T": (8, 96, "shared", "contiguous", 512),
 }
-"""Nodes, processes, layout, spatiality and request size in KB of the patterns that are shown."""
+"""Nodes, processes, layout, spatiality and request size in KB of the patterns of Table 5.1."""
 BEST_OF_SHOWN = {0: "A", 1: "LM", 2: "CDEFIKNPQST", 4: "JO", 8: "BGHR"}
 """The text on Fig. 5.2 (and 1.1): which of them do best with which count."""
 
@@ -66,21 +66,21 @@ def similar_sets(differ: Differ) -> int:
 
 
 def mutually_distinct(differ: Differ) -> int:
-    """Count the counts that differ from all smaller ones that were kept."""
-    kept: list[int] = []
+    """Count the counts that differ from all smaller distinct ones."""
+    distinct: list[int] = []
     for i in range(len(differ)):
-        if all(differ[i, j] for j in kept):
-            kept.append(i)
-    return len(kept)
+        if all(differ[i, j] for j in distinct):
+            distinct.append(i)
+    return len(distinct)
 
 
 def step_by_step(differ: Differ) -> int:
-    """Count the counts that differ from the last one that was kept."""
-    kept = [0]
+    """Count the counts that differ from the last distinct one."""
+    distinct = [0]
     for i in range(1, len(differ)):
-        if differ[i, kept[-1]]:
-            kept.append(i)
-    return len(kept)
+        if differ[i, distinct[-1]]:
+            distinct.append(i)
+    return len(distinct)
 
 
 READINGS: Mapping[str, Callable[[Differ], int]] = {
@@ -92,7 +92,7 @@ READINGS: Mapping[str, Callable[[Differ], int]] = {
 READING = "similar sets"
 
 
-def shown() -> dict[str, Pattern]:
+def table_5_1() -> dict[str, Pattern]:
     """Return the patterns of Table 5.1 by their letter."""
     by_key = {
         (p.nodes, p.processes, p.layout, p.spatiality, p.request_kb): p for p in mn4_patterns()
@@ -133,7 +133,7 @@ def run_cell(cell: Cell) -> list[dict[str, Value]]:
             add(CHOICES, number, reading, patterns=choices[number])
     add(DIRECT, 0, "differs from some", patterns=sum(bool(d[0].any()) for d in differ))
     add(DIRECT, 0, "differs from all", patterns=sum(bool(d[0, 1:].all()) for d in differ))
-    for letter, pattern in shown().items():
+    for letter, pattern in table_5_1().items():
         for count in COUNTS:
             values = pattern.repetitions[count]
             mean = pattern.curve("mean").bandwidth(count)

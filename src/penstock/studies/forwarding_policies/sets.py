@@ -64,27 +64,27 @@ def draw(sets: int, seed: tuple[int, ...]) -> Longs:
     return np.random.default_rng(seed).permuted(every, axis=1)[:, :SIZE]
 
 
-def down(wanted: Floats, most: int) -> Longs:
-    """Return the largest measured count up to `wanted`, as an index; zero is direct access."""
-    column: Longs = np.searchsorted(COUNTS, np.minimum(wanted, most), side="right") - 1
+def down(count: Floats, most: int) -> Longs:
+    """Return the largest measured count up to `count`, as an index; zero is direct access."""
+    column: Longs = np.searchsorted(COUNTS, np.minimum(count, most), side="right") - 1
     return column
 
 
-def up(wanted: Floats, most: int) -> Longs:
-    """Return the smallest measured count from `wanted` on, as an index."""
-    return np.minimum(np.searchsorted(COUNTS, wanted), down(np.array(float(most)), most))
+def up(count: Floats, most: int) -> Longs:
+    """Return the smallest measured count from `count` on, as an index."""
+    return np.minimum(np.searchsorted(COUNTS, count), down(np.array(float(most)), most))
 
 
-def static_wanted(nodes: Longs, most: int, site: Longs | int) -> Floats:
+def static_count(nodes: Longs, most: int, site: Longs | int) -> Floats:
     """Return ceil(C / R) with R = CN / F."""
-    wanted: Floats = np.ceil(nodes * most / site)
-    return wanted
+    count: Floats = np.ceil(nodes * most / site)
+    return count
 
 
-def size_wanted(sizes: Longs, most: int) -> Floats:
+def size_count(sizes: Longs, most: int) -> Floats:
     """Return round(F c / sum of c) for every application of a set."""
-    wanted: Floats = np.rint(most * sizes / sizes.sum(axis=1, keepdims=True))
-    return wanted
+    count: Floats = np.rint(most * sizes / sizes.sum(axis=1, keepdims=True))
+    return count
 
 
 def columns(policy: str, sets: Longs, most: int) -> Longs:
@@ -96,18 +96,18 @@ def columns(policy: str, sets: Longs, most: int) -> Longs:
         case "one":
             return np.full(sets.shape, COUNTS.index(1))
         case "static":
-            return down(static_wanted(data.nodes[sets], most, SITE_NODES), most)
+            return down(static_count(data.nodes[sets], most, SITE_NODES), most)
         case "size":
-            return down(size_wanted(data.nodes[sets], most), most)
+            return down(size_count(data.nodes[sets], most), most)
         case "process":
-            return down(size_wanted(data.processes[sets], most), most)
+            return down(size_count(data.processes[sets], most), most)
     best: Longs = data.bandwidth.argmax(axis=1)[sets]
     return best
 
 
-def aggregate(sets: Longs, chosen: Longs) -> Floats:
+def aggregate(sets: Longs, indices: Longs) -> Floats:
     """Return the sum of bandwidths of each set: Equation 5.2."""
-    total: Floats = measured().bandwidth[sets, chosen].sum(axis=1)
+    total: Floats = measured().bandwidth[sets, indices].sum(axis=1)
     return total
 
 
@@ -119,15 +119,15 @@ def mckp(sets: Longs) -> Floats:
 
 def aggregates(sets: Longs) -> dict[str, Floats]:
     """Return the bandwidth of every policy: one row per set, one column per number of I/O nodes."""
-    reached = {"mckp": mckp(sets)}
+    bandwidths = {"mckp": mckp(sets)}
     for policy in POLICIES:
         if policy in ("zero", "oracle"):
             same = aggregate(sets, columns(policy, sets, MOST))
-            reached[policy] = np.broadcast_to(same[:, None], (len(sets), MOST + 1))
+            bandwidths[policy] = np.broadcast_to(same[:, None], (len(sets), MOST + 1))
         elif policy != "mckp":
-            given = (columns(policy, sets, most) for most in range(MOST + 1))
-            reached[policy] = np.stack([aggregate(sets, chosen) for chosen in given], axis=1)
-    return reached
+            by_pool = (columns(policy, sets, most) for most in range(MOST + 1))
+            bandwidths[policy] = np.stack([aggregate(sets, indices) for indices in by_pool], axis=1)
+    return bandwidths
 
 
 MACHINES: Mapping[str, int | None] = {
@@ -141,7 +141,7 @@ MACHINES: Mapping[str, int | None] = {
 ROUNDINGS: Mapping[str, tuple[Callable[[Floats], Floats], Callable[[Floats, int], Longs]]] = {
     "ceil, down": (np.ceil, down),
     "ceil, up": (np.ceil, up),
-    "nearest, down": (lambda wanted: np.maximum(np.rint(wanted), 1), down),
+    "nearest, down": (lambda count: np.maximum(np.rint(count), 1), down),
 }
 """How STATIC may round C F / CN, and that to a measured count."""
 READINGS = {
@@ -158,26 +158,26 @@ def static_by(machine: str, rounding: str, nodes: Longs) -> Longs:
 
 def run_cell(cell: Cell, *, seed: int, sets: int = SETS) -> list[dict[str, Value]]:
     """Draw the sets of one cell and return, as distributions over them, what the policies reach."""
-    drawn = draw(sets, (seed, cell.workload))
-    nodes = measured().nodes[drawn]
-    reached = aggregates(drawn)
-    best, ours = reached["oracle"][:, :1], reached["mckp"]
+    patterns = draw(sets, (seed, cell.workload))
+    nodes = measured().nodes[patterns]
+    bandwidths = aggregates(patterns)
+    best, ours = bandwidths["oracle"][:, :1], bandwidths["mckp"]
     rows = [_row(cell, MACHINE, 0, "nodes", nodes.sum(axis=1))]
     # Sums of the same terms in another order: equal up to rounding.
     need = (ours < best * (1 - 1e-12)).sum(axis=1)
     rows.append(_row(cell, NEED, 0, "mckp", need))
     for name, over, under in (("one", "one", "zero"), ("oracle", "oracle", "zero")):
-        gain = reached[over][:, OPTIMAL] / reached[under][:, OPTIMAL] - 1
+        gain = bandwidths[over][:, OPTIMAL] / bandwidths[under][:, OPTIMAL] - 1
         rows.append(_row(cell, OVER, OPTIMAL, f"{name} over {under}", gain))
     for reading, (machine, rounding) in READINGS.items():
-        given = static_by(machine, rounding, nodes)
-        gain = ours[:, OPTIMAL] / aggregate(drawn, given) - 1
+        counts = static_by(machine, rounding, nodes)
+        gain = ours[:, OPTIMAL] / aggregate(patterns, counts) - 1
         rows.append(_row(cell, STATIC, OPTIMAL, reading, gain))
     for most in range(MOST + 1):
-        for policy, totals in reached.items():
+        for policy, totals in bandwidths.items():
             rows.append(_row(cell, BANDWIDTH, most, policy, totals[:, most]))
         for policy in (*RIVALS, "oracle"):
-            gain = ours[:, most] / reached[policy][:, most] - 1
+            gain = ours[:, most] / bandwidths[policy][:, most] - 1
             rows.append(_row(cell, OVER, most, f"mckp over {policy}", gain))
     return rows
 

@@ -110,9 +110,9 @@ def _plafrim(table: Table) -> list[Claim]:
         for part in str(row["jobs_by_set"]).split():
             number, count = part.split(":")
             jobs[int(number)] += int(count)
-    total, known = sum(jobs.values()), sum(PLAFRIM_SETS)
+    total, jobs_in_paper = sum(jobs.values()), sum(PLAFRIM_SETS)
     ours = [100 * jobs[number] / total for number in range(len(PLAFRIM_SETS))]
-    paper = [100 * count / known for count in PLAFRIM_SETS]
+    paper = [100 * count / jobs_in_paper for count in PLAFRIM_SETS]
     # Three standard errors of the least certain share, which is the one nearest to a half.
     tolerance = 3 * max((p * (100 - p) / total) ** 0.5 for p in paper)
     won = {metric: gain(table, PLAFRIM, metric) for metric in METRICS}

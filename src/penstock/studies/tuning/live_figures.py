@@ -37,7 +37,7 @@ def figures(measured: Measured) -> list[Figure]:
 
 def _windows(measured: Measured) -> Figure:
     def panel(policy: str) -> Scatter:
-        rows = measured.chosen(f"{ONLINE}{policy}")
+        rows = measured.windows_in_force(f"{ONLINE}{policy}")
         clouds = [
             Cloud(
                 label=operation,

@@ -53,7 +53,7 @@ class Amounts:
     draws: int = 100
     """How often policies learn from recorded rewards."""
     trees: int = 100
-    """Of the forest that tells patterns by which windows are chosen."""
+    """Trees of the forest that detects access patterns."""
 
 
 SHORT = Amounts(
@@ -241,7 +241,7 @@ class Measured:
     def _job_rows(self, run: str) -> list[Row]:
         return [row for row in self.part("job") if row["run"] == run]
 
-    def chosen(self, run: str) -> list[Row]:
+    def windows_in_force(self, run: str) -> list[Row]:
         """Return which windows were in force."""
         return [row for row in self.part("chosen") if row["run"] == run]
 
