@@ -1,4 +1,4 @@
-"""Penstock: who may do I/O now, at what share, through which I/O nodes."""
+"""Penstock manages shared I/O: which job may transfer now, and with which share."""
 
 from penstock.phase import phase
 

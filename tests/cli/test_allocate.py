@@ -147,7 +147,7 @@ class Placer:
 """
 COUNTS = {
     "Missing": ("{}", "left out job"),
-    "Ghost": ("dict.fromkeys([*view.jobs, 'ghost'], 1)", "'ghost', which is no job"),
+    "Ghost": ("dict.fromkeys([*view.jobs, 'ghost'], 1)", "'ghost', which is not one"),
     "Text": ("dict.fromkeys(view.jobs, '2')", "'2' resources"),
     "Half": ("dict.fromkeys(view.jobs, 1.7)", "1.7 resources"),
     "Negative": ("dict.fromkeys(view.jobs, -1)", "-1 resources"),
@@ -156,7 +156,7 @@ COUNTS = {
 }
 PLACES = {
     "Missing": ("{}", "left out job"),
-    "Ghost": ("{'ghost': (0,), **dict.fromkeys(counts, (0,))}", "'ghost', which is no job"),
+    "Ghost": ("{'ghost': (0,), **dict.fromkeys(counts, (0,))}", "'ghost', which is not one"),
     "Beyond": ("{j: tuple(range(6, 6 + n)) for j, n in counts.items()}", "distinct ones of 0 to 5"),
     "Negative": ("{j: (-1,) * n for j, n in counts.items()}", "distinct ones of 0 to 5"),
     "Twice": ("{j: (0,) * 2 for j, n in counts.items()}", "distinct ones of 0 to 5"),

@@ -26,7 +26,7 @@ def cells(directory: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--on", "slurmm"), "--on: 'slurmm' names no workers; use local, slurm, tcp://"),
         (("--on", "tcp://head"), "'tcp://head' names no workers"),
@@ -36,12 +36,12 @@ def cells(directory: Path) -> int:
     ],
 )
 def test_places_that_cannot_be_are_refused(
-    penstock: Any, jobs: str, words: tuple[str, ...], said: str
+    penstock: Any, jobs: str, words: tuple[str, ...], message: str
 ) -> None:
     for verb in (("compare", jobs), ("reproduce", "sharing-policies", "--out", "x")):
         result = penstock(*verb, *words)
         assert result.status == 2
-        assert said in result.err
+        assert message in result.err
     assert not Path("x").exists()
 
 
@@ -180,12 +180,12 @@ def test_results_of_a_study_are_no_comparison(penstock: Any, jobs: str, director
 def test_a_worker_must_see_the_same_policy_file(directory: Path) -> None:
     file = directory / "mine.py"
     file.write_text(MINE)
-    (found,) = policy_files(["./mine.py:Mine", "set-10"]).values()
-    found.check()
-    assert found.name == f"{file}:Mine"
+    (matches,) = policy_files(["./mine.py:Mine", "set-10"]).values()
+    matches.check()
+    assert matches.name == f"{file}:Mine"
     file.write_text(MINE + "\n")
     with pytest.raises(InputError, match=r"has another policy file .*mine\.py; put it where all"):
-        found.check()
+        matches.check()
     file.unlink()
     with pytest.raises(InputError, match=r"cannot read the policy file .*put it where all"):
-        found.check()
+        matches.check()

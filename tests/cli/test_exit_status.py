@@ -50,9 +50,9 @@ def test_a_state_directory_that_is_read_only() -> None:
         folder = Path(place) / "state"
         folder.mkdir(mode=0o500)
         os.chown(folder, NOBODY, NOBODY)
-        said = as_user(NOBODY, StateDirectory(folder).create)
-    assert said.startswith("InputError")
-    assert "cannot be written to" in said
+        message = as_user(NOBODY, StateDirectory(folder).create)
+    assert message.startswith("InputError")
+    assert "cannot be written to" in message
 
 
 def test_a_user_that_nobody_knows(penstock: Any, tmp_path: Path, root: str) -> None:

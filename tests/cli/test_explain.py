@@ -18,9 +18,9 @@ WAITS: dict[str, Any] = {
 }
 
 
-def page(found: messages.Status, name: str = "x.9") -> str:
-    said = explain(found, name)
-    return " ".join([*said.now, *said.did, *said.through, said.advice or ""])
+def page(matches: messages.Status, name: str = "x.9") -> str:
+    message = explain(matches, name)
+    return " ".join([*message.now, *message.did, *message.through, message.advice or ""])
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def page(found: messages.Status, name: str = "x.9") -> str:
     ],
 )
 def test_every_state_has_its_sentence(record: dict[str, Any], there: list[str]) -> None:
-    told = page(status(job("x.9", **record)))
-    assert [text for text in there if text not in told] == []
+    answer = page(status(job("x.9", **record)))
+    assert [text for text in there if text not in answer] == []
 
 
 @pytest.mark.parametrize(
@@ -99,24 +99,24 @@ def test_jobs_with_no_history_have_a_set_only_where_there_are_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("modes", "mode", "own", "said"),
+    ("modes", "mode", "own", "message"),
     [
         ({}, "enforce", "enforce", "Its mode is enforce (the site's)"),
         ({"me": "enforce"}, "observe", "enforce", "Its mode is enforce (me's own)"),
         ({"me": "enforce"}, "off", "off", "Its mode is off (the site's): the kill switch"),
     ],
 )
-def test_a_mode_says_whose_it_is(modes: dict[str, str], mode: str, own: str, said: str) -> None:
-    assert said in page(status(job("x.9", mode=own), mode=mode, modes=modes))
+def test_a_mode_says_whose_it_is(modes: dict[str, str], mode: str, own: str, message: str) -> None:
+    assert message in page(status(job("x.9", mode=own), mode=mode, modes=modes))
 
 
 def test_every_fail_open_is_explained() -> None:
     """A counter that adds to the total and has no sentence would be a riddle."""
     for counter in FAIL_OPENS:
         counters = {counter: 3}
-        told = page(status(job("x.9", counters=counters, fail_opens=fail_opens(counters))))
-        assert f"({counter})" in told
-        assert "No fail-opens" not in told
+        answer = page(status(job("x.9", counters=counters, fail_opens=fail_opens(counters))))
+        assert f"({counter})" in answer
+        assert "No fail-opens" not in answer
         assert explain(status(job("x.9", counters=counters, fail_opens=3)), "x.9").advice
     assert fail_opens(dict.fromkeys(FAIL_OPENS, 1)) == len(FAIL_OPENS)
     assert "No fail-opens" in page(status(job("x.9")))
@@ -131,13 +131,13 @@ def test_every_fail_open_is_explained() -> None:
     ],
 )
 def test_direct_bytes_say_why(record: dict[str, Any], why: str) -> None:
-    told = page(status(job("x.9", direct_bytes=MIB, forwarded_bytes=4 * MIB, **record)))
-    assert f"1 MiB went direct: {why}" in told
+    answer = page(status(job("x.9", direct_bytes=MIB, forwarded_bytes=4 * MIB, **record)))
+    assert f"1 MiB went direct: {why}" in answer
 
 
 def test_an_io_node_that_does_not_serve_is_named() -> None:
-    found = status(job("x.9"), io_nodes=[node(0), node(1, state="not answering")])
-    assert "I/O node 1 is not answering" in page(found)
+    matches = status(job("x.9"), io_nodes=[node(0), node(1, state="not answering")])
+    assert "I/O node 1 is not answering" in page(matches)
 
 
 def test_a_job_that_needs_nothing_gets_no_advice() -> None:
@@ -145,15 +145,15 @@ def test_a_job_that_needs_nothing_gets_no_advice() -> None:
 
 
 def test_a_name_is_the_one_that_runs_and_an_unknown_one_gets_a_hint() -> None:
-    found = status(
+    matches = status(
         job("solver.1", state="ended", status=0), job("solver.2"), job("a.3"), job("a.4")
     )
-    assert explain(found, "solver").job == "solver.2"
-    assert explain(found, "solver.1").job == "solver.1"
+    assert explain(matches, "solver").job == "solver.2"
+    assert explain(matches, "solver.1").job == "solver.1"
     with pytest.raises(InputError, match=r"a\.3, a\.4"):
-        explain(found, "a")
+        explain(matches, "a")
     with pytest.raises(InputError, match=r"did you mean 'solver\.2'"):
-        explain(found, "solvr.2")
+        explain(matches, "solvr.2")
     with pytest.raises(InputError, match="none has run"):
         explain(status(), "a")
 
@@ -161,10 +161,10 @@ def test_a_name_is_the_one_that_runs_and_an_unknown_one_gets_a_hint() -> None:
 def test_the_page_and_its_json_tell_the_same(
     penstock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = status(job("x.9", **WAITS))
-    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: found)
-    out, told = penstock("explain", "x").out, penstock("explain", "x", "--json").json
+    matches = status(job("x.9", **WAITS))
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: matches)
+    out, answer = penstock("explain", "x").out, penstock("explain", "x", "--json").json
     assert out.startswith("x.9 (me): solver -n 4\n")
-    sentences = [*told["now"], *told["did"], *told["through"]]
+    sentences = [*answer["now"], *answer["did"], *answer["through"]]
     assert [text for text in sentences if text not in out] == []
-    assert told["record"]["behind"] == ["a.1", "b.2"]
+    assert answer["record"]["behind"] == ["a.1", "b.2"]

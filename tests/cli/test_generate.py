@@ -47,8 +47,8 @@ def test_more_io_than_the_jobs_can_do_is_refused(penstock: Any) -> None:
 def test_jobs_with_curves_can_be_allocated_and_simulated(penstock: Any) -> None:
     penstock("generate", "io-resources", "--out", "w.json")
     site = ("--set", "site.nodes=480", "--set", "site.resources=20", "--json")
-    told = penstock("allocate", "w.json", "--policy", "t-cpu", *site).json
-    assert set(told["allocation"].values()) <= set(range(1, 9))
+    answer = penstock("allocate", "w.json", "--policy", "t-cpu", *site).json
+    assert set(answer["allocation"].values()) <= set(range(1, 9))
     own = penstock("simulate", "w.json", "--policy", "fair-share", *site).json
     options = ("--allocation", "t-cpu", "--policy", "fair-share")
     spread = penstock("simulate", "w.json", *options, *site).json

@@ -23,7 +23,7 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (UP, "--root DIR"),
         ((*UP, "--root", "nowhere"), "no such directory"),
@@ -50,14 +50,14 @@ def nothing_starts(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("statsu",), "did you mean 'status'"),
     ],
 )
-def test_wrong_input(penstock: Any, args: tuple[str, ...], said: str | None) -> None:
-    if said is None:  # right, so that it comes as far as starting
+def test_wrong_input(penstock: Any, args: tuple[str, ...], message: str | None) -> None:
+    if message is None:  # right, so that it comes as far as starting
         with pytest.raises(TypeError):
             cli.main(list(args))
         return
     result = penstock(*args)
     assert result.status == 2, result.err
-    assert said in result.err
+    assert message in result.err
     assert (result.out, result.err.count("\n")) == ("", 1)
 
 
@@ -131,7 +131,7 @@ def test_status_says_what_differs_and_fits(
     not_there: list[str],
 ) -> None:
     """Columns that would be the same for all jobs are left out; commands never fold a table."""
-    found = messages.Status(
+    matches = messages.Status(
         site="here",
         roots=["/data"],
         emulated="laptop",
@@ -141,7 +141,7 @@ def test_status_says_what_differs_and_fits(
         direct_bytes=0,
         fail_open_total=0,
     )
-    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: found)
+    monkeypatch.setattr("penstock.live.deployment.launcher.ask", lambda *_: matches)
     out = penstock("status").out
     assert "/data, on an emulated file system (laptop)" in out
     assert [text for text in there if text not in out] == []

@@ -6,41 +6,43 @@ from typing import Any
 
 import pytest
 
-found = importlib.util.find_spec("darshan")
-if found is None or found.origin is None:
+matches = importlib.util.find_spec("darshan")
+if matches is None or matches.origin is None:
     pytest.skip("PyDarshan, whose logs these are, is not installed", allow_module_level=True)
-LOGS = {path.name: path for path in sorted(Path(found.origin).parent.rglob("*.darshan"))}
+LOGS = {path.name: path for path in sorted(Path(matches.origin).parent.rglob("*.darshan"))}
 IOR = str(LOGS["sample-badost.darshan"])
 """2,048 processes, a file each, 256 MiB each, one stripe each; it does not say on which nodes."""
 
 
 def test_the_logged_write_is_predicted(penstock: Any) -> None:
-    told = penstock("predict", "--machine", "titan", "--log", IOR, "--json").json
-    write = told["write"]
+    answer = penstock("predict", "--machine", "titan", "--log", IOR, "--json").json
+    write = answer["write"]
     assert (write["nodes"], write["cores"], write["shared"]) == (128, 16, False)
     assert write["burst"] == pytest.approx(256 * 2**20, rel=0.01)
     assert (write["stripe_count"], write["stripe_size"]) == (1, 2**20)
-    assert any("taken to be 16 on each" in note for note in told["notes"])
+    assert any("taken to be 16 on each" in note for note in answer["notes"])
 
 
 @pytest.mark.parametrize("given", [("--cores", "8"), ("--nodes", "256")])
 def test_how_processes_were_spread_may_be_told(penstock: Any, given: tuple[str, str]) -> None:
-    told = penstock("predict", "--machine", "titan", "--log", IOR, *given, "--json").json
-    assert (told["write"]["nodes"], told["write"]["cores"]) == (256, 8)
-    assert told["write"]["bytes"] == pytest.approx(2**39, rel=0.01), "no byte more than was written"
-    assert not any("does not say on how many nodes" in note for note in told["notes"])
+    answer = penstock("predict", "--machine", "titan", "--log", IOR, *given, "--json").json
+    assert (answer["write"]["nodes"], answer["write"]["cores"]) == (256, 8)
+    assert answer["write"]["bytes"] == pytest.approx(2**39, rel=0.01), (
+        "no byte more than was written"
+    )
+    assert not any("does not say on how many nodes" in note for note in answer["notes"])
 
 
 def test_stripes_of_another_file_system_are_left_out_and_said(penstock: Any) -> None:
-    told = penstock("predict", "--machine", "cetus", "--log", IOR, "--json").json
-    assert told["write"]["stripe_count"] is None
-    assert any("cetus cannot provide the log's striping" in note for note in told["notes"])
+    answer = penstock("predict", "--machine", "cetus", "--log", IOR, "--json").json
+    assert answer["write"]["stripe_count"] is None
+    assert any("cetus cannot provide the log's striping" in note for note in answer["notes"])
 
 
 def test_options_override_the_log(penstock: Any) -> None:
-    told = penstock("advise", "--machine", "titan", "--log", IOR, "--shared", "--burst", "1 GB",
+    answer = penstock("advise", "--machine", "titan", "--log", IOR, "--shared", "--burst", "1 GB",
                     "--stripe-count", "8", "--json").json  # fmt: skip
-    write = told["now"]["write"]
+    write = answer["now"]["write"]
     assert (write["shared"], write["burst"], write["stripe_count"]) == (True, 1e9, 8)
 
 

@@ -26,20 +26,24 @@ def half_io(directory: Path) -> str:
 
 
 def test_packs_as_json(penstock: Any, half_io: str) -> None:
-    told = penstock("pack", half_io, "--nodes", "16", "--json").json
-    assert [p["jobs"] for p in told["packs"]] == [["a", "b"], ["c"]]
-    first, second = told["packs"]
+    answer = penstock("pack", half_io, "--nodes", "16", "--json").json
+    assert [p["jobs"] for p in answer["packs"]] == [["a", "b"], ["c"]]
+    first, second = answer["packs"]
     assert (first["io_node"], first["nodes"], first["start"], first["length"]) == (0, 8, 0, 100)
     assert first["io_load"] == pytest.approx(0.95)
-    assert (second["start"], told["makespan"]) == (100, 140)
-    assert told["alpha"] == pytest.approx(16 * 115 / (4 * (100 + 90 + 40)))
-    assert (told["policy"], told["partition"], told["barriers"]) == ("pack-partition", 16, True)
+    assert (second["start"], answer["makespan"]) == (100, 140)
+    assert answer["alpha"] == pytest.approx(16 * 115 / (4 * (100 + 90 + 40)))
+    assert (answer["policy"], answer["partition"], answer["barriers"]) == (
+        "pack-partition",
+        16,
+        True,
+    )
 
 
 def test_packs_are_spread_over_io_nodes(penstock: Any, half_io: str) -> None:
-    told = penstock("pack", half_io, *SITE, "--json").json
-    assert [(p["io_node"], p["start"]) for p in told["packs"]] == [(0, 0), (1, 0)]
-    assert told["makespan"] == 100
+    answer = penstock("pack", half_io, *SITE, "--json").json
+    assert [(p["io_node"], p["start"]) for p in answer["packs"]] == [(0, 0), (1, 0)]
+    assert answer["makespan"] == 100
 
 
 def test_options_reach_the_packer(penstock: Any, half_io: str) -> None:
@@ -64,22 +68,22 @@ def test_people_read_what_fills_a_pack(penstock: Any, half_io: str) -> None:
 
 
 def test_backfilled_jobs_are_told(penstock: Any) -> None:
-    told = penstock(
+    answer = penstock(
         "pack", str(EXAMPLE), "--io-nodes", "2", "--nodes", "192", "--policy", "backfill"
     )
-    assert "render (after genome)" in told.out
+    assert "render (after genome)" in answer.out
 
 
 def test_a_workload_file_will_do(penstock: Any, jobs: str) -> None:
-    told = penstock("pack", jobs, "--nodes", "1", "--json").json
-    assert [(p["jobs"], p["length"]) for p in told["packs"]] == [(["a"], 22), (["b"], 13)]
+    answer = penstock("pack", jobs, "--nodes", "1", "--json").json
+    assert [(p["jobs"], p["length"]) for p in answer["packs"]] == [(["a"], 22), (["b"], 13)]
 
 
 def test_a_site_may_come_from_the_configuration(penstock: Any, half_io: str) -> None:
-    told = penstock(
+    answer = penstock(
         "pack", half_io, "--set", "site.nodes=32", "--set", "site.resources=2", "--json"
     )
-    assert told.json["partition"] == 16
+    assert answer.json["partition"] == 16
 
 
 def test_a_policy_of_ones_own(penstock: Any, half_io: str) -> None:

@@ -10,19 +10,19 @@ from penstock.learn.detection import samples
 
 
 def test_the_shipped_model_is_shown(penstock: Any) -> None:
-    told = penstock("patterns", "show", "--json").json
-    assert told["version"] == 1
-    assert told["classes"] == ["file-per-process", "shared-contiguous", "shared-strided"]
-    assert told["made"]["sizes"] == [32768, 262144]
+    answer = penstock("patterns", "show", "--json").json
+    assert answer["version"] == 1
+    assert answer["classes"] == ["file-per-process", "shared-contiguous", "shared-strided"]
+    assert answer["made"]["sizes"] == [32768, 262144]
     out = penstock("patterns", "show").out
-    assert all(name in out for name in told["features"])
+    assert all(name in out for name in answer["features"])
 
 
 def test_the_shipped_model_is_judged_by_what_it_has_not_seen(penstock: Any) -> None:
-    told = penstock("patterns", "evaluate", "--several-clients", "--json").json
-    assert told["sizes"] == [65536, 131072]
-    assert told["accuracy"] >= 0.99
-    assert sum(map(sum, told["matrix"])) + told["unknown"] == told["observations"] == 960
+    answer = penstock("patterns", "evaluate", "--several-clients", "--json").json
+    assert answer["sizes"] == [65536, 131072]
+    assert answer["accuracy"] >= 0.99
+    assert sum(map(sum, answer["matrix"])) + answer["unknown"] == answer["observations"] == 960
     out = penstock("patterns", "evaluate").out
     assert "64, 128 KiB" in out
     assert "sensitivity" in out
@@ -31,8 +31,8 @@ def test_the_shipped_model_is_judged_by_what_it_has_not_seen(penstock: Any) -> N
 def test_a_tree_is_made_judged_and_shown_as_rules(penstock: Any, directory: Path) -> None:
     made = penstock("patterns", "train", "--out", "model.json", "--kind", "tree", "--json").json
     assert made["validated, several clients an I/O node"]["accuracy"] >= 0.99
-    judged = penstock("patterns", "evaluate", "--model", "model.json", "--json").json
-    assert judged["accuracy"] == made["validated"]["accuracy"]
+    scores = penstock("patterns", "evaluate", "--model", "model.json", "--json").json
+    assert scores["accuracy"] == made["validated"]["accuracy"]
     rules = penstock("patterns", "show", "--model", "model.json").out
     assert "jump <= " in rules
     assert "shared-strided (" in rules
@@ -47,12 +47,12 @@ def test_observations_of_ones_own_are_learnt_from(penstock: Any, directory: Path
                       "--kind", "forest", "--trees", "5", "--features", "thesis")  # fmt: skip
     assert result.status == 0, result.err
     assert "handles, smallest, largest, size, distance" in result.out
-    judged = penstock("patterns", "evaluate", "--model", "m.json", "--json").json
-    assert judged["sizes"] == [32768, 131072, 262144], "all but what it has seen"
+    scores = penstock("patterns", "evaluate", "--model", "m.json", "--json").json
+    assert scores["sizes"] == [32768, 131072, 262144], "all but what it has seen"
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("train", "none.csv", "--out", "m.json"), "none.csv cannot be read"),
         (("train", "--out", "no/m.json"), "there is no directory"),
@@ -68,8 +68,8 @@ def test_observations_of_ones_own_are_learnt_from(penstock: Any, directory: Path
         (("measure", "--out", "seen.csv", "--emulate", "targts=4"), "targts"),
     ],
 )
-def test_wrong_input_is_said_in_a_line(penstock: Any, args: tuple[str, ...], said: str) -> None:
+def test_wrong_input_is_said_in_a_line(penstock: Any, args: tuple[str, ...], message: str) -> None:
     result = penstock("patterns", *args)
     assert result.status == 2, result
-    assert said in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1

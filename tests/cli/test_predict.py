@@ -15,20 +15,20 @@ TITAN = ("--machine", "titan", *WRITE)
 
 
 def test_predict_says_what_the_model_says(penstock: Any) -> None:
-    told = penstock("predict", *TITAN, "--shared", "--stripe-count", "64", "--json").json
+    answer = penstock("predict", *TITAN, "--shared", "--stripe-count", "64", "--json").json
     write = Write(nodes=256, cores=16, burst=1e8, shared=True, stripe_count=64)
     model = Physical(machine=machines.load("titan"))
-    assert told["seconds"] == model.predict(write).seconds
-    assert told["bandwidth"] == pytest.approx(write.bytes / told["seconds"])
-    assert told["dominant"] == next(iter(told["stages"])) == "I/O router"
-    assert told["write"]["stripe_count"] == 64
+    assert answer["seconds"] == model.predict(write).seconds
+    assert answer["bandwidth"] == pytest.approx(write.bytes / answer["seconds"])
+    assert answer["dominant"] == next(iter(answer["stages"])) == "I/O router"
+    assert answer["write"]["stripe_count"] == 64
 
 
 def test_a_guess_is_called_one(penstock: Any) -> None:
-    told = penstock("predict", *TITAN, "--json").json
-    assert told["coverage"] is None, "nobody knows how sure it is"
-    assert told["low"] < told["seconds"] < told["high"]
-    (why,) = told["outside"]
+    answer = penstock("predict", *TITAN, "--json").json
+    assert answer["coverage"] is None, "nobody knows how sure it is"
+    assert answer["low"] < answer["seconds"] < answer["high"]
+    (why,) = answer["outside"]
     assert "not from measurements" in why
     out = penstock("predict", *TITAN).out
     assert "a guess" in out
@@ -49,27 +49,27 @@ def test_advise_has_all_that_is_to_be_set(penstock: Any, directory: Path) -> Non
                       "1 MB", "--shared", "--stripe-count", "1", "--path", "/scratch/run",
                       "--hints", "hints", "--interval-budget", "10%", "--compute-time", "6 h",
                       "--mtbf", "2 d", "--json")  # fmt: skip
-    told = result.json
-    assert told["worth_it"]
-    assert told["gain"]["low"] < told["gain"]["expected"] < told["gain"]["high"]
-    assert told["commands"][0].startswith("lfs setstripe --stripe-size ")
-    assert told["commands"][0].endswith(" /scratch/run")
+    answer = result.json
+    assert answer["worth_it"]
+    assert answer["gain"]["low"] < answer["gain"]["expected"] < answer["gain"]["high"]
+    assert answer["commands"][0].startswith("lfs setstripe --stripe-size ")
+    assert answer["commands"][0].endswith(" /scratch/run")
     written = (directory / "hints").read_text().splitlines()
-    assert dict(line.split(" ", 1) for line in written) == told["hints"]
-    checkpoints = told["checkpoints"]
-    total = told["advised"]["total_seconds"]
+    assert dict(line.split(" ", 1) for line in written) == answer["hints"]
+    checkpoints = answer["checkpoints"]
+    total = answer["advised"]["total_seconds"]
     assert checkpoints["budget"]["seconds"] == pytest.approx(9 * total)
     assert checkpoints["budget_slow"]["seconds"] > checkpoints["budget"]["seconds"]
     assert checkpoints["mtbf"]["checkpoints"] >= 1
 
 
 def test_hints_that_nobody_wrote_are_not_named(penstock: Any, directory: Path) -> None:
-    told = penstock("advise", *TITAN, "--shared", "--json").json
-    assert told["hints"]
-    assert not any("ROMIO_HINTS" in command for command in told["commands"])
+    answer = penstock("advise", *TITAN, "--shared", "--json").json
+    assert answer["hints"]
+    assert not any("ROMIO_HINTS" in command for command in answer["commands"])
     assert "write these with --hints FILE" in penstock("advise", *TITAN, "--shared").out
-    told = penstock("advise", *TITAN, "--shared", "--hints", "hints", "--json").json
-    assert f"export ROMIO_HINTS={directory / 'hints'}" in told["commands"]
+    answer = penstock("advise", *TITAN, "--shared", "--hints", "hints", "--json").json
+    assert f"export ROMIO_HINTS={directory / 'hints'}" in answer["commands"]
 
 
 def test_no_hints_are_no_file(penstock: Any, directory: Path) -> None:
@@ -83,8 +83,8 @@ def test_what_is_advised_is_what_predict_says_of_it(penstock: Any, directory: Pa
     """Of the setting as it is typed: the first hosts, or those that were named."""
     (directory / "hosts").write_text("".join(f"n{k:05}\n" for k in range(256)))
     for more in ((), ("--hosts", "hosts")):
-        told = penstock("advise", *TITAN, "--shared", *more, "--json").json
-        write = told["advised"]["write"]
+        answer = penstock("advise", *TITAN, "--shared", *more, "--json").json
+        write = answer["advised"]["write"]
         where = " ".join(map(str, write["placement"] or range(256)))
         again = penstock(
             "predict", "--machine", "titan", "--shared", "--nodes", str(write["nodes"]),
@@ -92,10 +92,10 @@ def test_what_is_advised_is_what_predict_says_of_it(penstock: Any, directory: Pa
             "--stripe-count", str(write["stripe_count"]),
             "--stripe-size", str(int(write["stripe_size"])), "--json",
         ).json  # fmt: skip
-        assert again["seconds"] + told["advised"]["moving_seconds"] == pytest.approx(
-            told["then"]["seconds"]
+        assert again["seconds"] + answer["advised"]["moving_seconds"] == pytest.approx(
+            answer["then"]["seconds"]
         )
-    assert told["hints"]["cb_config_list"].startswith("n00000:")
+    assert answer["hints"]["cb_config_list"].startswith("n00000:")
     assert "selected by host name" in penstock("advise", *TITAN, "--shared", "--hosts", "hosts").out
 
 
@@ -109,10 +109,10 @@ def test_where_nodes_are_taken_to_be_is_noted(penstock: Any) -> None:
 def test_a_measurement_far_from_the_model_is_no_certainty(penstock: Any) -> None:
     args = ("advise", *TITAN, "--shared")
     alone = penstock(*args, "--json").json
-    told = penstock(*args, "--measured", "1 h", "--json").json
-    assert told["contradicted"]
-    assert told["gain"] == alone["gain"]
-    assert told["then"]["seconds"] == pytest.approx(3600 / told["gain"]["expected"])
+    answer = penstock(*args, "--measured", "1 h", "--json").json
+    assert answer["contradicted"]
+    assert answer["gain"] == alone["gain"]
+    assert answer["then"]["seconds"] == pytest.approx(3600 / answer["gain"]["expected"])
     out = penstock(*args, "--measured", "1 h").out
     assert "outside of the interval: the model does not fit this write" in out
     assert "outside of that" not in penstock(*args, "--measured", "3 min").out
@@ -125,28 +125,28 @@ def test_nobody_reads_hundreds_of_digits(penstock: Any) -> None:
 
 def test_what_is_measured_counts(penstock: Any) -> None:
     """Trap 11: t / (t'' - e), e = t' - t."""
-    told = penstock("advise", *TITAN, "--measured", "80 s", "--json").json
-    error = told["now"]["seconds"] - 80
-    best = told["advised"]["total_seconds"]
-    assert told["gain"]["expected"] == pytest.approx(80 / (best - error))
+    answer = penstock("advise", *TITAN, "--measured", "80 s", "--json").json
+    error = answer["now"]["seconds"] - 80
+    best = answer["advised"]["total_seconds"]
+    assert answer["gain"]["expected"] == pytest.approx(80 / (best - error))
 
 
 def test_moves_may_cost_more_than_they_bring(penstock: Any) -> None:
-    told = penstock("advise", *TITAN, "--gather", "1 MB/s", "--json").json
-    assert told["advised"]["write"]["nodes"] == 256
+    answer = penstock("advise", *TITAN, "--gather", "1 MB/s", "--json").json
+    assert answer["advised"]["write"]["nodes"] == 256
     out = penstock("advise", *TITAN, "--gather", "1 MB/s", "--no-aggregators").out
     assert "no change" in out
 
 
 def test_people_read_the_same(penstock: Any) -> None:
     args = ("advise", *TITAN, "--burst", "1 MB", "--interval-budget", "10%")
-    told = penstock(*args, "--json").json
+    answer = penstock(*args, "--json").json
     out = penstock(*args).out
-    assert f"{told['gain']['expected']:.2f}x" in out
-    assert told["may_be_slower"]
+    assert f"{answer['gain']['expected']:.2f}x" in out
+    assert answer["may_be_slower"]
     assert "it may be slower" in out, "a guess's interval goes below 1"
     assert "checkpoint every" in out
-    assert f"NumAggregators {told['adios2']['NumAggregators']}" in out
+    assert f"NumAggregators {answer['adios2']['NumAggregators']}" in out
 
 
 def test_machines_are_listed_and_explained(penstock: Any) -> None:
@@ -165,13 +165,13 @@ def test_allocate_takes_jobs_that_were_never_run(penstock: Any, directory: Path)
          "write": {"cores": 16, "burst": "1 GB", "shared": True}},
     ]  # fmt: skip
     (directory / "jobs.json").write_text(json.dumps({"jobs": jobs}))
-    told = penstock("allocate", "jobs.json", "--io-nodes", "16", "--json").json
-    assert told["allocation"]["big"] > told["allocation"]["small"]
-    assert told["bandwidth"] > 20_000, "in MB/s: ten routers or so of 2,800"
+    answer = penstock("allocate", "jobs.json", "--io-nodes", "16", "--json").json
+    assert answer["allocation"]["big"] > answer["allocation"]["small"]
+    assert answer["bandwidth"] > 20_000, "in MB/s: ten routers or so of 2,800"
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"machine": "titen"}, "did you mean 'titan'"),
         ({"machine": None}, "neither a machine nor a model"),
@@ -185,13 +185,13 @@ def test_allocate_takes_jobs_that_were_never_run(penstock: Any, directory: Path)
     ],
 )
 def test_wrong_jobs_are_refused(
-    penstock: Any, directory: Path, change: dict[str, Any], said: str
+    penstock: Any, directory: Path, change: dict[str, Any], message: str
 ) -> None:
     job = {"id": "a", "nodes": 2, "machine": "titan", "write": {"cores": 1, "burst": 1e6}} | change
     (directory / "jobs.json").write_text(json.dumps({"jobs": [job]}))
     result = penstock("allocate", "jobs.json", "--io-nodes", "4")
     assert result.status == 2
-    assert said in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
 
 
@@ -205,7 +205,7 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("predict", *WRITE), "neither a machine nor a model"),
         (("predict", "--machine", "titen", *WRITE), "did you mean 'titan'"),
@@ -254,7 +254,7 @@ stage = [{{ name = "node", kind = "node", bandwidth = "{bandwidth}" }}]
     ],
 )
 def test_wrong_input_is_said_in_a_line(
-    penstock: Any, directory: Path, args: tuple[str, ...], said: str
+    penstock: Any, directory: Path, args: tuple[str, ...], message: str
 ) -> None:
     swapped = IMPOSSIBLE.format(targets=2, servers=4, bandwidth="1 GB/s")
     (directory / "swapped.toml").write_text(swapped)
@@ -265,6 +265,6 @@ def test_wrong_input_is_said_in_a_line(
     (directory / "odd").write_text("a:1\n")
     result = penstock(*args)
     assert result.status == 2, result.out
-    assert said in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
     assert result.out == ""

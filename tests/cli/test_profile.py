@@ -28,9 +28,9 @@ def test_one_log_in_detail(penstock: Any) -> None:
 
 def test_nodes_that_are_not_told_are_not_made_up(penstock: Any) -> None:
     assert "give the processes of a node with --cores" in penstock("profile", VPIC).out
-    (found,) = penstock("profile", VPIC, "--json").json["profiles"]
-    assert found["nodes"] is None
-    assert found["write"] is None
+    (matches,) = penstock("profile", VPIC, "--json").json["profiles"]
+    assert matches["nodes"] is None
+    assert matches["write"] is None
 
 
 def test_json_and_out_are_the_same(penstock: Any, directory: Path) -> None:
@@ -68,9 +68,9 @@ def test_damaged_logs_are_told_and_the_others_profiled(penstock: Any, directory:
     assert "logs/empty.darshan has 0 bytes" in result.err
     assert "2 of 8 logs could not be read" in result.err
     assert "Traceback" not in result.err
-    found = json.loads((directory / "found.json").read_text())
-    assert len(found["profiles"]) == 6
-    assert [Path(one["log"]).name for one in found["failed"]] == ["cut.darshan", "empty.darshan"]
+    matches = json.loads((directory / "found.json").read_text())
+    assert len(matches["profiles"]) == 6
+    assert [Path(one["log"]).name for one in matches["failed"]] == ["cut.darshan", "empty.darshan"]
 
 
 def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
@@ -82,7 +82,7 @@ def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ((), "no logs; give LOG.darshan"),
         (("--curves", "mn4"), "no logs; give LOG.darshan"),
@@ -93,12 +93,12 @@ def test_one_bad_log_is_wrong_input(penstock: Any, directory: Path) -> None:
         ((VPIC, "--workload", "nowhere/jobs.json"), "there is no directory"),
     ],
 )
-def test_wrong_input(penstock: Any, directory: Path, args: tuple[str, ...], said: str) -> None:
+def test_wrong_input(penstock: Any, directory: Path, args: tuple[str, ...], message: str) -> None:
     (directory / "empty").mkdir()
     (directory / "old.json").write_text('{"jobs": [{"id": "a", "processes": 4, "curve": {}}]}')
     result = penstock("profile", *args)
     assert result.status == 2
-    assert said in result.err
+    assert message in result.err
 
 
 def test_no_log_is_written_over(penstock: Any, directory: Path) -> None:
@@ -124,17 +124,17 @@ def test_what_is_no_file_is_said_once(penstock: Any, directory: Path) -> None:
 
 def interrupting(monkeypatch: pytest.MonkeyPatch, after: int) -> list[Path]:
     """Interrupt the reader after so many logs; return those that it was asked for."""
-    asked: list[Path] = []
+    arguments: list[Path] = []
     read = Reader.read
 
     def some(self: Reader, path: Path) -> Profile:
-        if len(asked) == after:
+        if len(arguments) == after:
             raise KeyboardInterrupt
-        asked.append(path)
+        arguments.append(path)
         return read(self, path)
 
     monkeypatch.setattr(Reader, "read", some)
-    return asked
+    return arguments
 
 
 def test_an_interrupted_command_goes_on(
@@ -144,18 +144,18 @@ def test_an_interrupted_command_goes_on(
     shutil.copytree(EXAMPLES, directory / "logs")
     command = ("profile", "logs", "--out", "found.json", "--workload", "jobs.json")
     with monkeypatch.context() as patched:
-        asked = interrupting(patched, after=4)
+        arguments = interrupting(patched, after=4)
         result = penstock(*command)
     assert result.status == 130
     assert "profiles of 4 logs are kept in found.json.jsonl; the same" in result.err
     assert not (directory / "found.json").exists()
     kept = (directory / "found.json.jsonl").read_bytes()
     (directory / "found.json.jsonl").write_bytes(kept[:-100])  # as a crash leaves it
-    asked[0].touch()  # another log by that name
+    arguments[0].touch()  # another log by that name
     with monkeypatch.context() as patched:
         again = interrupting(patched, after=99)
         assert penstock(*command).status == 0
-    assert again == [asked[0], asked[3], *sorted(set(again[2:]))]
+    assert again == [arguments[0], arguments[3], *sorted(set(again[2:]))]
     assert len(again) == 6 - 2
     resumed = [(directory / name).read_text() for name in ("found.json", "jobs.json")]
     assert not (directory / "found.json.jsonl").exists()
@@ -208,19 +208,19 @@ def curves(**bandwidths: float) -> str:
 
 def test_a_curve_is_told_from_base_patterns(penstock: Any, directory: Path) -> None:
     (directory / "curves.json").write_text(curves(large=100.0, small=1.0, mixed=2.0))
-    told = ("profile", VPIC, "--curves", "curves.json", "--workload", "jobs.json")
-    (found,) = penstock(*told, "--json").json["profiles"]
-    assert found["curve"]["1"] == pytest.approx(100.0, rel=1e-3)
-    assert found["matches"][0]["base"] == "large"
-    assert not found["guess"]
+    answer = ("profile", VPIC, "--curves", "curves.json", "--workload", "jobs.json")
+    (matches,) = penstock(*answer, "--json").json["profiles"]
+    assert matches["curve"]["1"] == pytest.approx(100.0, rel=1e-3)
+    assert matches["matches"][0]["base"] == "large"
+    assert not matches["guess"]
     (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
-    assert job["curve"] == found["curve"]
-    assert "estimated from measured base patterns" in penstock(*told).out
+    assert job["curve"] == matches["curve"]
+    assert "estimated from measured base patterns" in penstock(*answer).out
 
 
 def test_a_guess_is_called_one_and_not_given_to_allocators(penstock: Any, directory: Path) -> None:
-    told = ("profile", DXT, "--curves", "mn4", "--workload", "jobs.json")
-    assert "a guess" in penstock(*told).out
+    answer = ("profile", DXT, "--curves", "mn4", "--workload", "jobs.json")
+    assert "a guess" in penstock(*answer).out
     (job,) = json.loads((directory / "jobs.json").read_text())["jobs"]
     assert "curve" not in job
 

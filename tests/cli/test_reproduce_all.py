@@ -86,7 +86,7 @@ def test_an_interrupt_leaves_a_page_and_the_same_command_ends_it(tmp_path: Path)
     assert_says_what_was_found(out, json.loads(ended.stdout))
 
 
-def assert_says_what_was_found(out: Path, told: dict[str, list[dict[str, object]]]) -> None:
+def assert_says_what_was_found(out: Path, answer: dict[str, list[dict[str, object]]]) -> None:
     """Page, tables and JSON agree, and each says that this is a look."""
     text = (out / "report.html").read_text(encoding="utf-8")
     page = assert_stands_alone(text)
@@ -112,14 +112,14 @@ def assert_says_what_was_found(out: Path, told: dict[str, list[dict[str, object]
     assert f"penstock reproduce all --quick --only {','.join(TWO)} --seed 0" in page.text
     others = [name for name in studies.IN_ORDER if name not in TWO]
     assert f"Not asked for: {', '.join(others)}." in page.text
-    assert told["not_asked_for"] == others
+    assert answer["not_asked_for"] == others
     assert f"{ours[1]} of {ours[0]}of our own claims hold" in page.text
     differ = [claim for claim in claims if claim["counted"] == "yes" and claim["holds"] == "no"]
     assert differ
     assert all(page.text.count(claim["why"]) >= 2 for claim in differ), "in its table and on top"
-    assert [study["state"] for study in told["studies"]] == ["done", "done"]
-    assert len(told["claims"]) == len(claims)
-    assert sum(claim["holds"] is True for claim in told["claims"]) == sum(
+    assert [study["state"] for study in answer["studies"]] == ["done", "done"]
+    assert len(answer["claims"]) == len(claims)
+    assert sum(claim["holds"] is True for claim in answer["claims"]) == sum(
         claim["holds"] == "yes" for claim in claims
     )
     assert (out / "claims.md").read_text(encoding="utf-8").count("\n") == len(claims) + 2
@@ -147,10 +147,10 @@ def test_a_study_that_fails_is_said_so_and_the_others_go_on(
 ) -> None:
     out = tmp_path / "all"
     assert main(["reproduce", "all", "--out", str(out)]) == 1
-    told = capsys.readouterr()
-    assert "broken failed: ZeroDivisionError: by <nothing>; the others go on" in told.err
-    assert "1 of 3 studies failed: broken" in told.err
-    assert "Traceback" not in told.err
+    answer = capsys.readouterr()
+    assert "broken failed: ZeroDivisionError: by <nothing>; the others go on" in answer.err
+    assert "1 of 3 studies failed: broken" in answer.err
+    assert "Traceback" not in answer.err
     assert "ZeroDivisionError" in (out / "broken" / "error.txt").read_text()
     page = assert_stands_alone((out / "report.html").read_text(encoding="utf-8"))
     assert "broken (failed: ZeroDivisionError: by <nothing>)" in page.text
@@ -202,8 +202,8 @@ def test_only_takes_in_what_else_is_finished_there(
     assert "Not asked for: broken." in page
     assert "penstock reproduce all --only whole,last --seed 0 --out DIR" in page
     assert main([*only, "broken", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["taken_in"], told["not_asked_for"]) == (["whole", "last"], [])
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["taken_in"], answer["not_asked_for"]) == (["whole", "last"], [])
     page = page_of(out)
     assert "3 of 3of the papers' claims hold" in page
     assert "penstock reproduce all --seed 0 --out DIR" in page
@@ -222,9 +222,9 @@ def test_only_says_what_it_cannot_take_in(
     kept = another.read_bytes()
     capsys.readouterr()
     assert main(["reproduce", "all", "--out", str(out), "--only", "broken"]) == 0
-    told = capsys.readouterr().err
-    assert "it has seed 5, this run seed 0" in told
-    assert f"last is left out: {cells} has 0 of 1 cells" in told
+    answer = capsys.readouterr().err
+    assert "it has seed 5, this run seed 0" in answer
+    assert f"last is left out: {cells} has 0 of 1 cells" in answer
     page = page_of(out)
     assert "Not asked for: whole (left out: " in page
     assert "1 of 1of these papers' claims hold" in page
@@ -258,9 +258,9 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
     monkeypatch.setattr(studies, "IN_ORDER", list(names))
     out, where = tmp_path / "all", "tcp://127.0.0.1:9"
     assert main(["reproduce", "all", "--on", where, "--out", str(out)]) == 1
-    told = capsys.readouterr().err
+    answer = capsys.readouterr().err
     first, second = (
-        line for line in told.splitlines() if " failed: " in line and "of 3" not in line
+        line for line in answer.splitlines() if " failed: " in line and "of 3" not in line
     )
     assert first.startswith("away failed: ")
     assert first.endswith(f"; the next asks {where} again")
@@ -268,8 +268,8 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
     assert second.endswith("; the others run here")
     assert "did not answer within 0.5 s" in first
     assert "did not answer within 0.5 s" in second
-    assert "2 of 3 studies failed: away, far" in told
-    assert "Error" not in told.replace("Error: 2 of 3", "")
+    assert "2 of 3 studies failed: away, far" in answer
+    assert "Error" not in answer.replace("Error: 2 of 3", "")
     assert not list(out.rglob("error.txt"))
     assert "1 of 1of these papers' claims hold" in page_of(out)
     assert main(["reproduce", "all", "--on", where, "--only", "far", "--out", str(out)]) == 1

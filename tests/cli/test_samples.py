@@ -13,19 +13,19 @@ TEXT, TABLE = str(IOR / "4.0.txt"), str(IOR / "4.0.csv")
 
 
 def test_simulated_samples_say_so_and_are_the_seeds(penstock: Any, directory: Path) -> None:
-    asked = ("samples", "simulate", "cetus", "--part", "0.01", "--nodes", "64,200")
-    told = penstock(*asked, "--out", "a.csv", "--json").json
-    assert told["source"] == "simulated"
-    assert [row["nodes"] for row in told["scales"]] == [64, 200]
-    found = samples.read(directory / "a.csv")
-    assert {one.source for one in found} == {"simulated"}
-    assert sum(one.converged() for one in found) == sum(r["converged"] for r in told["scales"])
-    left = sum(not one.converged() for one in found)
-    assert told["unconverged"] == pytest.approx(left / len(found))
-    people = penstock(*asked, "--out", "b.csv").out
+    arguments = ("samples", "simulate", "cetus", "--part", "0.01", "--nodes", "64,200")
+    answer = penstock(*arguments, "--out", "a.csv", "--json").json
+    assert answer["source"] == "simulated"
+    assert [row["nodes"] for row in answer["scales"]] == [64, 200]
+    matches = samples.read(directory / "a.csv")
+    assert {one.source for one in matches} == {"simulated"}
+    assert sum(one.converged() for one in matches) == sum(r["converged"] for r in answer["scales"])
+    left = sum(not one.converged() for one in matches)
+    assert answer["unconverged"] == pytest.approx(left / len(matches))
+    people = penstock(*arguments, "--out", "b.csv").out
     assert "simulated, not measured" in people
     assert (directory / "a.csv").read_text() == (directory / "b.csv").read_text()
-    penstock(*asked, "--out", "b.csv", "--seed", "2")
+    penstock(*arguments, "--out", "b.csv", "--seed", "2")
     assert (directory / "a.csv").read_text() != (directory / "b.csv").read_text()
 
 
@@ -33,21 +33,31 @@ def test_outputs_of_ior_are_imported_and_equal_writes_are_one_sample(
     penstock: Any, directory: Path
 ) -> None:
     (directory / "later.txt").write_text(Path(TEXT).read_text().replace("6.00 ", "6.50 "))
-    told = penstock(
+    answer = penstock(
         "samples", "import", TEXT, "later.txt", "--machine", "here", "--out", "i.csv", "--json"
     ).json
-    assert (told["samples"], told["runs"]) == (1, 4)
+    assert (answer["samples"], answer["runs"]) == (1, 4)
     (one,) = samples.read(directory / "i.csv")
     assert one.times == (6.0, 7.0, 6.5, 7.0)
-    asked = ("samples", "import", TABLE, "--machine", "here", "--out", "c.csv")
-    assert penstock(*asked, "--cores", "4", "--file-per-process").status == 0
+    arguments = ("samples", "import", TABLE, "--machine", "here", "--out", "c.csv")
+    assert penstock(*arguments, "--cores", "4", "--file-per-process").status == 0
     assert samples.read(directory / "c.csv")[0].write == one.write
 
 
 def test_a_table_that_a_spreadsheet_wrote_is_imported(penstock: Any, directory: Path) -> None:
     (directory / "e.csv").write_text(Path(TABLE).read_text(), encoding="utf-8-sig")
-    asked = ("samples", "import", "e.csv", "--machine", "here", "--out", "c.csv", "--cores", "4")
-    assert penstock(*asked, "--file-per-process").status == 0
+    arguments = (
+        "samples",
+        "import",
+        "e.csv",
+        "--machine",
+        "here",
+        "--out",
+        "c.csv",
+        "--cores",
+        "4",
+    )
+    assert penstock(*arguments, "--file-per-process").status == 0
 
 
 @pytest.mark.parametrize("again", ["i.txt", "copy.txt"])
@@ -64,8 +74,8 @@ def test_the_guides_machine_can_be_simulated(penstock: Any, directory: Path) -> 
     page = Path(__file__).parents[2] / "docs/formats/machines.md"
     (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.M | re.S)
     (directory / "small.toml").write_text(example)
-    asked = ("samples", "simulate", "./small.toml", "--part", "0.01", "--nodes", "16")
-    result = penstock(*asked, "--out", "s.csv")
+    arguments = ("samples", "simulate", "./small.toml", "--part", "0.01", "--nodes", "16")
+    result = penstock(*arguments, "--out", "s.csv")
     assert result.status == 0, result.err
     assert max(s.write.stripe_count or 0 for s in samples.read(directory / "s.csv")) <= 16
 
@@ -79,7 +89,7 @@ def test_a_machine_without_bandwidths_says_so(penstock: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("simulate", "citus", "--out", "x.csv"), "did you mean 'cetus'"),
         (("simulate", "cetus", "--out", "no/x.csv"), "there is no directory"),
@@ -98,7 +108,9 @@ def test_a_machine_without_bandwidths_says_so(penstock: Any) -> None:
         ),
     ],
 )
-def test_slips_are_told(penstock: Any, directory: Path, args: tuple[Any, ...], said: str) -> None:
+def test_slips_are_told(
+    penstock: Any, directory: Path, args: tuple[Any, ...], message: str
+) -> None:
     result = penstock("samples", *args)
-    assert (result.status, said in result.err) == (2, True), result.err
+    assert (result.status, message in result.err) == (2, True), result.err
     assert not (directory / "x.csv").exists()

@@ -155,7 +155,7 @@ def test_many_jobs_are_cut_short_for_people_only(penstock: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "said"),
+    ("method", "message"),
     [
         ("def turn(self, request, view): return 1 / 0", "ZeroDivisionError: division by zero"),
         ("def turn(self, request, view): return 'first'", "turn() must return a number"),
@@ -164,7 +164,7 @@ def test_many_jobs_are_cut_short_for_people_only(penstock: Any) -> None:
 )
 @pytest.mark.parametrize("verb", [("simulate", "--policy"), ("compare", "--policies")])
 def test_what_a_policy_of_ones_own_raises(
-    penstock: Any, directory: Path, verb: tuple[str, str], method: str, said: str
+    penstock: Any, directory: Path, verb: tuple[str, str], method: str, message: str
 ) -> None:
     (directory / "mine.py").write_text(
         "from penstock.policies.base import ByArrival\n"
@@ -179,7 +179,7 @@ def test_what_a_policy_of_ones_own_raises(
     result = penstock(name, "jobs.json", flag, "mine.py:Mine")
     assert (result.status, result.out, result.err.count("\n")) == (2, "", 1)
     assert "policy 'mine.py:Mine' failed" in result.err
-    assert said in result.err
+    assert message in result.err
 
 
 def test_outputs_never_replace_the_workload_or_each_other(penstock: Any, jobs: str) -> None:
@@ -207,11 +207,11 @@ def test_resources_are_divided_while_jobs_run(penstock: Any, directory: Path) ->
     alone = penstock("simulate", "w.json", *site).json
     assert alone["makespan"] == 42  # both on resource 0, as nobody allocates
     assert "remaps" not in alone
-    told = penstock("simulate", "w.json", "--allocation", "mckp", *site).json
-    assert told["remaps"] == 2
+    answer = penstock("simulate", "w.json", "--allocation", "mckp", *site).json
+    assert answer["remaps"] == 2
     # A phase of 4 isolated seconds takes a 1 s on four nodes and 2 s on two; b is there from 4 to
     # 6 s, so that one of a's ten phases takes twice as long.
-    assert told["makespan"] == 11
+    assert answer["makespan"] == 11
     late = penstock("simulate", "w.json", "--allocation", "mckp", "--remap-delay", "1 h", *site)
     assert late.json["remaps"] == 0
 

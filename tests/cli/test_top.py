@@ -25,7 +25,7 @@ def test_rates_are_what_was_moved_between_the_looks() -> None:
         job("new.2", forwarded_bytes=MIB, seconds=1.5),
         job("unseen.3", forwarded_bytes=MIB, seconds=50.0),
     )
-    rates = {told["id"]: told["rate"] for told in after(first, second)["jobs"]}
+    rates = {answer["id"]: answer["rate"] for answer in after(first, second)["jobs"]}
     assert rates == {"a.1": 2 * MIB, "new.2": MIB / 2, "unseen.3": None}
 
 
@@ -33,7 +33,7 @@ def test_an_io_node_that_came_back_has_no_rate_yet() -> None:
     """Its counters began anew: a difference would be of two processes."""
     first = status(io_nodes=[node(0, write_bytes=8 * MIB), node(1, read_bytes=MIB)])
     second = status(io_nodes=[node(0, id=7, write_bytes=MIB), node(1, read_bytes=3 * MIB)])
-    assert [told["rate"] for told in after(first, second)["io_nodes"]] == [None, MIB]
+    assert [answer["rate"] for answer in after(first, second)["io_nodes"]] == [None, MIB]
 
 
 def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
@@ -46,7 +46,7 @@ def test_who_transfers_comes_by_share_and_who_waits_by_how_long() -> None:
         job("observed.6", **WAITS, mode="observe"),
         job("ended.7", state="ended", doing=None),
     ]
-    listed = [told["id"] for told in after(status(*jobs), status(*jobs))["jobs"]]
+    listed = [answer["id"] for answer in after(status(*jobs), status(*jobs))["jobs"]]
     assert listed == ["large.5", "small.3", "long.4", "short.2", "observed.6", "computes.1"]
 
 

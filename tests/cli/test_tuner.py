@@ -32,10 +32,10 @@ def without(field: str) -> dict[str, Any]:
 
 def test_what_was_learnt_is_shown(penstock: Any, directory: Path) -> None:
     file = stored(directory, {"window": {"contexts": [CONTEXT]}})
-    told = penstock("tuner", "show", file)
-    assert told.status == 0, told.err
-    assert "8 ms *" in told.out
-    assert "1 ms *" not in told.out
+    answer = penstock("tuner", "show", file)
+    assert answer.status == 0, answer.err
+    assert "8 ms *" in answer.out
+    assert "1 ms *" not in answer.out
     (learned,) = penstock("tuner", "show", file, "--json").json["learned"]
     assert learned["tuners"]["window"]["contexts"] == [CONTEXT]
 
@@ -43,9 +43,9 @@ def test_what_was_learnt_is_shown(penstock: Any, directory: Path) -> None:
 def test_a_policy_with_brackets_in_its_name_is_shown_as_it_is(
     penstock: Any, directory: Path
 ) -> None:
-    told = penstock("tuner", "show", stored(directory, {}, policy="[/x]"))
-    assert told.status == 0, told.err
-    assert "[/x]  (learned.json)" in told.out
+    answer = penstock("tuner", "show", stored(directory, {}, policy="[/x]"))
+    assert answer.status == 0, answer.err
+    assert "[/x]  (learned.json)" in answer.out
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
@@ -67,23 +67,23 @@ def test_a_policy_with_brackets_in_its_name_is_shown_as_it_is(
 def test_files_of_others_are_refused_in_a_line(
     penstock: Any, directory: Path, tuners: Any, options: tuple[str, ...]
 ) -> None:
-    told = penstock("tuner", "show", stored(directory, tuners), *options)
-    assert told.status == 2
-    assert "learned.json is not the state of a tuner" in told.err
-    assert len(told.err.splitlines()) == 1
+    answer = penstock("tuner", "show", stored(directory, tuners), *options)
+    assert answer.status == 2
+    assert "learned.json is not the state of a tuner" in answer.err
+    assert len(answer.err.splitlines()) == 1
 
 
 SIMULATE = ("tuner", "simulate", "--observations", "20", "--repetitions", "1", "--json")
 
 
 def test_a_policy_learns_from_the_rewards_that_are_shipped(penstock: Any) -> None:
-    told = penstock(*SIMULATE, "--policy", "ucb1")
-    assert told.status == 0, told.err
-    assert (told.json["policy"], told.json["learned"]) == ("ucb1", False)
-    assert {one["scenario"] for one in told.json["scenarios"]} == {
+    answer = penstock(*SIMULATE, "--policy", "ucb1")
+    assert answer.status == 0, answer.err
+    assert (answer.json["policy"], answer.json["learned"]) == ("ucb1", False)
+    assert {one["scenario"] for one in answer.json["scenarios"]} == {
         scenario.name for scenario in windows.by_window(windows.shipped())
     }
-    assert all(0 < one["begin"] <= 1 for one in told.json["scenarios"])
+    assert all(0 < one["begin"] <= 1 for one in answer.json["scenarios"])
 
 
 def test_a_simulation_begins_with_what_was_learnt_live(penstock: Any, directory: Path) -> None:
@@ -93,9 +93,9 @@ def test_a_simulation_begins_with_what_was_learnt_live(penstock: Any, directory:
     for window in 30 * tuple(rewards):
         tuner.learn(scenario.context, window, 2**20 * sum(rewards[window]) / len(rewards[window]))
     file = stored(directory, {"window": tuner.learned()}, policy="discounted-ucb")
-    told = penstock(*SIMULATE, "--learned", file).json
-    assert (told["policy"], told["learned"]) == ("discounted-ucb", True)
-    begins = {one["scenario"]: one["begin"] for one in told["scenarios"]}
+    answer = penstock(*SIMULATE, "--learned", file).json
+    assert (answer["policy"], answer["learned"]) == ("discounted-ucb", True)
+    begins = {one["scenario"]: one["begin"] for one in answer["scenarios"]}
     assert begins[scenario.name] > 0.99
     other = penstock(*SIMULATE, "--learned", file, "--policy", "ucb1")
     assert other.status == 2
@@ -103,6 +103,6 @@ def test_a_simulation_begins_with_what_was_learnt_live(penstock: Any, directory:
 
 
 def test_a_state_without_windows_is_refused(penstock: Any, directory: Path) -> None:
-    told = penstock(*SIMULATE, "--learned", stored(directory, {"depth": {"contexts": []}}))
-    assert told.status == 2
-    assert "has nothing on windows" in told.err
+    answer = penstock(*SIMULATE, "--learned", stored(directory, {"depth": {"contexts": []}}))
+    assert answer.status == 2
+    assert "has nothing on windows" in answer.err

@@ -124,8 +124,8 @@ def test_what_was_cut_is_told(penstock: Any, directory: Path) -> None:
 
 def test_check_proves_that_decisions_repeat(penstock: Any, directory: Path) -> None:
     path = recorded(directory, "set-10", learn={})
-    told = penstock("what-if", str(path), "--check")
-    assert (told.status, told.out.endswith("same decisions\n")) == (0, True)
+    answer = penstock("what-if", str(path), "--check")
+    assert (answer.status, answer.out.endswith("same decisions\n")) == (0, True)
     assert penstock("what-if", str(path), "--check", "--json").json["same"] is True
 
 
@@ -134,18 +134,18 @@ def test_check_shows_the_first_difference_and_fails(penstock: Any, directory: Pa
     wrong = directory / "wrong.jsonl.gz"
     lines = path.read_bytes().replace(b'"resource":0,"weight":0.1', b'"resource":0,"weight":0.5')
     wrong.write_bytes(gzip.compress(lines))
-    told = penstock("what-if", str(wrong), "--check")
-    assert told.status == 1
-    assert "wrong.jsonl.gz, line 7" in told.out
-    assert "weight=0.5" in told.out
-    assert "weight=0.1" in told.out
+    answer = penstock("what-if", str(wrong), "--check")
+    assert answer.status == 1
+    assert "wrong.jsonl.gz, line 7" in answer.out
+    assert "weight=0.5" in answer.out
+    assert "weight=0.1" in answer.out
     again = penstock("what-if", str(wrong), "--check", "--json")
     assert again.status == 1
     assert json.loads(again.out)["first_difference"]["where"].endswith("line 7")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "answer"),
     [
         (("missing.jsonl",), "no such file"),
         (("jobs.json",), "ends in none of .jsonl, .jsonl.gz"),
@@ -157,13 +157,13 @@ def test_check_shows_the_first_difference_and_fails(penstock: Any, directory: Pa
     ],
 )
 def test_wrong_input_is_one_line(
-    penstock: Any, jobs: str, directory: Path, arguments: tuple[str, ...], told: str
+    penstock: Any, jobs: str, directory: Path, arguments: tuple[str, ...], answer: str
 ) -> None:
     recorded(directory).rename(directory / "record.jsonl")
     (directory / "bad.jsonl").write_text("{}\n")
     result = penstock("what-if", *arguments)
     assert result.status == 2
-    assert told in result.err
+    assert answer in result.err
     assert result.err.count("\n") == 1
 
 

@@ -13,46 +13,46 @@ from penstock.sim.evaluate import what_if_lanes
 POLICIES = ("--policies", "set-10,fair-share,greedy-yield", "--json")
 
 
-def moved(told: dict[str, Any]) -> dict[int, float]:
+def moved(answer: dict[str, Any]) -> dict[int, float]:
     """Seconds of the whole file system that each lane shows."""
-    found: defaultdict[int, float] = defaultdict(float)
-    for job, kind, start, end, share in told["stretches"]:
+    matches: defaultdict[int, float] = defaultdict(float)
+    for job, kind, start, end, share in answer["stretches"]:
         assert end > start
-        found[job] += share * (end - start) if kind == "io" else 0.0
-    return dict(found)
+        matches[job] += share * (end - start) if kind == "io" else 0.0
+    return dict(matches)
 
 
 def test_lanes_hold_all_io_under_every_policy(penstock: Any, directory: Path) -> None:
     """The integral of a job's share over its lane is its isolated I/O, whoever ordered it."""
-    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    matches = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
     jobs = workload()
     io = {jobs.id(j): total for j, total in enumerate(jobs.total(jobs.io).tolist())}
-    assert {job["id"] for job in found["jobs"]} == set(io)
-    assert found["left_out"] == 0
-    sets = {"recorded": found["recorded"], **found["simulated"]}
+    assert {job["id"] for job in matches["jobs"]} == set(io)
+    assert matches["left_out"] == 0
+    sets = {"recorded": matches["recorded"], **matches["simulated"]}
     assert set(sets) == {"recorded", "set-10", "fair-share", "greedy-yield"}
-    for name, told in sets.items():
-        assert told["until"] is None
-        for k, seconds in moved(told).items():
+    for name, answer in sets.items():
+        assert answer["until"] is None
+        for k, seconds in moved(answer).items():
             # Stretches are told to a tenth of a millisecond, shares to four digits.
-            assert seconds == pytest.approx(io[found["jobs"][k]["id"]], rel=5e-3), name
-        for k, finish in enumerate(told["finish"]):
-            ends = [end for job, _, _, end, _ in told["stretches"] if job == k]
+            assert seconds == pytest.approx(io[matches["jobs"][k]["id"]], rel=5e-3), name
+        for k, finish in enumerate(answer["finish"]):
+            ends = [end for job, _, _, end, _ in answer["stretches"] if job == k]
             assert max(ends) == pytest.approx(finish, abs=1e-3)
 
 
 def test_stretches_of_a_lane_do_not_overlap(penstock: Any, directory: Path) -> None:
     """Under set-10 jobs wait for each other, and neither wait nor transfer at once."""
-    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
-    for told in (found["recorded"], *found["simulated"].values()):
+    matches = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    for answer in (matches["recorded"], *matches["simulated"].values()):
         lane: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
-        for job, _, start, end, _ in told["stretches"]:
+        for job, _, start, end, _ in answer["stretches"]:
             lane[job].append((start, end))
         for parts in lane.values():
             parts.sort()
             for (_, end), (start, _) in pairwise(parts):
                 assert start >= end - 2e-4
-    assert any(kind == "wait" for _, kind, *_ in found["simulated"]["set-10"]["stretches"])
+    assert any(kind == "wait" for _, kind, *_ in matches["simulated"]["set-10"]["stretches"])
 
 
 def test_what_is_cut_is_said(
@@ -60,13 +60,13 @@ def test_what_is_cut_is_said(
 ) -> None:
     monkeypatch.setattr(what_if_lanes, "MOST_JOBS", 2)
     monkeypatch.setattr(what_if_lanes, "MOST_STRETCHES", 10)
-    found = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
-    assert (len(found["jobs"]), found["left_out"]) == (2, 3)
-    for told in (found["recorded"], *found["simulated"].values()):
-        assert len(told["stretches"]) <= 10
-        if told["until"] is not None:
-            assert all(start <= told["until"] for _, _, start, _, _ in told["stretches"])
-    assert found["simulated"]["set-10"]["until"] is not None
+    matches = penstock("what-if", str(recorded(directory)), *POLICIES, "--lanes").json["lanes"]
+    assert (len(matches["jobs"]), matches["left_out"]) == (2, 3)
+    for answer in (matches["recorded"], *matches["simulated"].values()):
+        assert len(answer["stretches"]) <= 10
+        if answer["until"] is not None:
+            assert all(start <= answer["until"] for _, _, start, _, _ in answer["stretches"])
+    assert matches["simulated"]["set-10"]["until"] is not None
 
 
 def test_lanes_are_for_programs(penstock: Any, directory: Path) -> None:

@@ -22,9 +22,11 @@ TITAN = Physical(machine=machines.load("titan"))
 LARGE = ("--nodes", "64", "--cores", "8", "--burst", "1 GB")
 
 
-def drawn(count: int, seed: int = 1, *, nodes: tuple[int, ...] = (1, 2, 4, 8, 16)) -> list[Sample]:
+def generated(
+    count: int, seed: int = 1, *, nodes: tuple[int, ...] = (1, 2, 4, 8, 16)
+) -> list[Sample]:
     chance = random.Random(seed)
-    found = []
+    matches = []
     for _ in range(count):
         write = Write(
             nodes=chance.choice(nodes),
@@ -33,21 +35,21 @@ def drawn(count: int, seed: int = 1, *, nodes: tuple[int, ...] = (1, 2, 4, 8, 16
         )
         mean = TITAN.predict(write).seconds
         times = tuple(mean * chance.lognormvariate(0, 0.05) for _ in range(4))
-        found.append(Sample(machine="titan", source="simulated", write=write, times=times))
-    return found
+        matches.append(Sample(machine="titan", source="simulated", write=write, times=times))
+    return matches
 
 
 @pytest.fixture
 def runs(directory: Path) -> str:
-    samples.write(directory / "runs.csv", drawn(150))
-    samples.write(directory / "larger.csv", drawn(40, 2, nodes=(32, 64)))
+    samples.write(directory / "runs.csv", generated(150))
+    samples.write(directory / "larger.csv", generated(40, 2, nodes=(32, 64)))
     return "runs.csv"
 
 
 @pytest.fixture(scope="module")
 def learned() -> TrainedModel:
     """A model of the runs: training takes longer than all that is asked of it."""
-    return training.train(dataset.Dataset.from_samples(TITAN.machine, drawn(150)))
+    return training.train(dataset.Dataset.from_samples(TITAN.machine, generated(150)))
 
 
 @pytest.fixture
@@ -61,14 +63,14 @@ def model(directory: Path, learned: TrainedModel, runs: str) -> str:
 def test_a_model_of_ones_own_runs_is_made_judged_and_asked(penstock: Any, runs: str) -> None:
     made = penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json", "--json")
     assert made.json["samples"] == 150
-    judged = penstock("write-model", "evaluate", "m.json", "larger.csv", "--json").json["judged"]
-    assert judged["all"]["samples"] == judged["32 nodes"]["samples"] + judged["64 nodes"]["samples"]
-    assert judged["all"]["median_error"] < 0.3, "twice and four times the largest scale seen"
-    assert judged["all"]["outside"] == 40
-    told = penstock("predict", "--model", "m.json", *LARGE, "--json").json
-    assert told["machine"] == "titan"
-    assert told["coverage"] is None, "nothing vouches for what is outside"
-    (why,) = [one for one in told["outside"] if one.startswith("nodes ")]
+    scores = penstock("write-model", "evaluate", "m.json", "larger.csv", "--json").json["judged"]
+    assert scores["all"]["samples"] == scores["32 nodes"]["samples"] + scores["64 nodes"]["samples"]
+    assert scores["all"]["median_error"] < 0.3, "twice and four times the largest scale seen"
+    assert scores["all"]["outside"] == 40
+    answer = penstock("predict", "--model", "m.json", *LARGE, "--json").json
+    assert answer["machine"] == "titan"
+    assert answer["coverage"] is None, "nothing vouches for what is outside"
+    (why,) = [one for one in answer["outside"] if one.startswith("nodes ")]
     assert why == "nodes 64, seen 1 to 16"
 
 
@@ -85,11 +87,11 @@ def test_outside_the_interval_is_wider(penstock: Any, model: str) -> None:
 
 
 def test_a_mean_and_one_run_have_an_interval_each(penstock: Any, model: str) -> None:
-    asked = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
-    told = penstock(*asked, "--json").json
-    low, high = told["run"]
-    assert low <= told["low"] < told["high"] <= high
-    assert "one run " in penstock(*asked).out
+    arguments = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
+    answer = penstock(*arguments, "--json").json
+    low, high = answer["run"]
+    assert low <= answer["low"] < answer["high"] <= high
+    assert "one run " in penstock(*arguments).out
     guess = penstock("predict", "--machine", "titan", *LARGE)
     assert "one run " not in guess.out, "a description knows nothing of runs"
 
@@ -101,9 +103,9 @@ def test_what_is_made_unasked_is_the_model_whose_advice_helps(penstock: Any, run
 
 
 def test_advice_and_curves_take_a_model(penstock: Any, model: str, directory: Path) -> None:
-    told = penstock("advise", "--model", "m.json", "--nodes", "16", "--cores", "16", "--burst",
+    answer = penstock("advise", "--model", "m.json", "--nodes", "16", "--cores", "16", "--burst",
                     "1 GB", "--json").json  # fmt: skip
-    assert told["advised"]["outside"] == [] or told["now"]["outside"] != []
+    assert answer["advised"]["outside"] == [] or answer["now"]["outside"] != []
     job = {"id": "a", "nodes": 16, "model": "m.json", "write": {"cores": 8, "burst": "1 GB"}}
     (directory / "jobs.json").write_text(json.dumps({"jobs": [job]}))
     allocated = penstock("allocate", "jobs.json", "--io-nodes", "4", "--json").json
@@ -115,30 +117,30 @@ def test_a_model_can_be_read(penstock: Any, runs: str, technique: str) -> None:
     made = penstock("write-model", "train", runs, "--machine", "titan", "--out", "m.json",
                     "--technique", technique)  # fmt: skip
     assert made.status == 0, made.err
-    told = penstock("write-model", "show", "m.json", "--json").json
-    assert told["technique"] == technique
-    scales = told["made"].get("scales", [1, 16])
-    assert told["seen"]["nodes"] == [min(scales), max(scales)]
+    answer = penstock("write-model", "show", "m.json", "--json").json
+    assert answer["technique"] == technique
+    scales = answer["made"].get("scales", [1, 16])
+    assert answer["seen"]["nodes"] == [min(scales), max(scales)]
     out = penstock("write-model", "show", "m.json").out
     key = "stage" if technique == "extrapolating" else "feature"
-    assert all(row[key] in out for row in told["looks_at"])
+    assert all(row[key] in out for row in answer["looks_at"])
     if technique == "lasso":
-        assert all(row["stage"] for row in told["looks_at"][:-1]), "each feature has its stage"
+        assert all(row["stage"] for row in answer["looks_at"][:-1]), "each feature has its stage"
 
 
 def test_simulated_samples_are_never_said_to_be_measured(
     penstock: Any, model: str, directory: Path
 ) -> None:
-    told = "made of simulated samples, not measured"
-    asked = ("--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
+    answer = "made of simulated samples, not measured"
+    arguments = ("--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
     train = ("write-model", "train", "runs.csv", "--machine", "titan", "--out", "o.json")
-    for verb in (train, ("write-model", "show", "m.json"), ("predict", *asked)):
-        assert told in penstock(*verb).out
+    for verb in (train, ("write-model", "show", "m.json"), ("predict", *arguments)):
+        assert answer in penstock(*verb).out
         assert penstock(*verb, "--json").json["simulated"] is True
-    assert told in penstock("advise", *asked).out
-    assert penstock("advise", *asked, "--json").json["now"]["simulated"] is True
-    mixed = [replace(one, source="IOR 4.0") for one in drawn(30, 3)]
-    samples.write(directory / "mixed.csv", [*drawn(150), *mixed])
+    assert answer in penstock("advise", *arguments).out
+    assert penstock("advise", *arguments, "--json").json["now"]["simulated"] is True
+    mixed = [replace(one, source="IOR 4.0") for one in generated(30, 3)]
+    samples.write(directory / "mixed.csv", [*generated(150), *mixed])
     penstock("write-model", "train", "mixed.csv", "--machine", "titan", "--out", "o.json")
     assert "made partly of simulated samples" in penstock("write-model", "show", "o.json").out
     samples.write(directory / "mine.csv", mixed)
@@ -148,56 +150,58 @@ def test_simulated_samples_are_never_said_to_be_measured(
 
 def test_the_papers_techniques_see_what_the_paper_does(penstock: Any, directory: Path) -> None:
     """Converged, and 5 s or more; how many were left out is said."""
-    good = drawn(120)
-    wild = [replace(one, times=(5.0, 50.0, 500.0)) for one in drawn(7, 2)]
-    short = [replace(one, times=(1.0, 1.0, 1.0)) for one in drawn(5, 3)]
+    good = generated(120)
+    wild = [replace(one, times=(5.0, 50.0, 500.0)) for one in generated(7, 2)]
+    short = [replace(one, times=(1.0, 1.0, 1.0)) for one in generated(5, 3)]
     samples.write(directory / "all.csv", good + wild + short)
     kept = [one for one in good if one.converged() and one.seconds >= 5]
-    asked = ("write-model", "train", "all.csv", "--machine", "titan", "--out", "m.json")
-    told = penstock(*asked, "--technique", "linear", "--json").json
-    assert (told["samples"], told["left_out"]) == (len(kept), 132 - len(kept))
-    out = penstock(*asked, "--technique", "linear").out
+    arguments = ("write-model", "train", "all.csv", "--machine", "titan", "--out", "m.json")
+    answer = penstock(*arguments, "--technique", "linear", "--json").json
+    assert (answer["samples"], answer["left_out"]) == (len(kept), 132 - len(kept))
+    out = penstock(*arguments, "--technique", "linear").out
     assert f"left out   {132 - len(kept)} that have not converged" in out
-    assert penstock(*asked, "--json").json["left_out"] == 0, "ours weighs them"
+    assert penstock(*arguments, "--json").json["left_out"] == 0, "ours weighs them"
     samples.write(directory / "all.csv", [replace(one, times=one.times[:1]) for one in good])
-    refused = penstock(*asked, "--technique", "linear")
+    refused = penstock(*arguments, "--technique", "linear")
     assert "0 of 120 samples have converged" in refused.err
 
 
 def test_the_same_again_is_no_more_to_learn_from(penstock: Any, directory: Path) -> None:
     """Thirty copies of a line gave a model that was sure of everything."""
-    samples.write(directory / "same.csv", drawn(1) * 30)
-    asked = ("write-model", "train", "same.csv", "--machine", "titan", "--out", "m.json")
-    assert "1 samples are too few" in penstock(*asked).err
+    samples.write(directory / "same.csv", generated(1) * 30)
+    arguments = ("write-model", "train", "same.csv", "--machine", "titan", "--out", "m.json")
+    assert "1 samples are too few" in penstock(*arguments).err
 
 
 def test_larger_writes_judge_what_smaller_ones_taught(penstock: Any, directory: Path) -> None:
-    samples.write(directory / "all.csv", drawn(150))
-    told = penstock("write-model", "train", "all.csv", "--machine", "titan", "--out", "m.json",
+    samples.write(directory / "all.csv", generated(150))
+    answer = penstock("write-model", "train", "all.csv", "--machine", "titan", "--out", "m.json",
                     "--up-to", "8", "--json").json  # fmt: skip
-    assert list(told["judged"]) == ["16 nodes", "all"]
-    assert told["samples"] + told["judged"]["all"]["samples"] == 150
+    assert list(answer["judged"]) == ["16 nodes", "all"]
+    assert answer["samples"] + answer["judged"]["all"]["samples"] == 150
 
 
 def test_sources_are_told_apart(penstock: Any, directory: Path) -> None:
-    fast = drawn(80)
-    slow = [replace(one, source="slow", times=tuple(3 * t for t in one.times)) for one in drawn(80)]
+    fast = generated(80)
+    slow = [
+        replace(one, source="slow", times=tuple(3 * t for t in one.times)) for one in generated(80)
+    ]
     samples.write(directory / "both.csv", fast + slow)
     penstock("write-model", "train", "both.csv", "--machine", "titan", "--out", "m.json",
              "--by-source")  # fmt: skip
-    asked = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
-    quick = penstock(*asked, "--tag", "simulated", "--json").json
-    slack = penstock(*asked, "--tag", "slow", "--json").json
+    arguments = ("predict", "--model", "m.json", "--nodes", "8", "--cores", "8", "--burst", "2 GB")
+    quick = penstock(*arguments, "--tag", "simulated", "--json").json
+    slack = penstock(*arguments, "--tag", "slow", "--json").json
     assert slack["seconds"] / quick["seconds"] == pytest.approx(3, rel=0.2)
-    wrong = penstock(*asked, "--tag", "slo")
+    wrong = penstock(*arguments, "--tag", "slo")
     assert wrong.status == 2
     assert "did you mean 'slow'" in wrong.err
-    neither = penstock(*asked, "--json").json
+    neither = penstock(*arguments, "--json").json
     assert any("tag" in one for one in neither["outside"])
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("train", "none.csv", "--machine", "titan", "--out", "o"), "none.csv cannot be read"),
         (("train", "few.csv", "--machine", "titan", "--out", "o"), "few.csv: 10 samples are too"),
@@ -225,14 +229,14 @@ def test_sources_are_told_apart(penstock: Any, directory: Path) -> None:
     ],
 )
 def test_wrong_input_is_said_in_a_line(
-    penstock: Any, model: str, directory: Path, args: tuple[str, ...], said: str
+    penstock: Any, model: str, directory: Path, args: tuple[str, ...], message: str
 ) -> None:
-    samples.write(directory / "few.csv", drawn(10))
+    samples.write(directory / "few.csv", generated(10))
     if "wide.csv" in args:
-        samples.write(directory / "wide.csv", drawn(100, nodes=tuple(range(1, 13))))
+        samples.write(directory / "wide.csv", generated(100, nodes=tuple(range(1, 13))))
     result = penstock("write-model", *args)
     assert result.status == 2, result.out
-    assert said in result.err
+    assert message in result.err
     assert result.err.count("\n") == 1
     assert not (directory / "o").exists()
 

@@ -84,8 +84,8 @@ def test_the_verb(
     from penstock.cli import main  # noqa: PLC0415
 
     assert main(["man", *words]) == status
-    told = capsys.readouterr()
-    assert says in told.out + told.err
+    answer = capsys.readouterr()
+    assert says in answer.out + answer.err
 
 
 def test_json_is_the_page_as_data(capsys: pytest.CaptureFixture[str]) -> None:

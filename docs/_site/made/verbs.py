@@ -20,7 +20,7 @@ def _page(page: Page) -> str:
     lines = [f"# {title}", fenced(page.synopsis, "text")]
     for paragraph in page.paragraphs:
         text = paragraph.text
-        lines.append(fenced(text, "text") if paragraph.kept else escaped(text))
+        lines.append(fenced(text, "text") if paragraph.preformatted else escaped(text))
     if page.verbs:
         rows = [(f"[`{verb}`]({_below(page, verb)})", escaped(text)) for verb, text in page.verbs]
         lines += ["## Verbs", table(("verb", "what it does"), rows)]

@@ -135,8 +135,8 @@ def load(
 
 def find(path: Path | str | None, environment: Mapping[str, str]) -> Path | None:
     """Return the file to read: `path`, else $PENSTOCK_CONFIG, else the first of FILES."""
-    named = [("--config", path), (f"{PREFIX}CONFIG", environment.get(f"{PREFIX}CONFIG"))]
-    for source, name in named:
+    sources = [("--config", path), (f"{PREFIX}CONFIG", environment.get(f"{PREFIX}CONFIG"))]
+    for source, name in sources:
         if name:
             if not Path(name).is_file():
                 raise InputError(f"{source}: there is no file {str(name)!r}; check the name")

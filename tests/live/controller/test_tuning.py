@@ -152,7 +152,7 @@ def test_a_site_that_is_observed_is_told_and_not_changed(tuned: Tuned) -> None:
         found = tuned.status()
         assert found.tuning is not None
         assert found.tuning.applied is False
-        assert "sets nothing" in tuned.penstock("top", "--once", "--interval", "0.2 s")
+        assert "but sets none" in tuned.penstock("top", "--once", "--interval", "0.2 s")
     tuned.penstock("down")
     tried = {v for c in learnt(tuned) for v, n in zip(c["values"], c["count"], strict=True) if n}
     assert tried == {1e-3}, "what I/O nodes had all the time"

@@ -155,8 +155,8 @@ def simulate(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         arbiter=config.arbiter,
         engine=reference.simulate if options.by_reference else engine.simulate,
     )
-    named = (config.sharing.policy, config.allocation.policy, config.placement.policy)
-    with error_prefix(options.file), policy_errors(*named):
+    policies = (config.sharing.policy, config.allocation.policy, config.placement.policy)
+    with error_prefix(options.file), policy_errors(*policies):
         run, seconds = simulator.timed(options.repeat)
         measured = metrics.measure(run, config.simulation.seconds())
     result = {
@@ -290,12 +290,12 @@ def _show(result: dict[str, Any]) -> None:
 def _show_jobs(jobs: list[dict[str, Any]]) -> None:
     # NaN, the stretch of a job that does not run in the window, sorts last.
     worst = sorted(jobs, key=lambda job: -job["stretch"] if job["stretch"] > 0 else 0.0)
-    shown = worst[:MOST_JOBS_SHOWN]
-    rows = [(job["job"], *(_number(v) for k, v in job.items() if k != "job")) for job in shown]
+    listed = worst[:MOST_JOBS_SHOWN]
+    rows = [(job["job"], *(_number(v) for k, v in job.items() if k != "job")) for job in listed]
     click.echo()
-    emit_table(list(shown[0]), rows)
-    if len(worst) > len(shown):
-        click.echo(f"... and {len(worst) - len(shown):,} more jobs; --json lists all of them")
+    emit_table(list(listed[0]), rows)
+    if len(worst) > len(listed):
+        click.echo(f"... and {len(worst) - len(listed):,} more jobs; --json lists all of them")
 
 
 def _number(value: float) -> str:

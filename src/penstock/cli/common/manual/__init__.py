@@ -1,4 +1,4 @@
-"""The command line described as data: what man pages and the site's reference are made of."""
+"""The command line as data, for manual pages and the reference on the web site."""
 
 from penstock.cli.common.manual.describe import Example, Page, Paragraph, page, pages
 

@@ -1,7 +1,8 @@
-"""What `--help` says of a verb, taken apart: synopsis, paragraphs, examples, options.
+"""The parts of a verb's `--help`: synopsis, paragraphs, examples, options.
 
-Help texts follow one form: a sentence, a block of examples, paragraphs. Blocks after a line of
-`\\b` keep their lines. An example is a command, and perhaps a note after two blanks or more.
+Help texts have one form: a sentence, a block of examples, paragraphs. Blocks after a line of `\\b`
+keep their line breaks. An example is a command, optionally followed by two or more spaces and a
+note.
 """
 
 import inspect
@@ -13,15 +14,15 @@ import click
 
 from penstock.cli import VERBS, penstock
 
-KEPT = "\b"
-"""What click takes for: keep these lines as they are."""
+NO_REWRAP = "\b"
+"""Click's mark for a block that keeps its line breaks."""
 _EXAMPLES = ("Examples:", "Start here:", "Then:")
 _NOTE = re.compile(r"\s{2,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A command that can be typed, and what it is for."""
+    """A command to type, and its purpose."""
 
     command: str
     note: str = ""
@@ -29,15 +30,15 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
-    """A part of the description; one that is `kept` has lines of its own."""
+    """A part of the description; `preformatted` text keeps its line breaks."""
 
     text: str
-    kept: bool = False
+    preformatted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """All that is said of one verb."""
+    """The help of one verb."""
 
     path: tuple[str, ...]
     summary: str
@@ -49,7 +50,7 @@ class Page:
 
     @property
     def command(self) -> str:
-        """What is typed: `penstock patterns show`."""
+        """The command to type: `penstock patterns show`."""
         return " ".join(self.path)
 
     @property
@@ -59,20 +60,20 @@ class Page:
 
 
 def pages() -> Iterator[Page]:
-    """Yield the page of the command itself, then those of all verbs and of the verbs below them."""
+    """Yield the page of the command itself, then those of all verbs and their sub-verbs."""
     yield from _below(penstock, click.Context(penstock, info_name="penstock"), ("penstock",))
 
 
 def page(*verbs: str) -> Page | None:
-    """Return the page of a verb; None: there is none of that name."""
-    return next((found for found in pages() if found.path[1:] == verbs), None)
+    """Return the page of a verb, or None if the verb does not exist."""
+    return next((page for page in pages() if page.path[1:] == verbs), None)
 
 
 def _below(command: click.Command, ctx: click.Context, path: tuple[str, ...]) -> Iterator[Page]:
     below = []
     if isinstance(command, click.Group):
-        found = ((name, command.get_command(ctx, name)) for name in command.list_commands(ctx))
-        below = [(name, verb) for name, verb in found if verb is not None and not verb.hidden]
+        verbs = ((name, command.get_command(ctx, name)) for name in command.list_commands(ctx))
+        below = [(name, verb) for name, verb in verbs if verb is not None and not verb.hidden]
     paragraphs, examples = _read(command.help or "")
     yield Page(
         path=path,
@@ -94,7 +95,7 @@ def _summary(name: str, verb: click.Command, path: tuple[str, ...]) -> str:
 
 
 def _sentence(command: click.Command) -> str:
-    """Return a line that says what a command does: its short help, or its first sentence."""
+    """Return the one-line summary of a command: its short help, or its first sentence."""
     if command.short_help:
         return command.short_help
     first = _read(command.help or "")[0][0].text
@@ -112,12 +113,12 @@ def _read(text: str) -> tuple[list[Paragraph], list[Example]]:
     paragraphs: list[Paragraph] = []
     examples: list[Example] = []
     for block in re.split(r"\n\s*\n", inspect.cleandoc(text)):
-        kept = block.startswith(KEPT)
-        lines = block.removeprefix(KEPT).strip("\n").splitlines()
-        if kept and lines[0] in _EXAMPLES:
+        preformatted = block.startswith(NO_REWRAP)
+        lines = block.removeprefix(NO_REWRAP).strip("\n").splitlines()
+        if preformatted and lines[0] in _EXAMPLES:
             examples += _examples(lines)
-        elif kept:
-            paragraphs.append(Paragraph(text="\n".join(lines), kept=True))
+        elif preformatted:
+            paragraphs.append(Paragraph(text="\n".join(lines), preformatted=True))
         elif lines:
             paragraphs.append(Paragraph(text=" ".join(line.strip() for line in lines)))
     return paragraphs, examples

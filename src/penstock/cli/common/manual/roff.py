@@ -1,4 +1,4 @@
-"""Man pages: a page of the command line in roff, as `man` shows it."""
+"""Manual pages in roff."""
 
 import re
 import textwrap
@@ -9,17 +9,17 @@ from penstock import __version__
 from penstock.cli.common.manual.describe import Page
 
 EXIT = (
-    ("0", "It was done."),
+    ("0", "Success."),
     ("1", "A run failed."),
-    ("2", "The input is wrong: one line on standard error says what, where and what to do."),
-    ("130", "It was interrupted."),
+    ("2", "Wrong input: one line on standard error says what is wrong, where, and what to do."),
+    ("130", "Interrupted."),
 )
 ENVIRONMENT = (
-    ("PENSTOCK_CONFIG", "The configuration to read, where --config names none."),
-    ("PENSTOCK_SECTION__KEY", "A value of the configuration: PENSTOCK_SITE__NODES=96."),
-    ("PENSTOCK_CONTROLLER", "The controller of another host, HOST:PORT."),
-    ("PENSTOCK_KEY_FILE", "The site key, for a controller of another host."),
-    ("PENSTOCK_DISABLE", "Set to 1, a program below 'penstock run' is left alone."),
+    ("PENSTOCK_CONFIG", "The configuration file to read, unless --config is given."),
+    ("PENSTOCK_SECTION__KEY", "A key of the configuration: PENSTOCK_SITE__NODES=96."),
+    ("PENSTOCK_CONTROLLER", "The address of a controller on another host, HOST:PORT."),
+    ("PENSTOCK_KEY_FILE", "The site key, for a controller on another host."),
+    ("PENSTOCK_DISABLE", "If 1, programs run by 'penstock run' are not managed."),
 )
 FILES = (
     ("penstock.toml", "The configuration, in the current directory, ~/.config/penstock or"),
@@ -30,7 +30,7 @@ _WIDTH = 78
 
 
 def man_page(page: Page, day: date, others: tuple[str, ...] = ()) -> str:
-    """Return the man page; `others` are the pages to see besides those of its own verbs."""
+    """Return the man page; `others` are further pages for SEE ALSO."""
     lines = [
         f'.TH "{page.name.upper()}" 1 "{day.isoformat()}" "penstock {__version__}" "Penstock"',
         *_section("NAME", [f"{_text(page.name)} \\- {_text(_lowered(page.summary))}"]),
@@ -58,9 +58,8 @@ def _description(page: Page) -> list[str]:
     for paragraph in page.paragraphs:
         if lines:
             lines.append(".PP")
-        if paragraph.kept:
-            kept = [_text(line) for line in paragraph.text.splitlines()]
-            lines += [".nf", *kept, ".fi"]
+        if paragraph.preformatted:
+            lines += [".nf", *map(_text, paragraph.text.splitlines()), ".fi"]
         else:
             lines += _wrapped(paragraph.text)
     return lines
@@ -88,7 +87,7 @@ def _see(names: list[str]) -> list[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    """Return lines of roff: a sentence a line, so that `man` spaces them as it should."""
+    """Return lines of roff, one sentence per line, as `man` needs for its spacing."""
     sentences = re.split(r"(?<=[.:?]) (?=[A-Z'])", text)
     return [
         _guarded(line)
@@ -104,7 +103,7 @@ def _bold(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text that roff prints as it is."""
+    """Return text that roff prints literally."""
     return _guarded(_escaped(text))
 
 
@@ -113,11 +112,11 @@ def _escaped(text: str) -> str:
 
 
 def _guarded(line: str) -> str:
-    """Return a line that is no request, whatever it begins with."""
+    """Return a line that roff does not take for a request."""
     return rf"\&{line}" if line.startswith((".", "\\(aq")) else line
 
 
 def _lowered(summary: str) -> str:
-    """Return a summary as one in a list of them: no capital, no full stop."""
+    """Return a summary for the NAME section: no capital, no full stop."""
     text = summary.rstrip(".")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]

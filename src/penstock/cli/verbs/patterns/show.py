@@ -63,8 +63,8 @@ def _rules(model: Model, tree: Tree, node: int = 0, indent: str = "") -> Iterato
     if at < 0:
         confidence = max(tree.shares[node])
         name = model.classes[tree.shares[node].index(confidence)]
-        known = confidence >= model.least_confidence
-        yield f"{indent}{name if known else 'unknown'} ({confidence:.2f})"
+        certain = confidence >= model.least_confidence
+        yield f"{indent}{name if certain else 'unknown'} ({confidence:.2f})"
         return
     name, threshold = model.features[at], tree.threshold[node]
     yield f"{indent}{name} <= {threshold:.4g}"

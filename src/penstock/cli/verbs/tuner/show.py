@@ -15,14 +15,14 @@ from penstock.live.protocol.state_directory import StateDirectory
 from penstock.progress import console
 from penstock.units import show_bandwidth, show_seconds, show_volume
 
-_SHOWN = {"window": show_seconds, "aggregation": show_volume}
+_FORMATS = {"window": show_seconds, "aggregation": show_volume}
 
 
 def show_value(parameter: str, value: Any) -> str:
     """Return a parameter's value as text."""
     if value is None:
         return "-"
-    show = _SHOWN.get(parameter)
+    show = _FORMATS.get(parameter)
     return str(value) if show is None or isinstance(value, str) else show(value)
 
 
