@@ -177,7 +177,7 @@ def test_without_exploring_the_majority_has_its_way() -> None:
     table = world.tuners["window"]
     small, large = seen(1.0), seen(1.0, asked=64 << 20)
     for observation, best in ((small, 8), (large, 1)):
-        context = world.council._judge(observation).context
+        context = world.council.assess(observation).context
         assert context is not None
         for value in WINDOW.values:
             table.learn(context, value, 10.0 if value == best else 1.0)
@@ -303,7 +303,7 @@ def test_the_guard_is_each_contexts_own() -> None:
     """Where values may differ, who has spent its share exploits, and others explore."""
     world = World(2, DEPTH, guard=0.05)
     small, large = seen(), seen(asked=64 << 20)
-    spent, fresh = (world.council._judge(o).context for o in (small, large))
+    spent, fresh = (world.council.assess(o).context for o in (small, large))
     assert spent is not None
     assert fresh is not None
     world.council.experience.accounts[spent] = Account(usual=100.0, cost=0.9, rounds=50)

@@ -23,8 +23,7 @@ from strategies import examples
 from penstock import registry
 from penstock.core.ledger import KNOWN
 from penstock.errors import InputError
-from penstock.live.controller.turns import Turns
-from penstock.live.protocol import messages
+from penstock.live.controller.turns import PhaseReport, Turns
 from penstock.model import (
     Admit,
     Event,
@@ -155,9 +154,9 @@ def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str
         with pytest.raises(RuntimeError):
             turns.phase_began(3.0, "bad", 1)
         turns.phase_began(4.0, "other", 1)
-        over = messages.PhaseEnded(phase=1, bytes=10, seconds=1.0, waited=0.0)
+        report = PhaseReport(number=1, bytes=10, seconds=1.0, waited=0.0)
         for name in ("bad", "good", "other"):
-            turns.phase_ended(5.0, name, over)
+            turns.phase_ended(5.0, name, report)
             turns.ended(6.0, name)
     (path,) = (tmp_path / "records").iterdir()
     found = replay(Record(path), trusted=[policy])

@@ -63,7 +63,7 @@ class Arbiter:
         self.moves = 0
         """Times that a running job was moved."""
         self.assigned: dict[JobId, Resources] = {}
-        """The resources that each job has, or is about to be told."""
+        """The resources that each job has, or will have once its Assign is sent."""
         self._started: dict[JobId, float] = {}
         self._pending: dict[JobId, _Move] = {}
         self._down: set[ResourceId] = set()

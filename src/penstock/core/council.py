@@ -1,12 +1,12 @@
-"""The Council: which values the I/O nodes' parameters take, from what the nodes saw.
+"""The Council: chooses the values of the I/O nodes' parameters from what the nodes observed.
 
-After the Council of thesis forwarding (4.1.1, Algorithm 3), without I/O and without a clock: a host
-passes observations in as they come, says when the round is over, and sets what comes out. Each I/O
-node's access pattern is detected by itself; its bandwidth is the reward of the values that it had.
+After the Council of thesis forwarding (4.1.1, Algorithm 3), without I/O and without a clock: its
+host passes in observations, ends the round, and applies the returned values. Each I/O node's access
+pattern is detected separately; its bandwidth is the reward of the values that it had.
 
-One parameter a round may explore, in turn, so that a reward tells which value it is due to. Where a
-parameter's values make sense only together, all I/O nodes get one: while exploring that of the most
-common context, otherwise what is best for most. docs/live/council.md has the rules.
+One parameter per round may explore, in turn, so that a reward can be attributed to its value. A
+parameter that only makes sense with one value everywhere gets it on all I/O nodes: while exploring
+that of the most common context, otherwise the best for most. docs/live/council.md has the rules.
 """
 
 import math
@@ -34,52 +34,52 @@ _T = TypeVar("_T")
 
 VERSION = 1
 IDLEST = 0.02
-"""Part of an interval that an I/O node must have been busy: else it was the jobs that were slow."""
+"""Part of an interval that an I/O node must be busy: below it, the jobs were slow."""
 REMEMBERED = 0.05
-"""Weight of the newest round in what a context usually gets, and what exploring cost it."""
+"""Weight of the newest round in a context's usual rate and in its cost of exploring."""
 SETTLED, ABSURD = 8, 20.0
-"""After so many rounds a rate that many times the usual one must come as often again to count."""
+"""After SETTLED rounds, a rate above ABSURD x the usual is an outlier until it repeats as often."""
 
 
 class Detector(Protocol):
-    """Tells access patterns: a penstock.learn.detection.Model, or another."""
+    """Detects access patterns: a penstock.learn.detection.Model, or another."""
 
-    def situation(self, seen: Observation) -> tuple[Context | None, float]:
-        """Return the context of an I/O node and how sure its pattern is; None: not to be told."""
+    def situation(self, observation: Observation) -> tuple[Context | None, float]:
+        """Return the context of an I/O node and the confidence; None: no pattern is detected."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What the Council made of an I/O node's last interval."""
+class Assessment:
+    """An I/O node's last interval, as the Council assessed it."""
 
     pattern: str
     confidence: float
-    context: Context | None  # None: too little to tell
-    rate: float  # bytes a busy second
+    context: Context | None  # None: too little I/O to detect one
+    rate: float  # bytes per busy second
 
 
 @dataclass(slots=True)
 class Account:
-    """What a context usually gets, and which part of that exploring has cost it lately."""
+    """A context's usual rate, and the part of it that exploring cost recently."""
 
     usual: float = 0.0
     cost: float = 0.0
     rounds: int = 0
     refused: int = 0
-    """Rates in a row that were not believed."""
+    """Consecutive rates that were rejected as outliers."""
 
-    def takes(self, rate: float) -> bool:
-        """Say whether a rate can be believed; one that stays has to be."""
-        odd = self.rounds >= SETTLED and rate > ABSURD * self.usual > 0
-        self.refused = self.refused + 1 if odd else 0
+    def accepts(self, rate: float) -> bool:
+        """Tell whether a rate is plausible; an implausible one that repeats becomes the usual."""
+        outlier = self.rounds >= SETTLED and rate > ABSURD * self.usual > 0
+        self.refused = self.refused + 1 if outlier else 0
         if self.refused >= SETTLED:
             self.usual, self.refused = rate, 0
             return True
-        return not odd
+        return not outlier
 
     def book(self, rate: float, *, explored: bool) -> None:
-        """Take in what a round got, and what it cost if a value was tried in it."""
+        """Add a round's rate, and its cost if a value was explored in it."""
         self.rounds += 1
         cost = 0.0
         if not explored or self.usual <= 0:
@@ -101,10 +101,9 @@ class _Reward:
 
 
 class Experience:
-    """What was learnt: a tuner a parameter, and an account a context. Councils may share it.
+    """What was learnt: one tuner per parameter, one account per context. Councils may share it.
 
-    Tuners may be anybody's. What one raises, and what it answers beside the values, is counted and
-    passed over.
+    A tuner may be anyone's file: its exceptions and invalid answers are counted and ignored.
     """
 
     def __init__(self, tuners: Mapping[str, Tuner]) -> None:
@@ -112,20 +111,20 @@ class Experience:
         self.accounts: dict[Context, Account] = {}
         self.faults = 0
         self.fault = ""
-        """The last one."""
-        self._others: dict[str, Any] = {}  # learnt of parameters that are not tuned now
+        """The last fault."""
+        self._others: dict[str, Any] = {}  # learnt about parameters that are not tuned now
         self._rewards: dict[tuple[str, Context, Value], _Reward] = {}
 
     def note(
         self, parameter: str, context: Context, value: Value, rate: float, *, explored: bool
     ) -> None:
-        """Take note of what a value was worth at one I/O node, to be taught with all others."""
+        """Note the rate that a value had at one I/O node, until `teach`."""
         reward = self._rewards.setdefault((parameter, context, value), _Reward())
         reward.rates.append(rate)
         reward.explored |= explored
 
     def teach(self) -> None:
-        """Teach what was noted: once a round, however many saw it, for tuners forget by rounds."""
+        """Teach the notes to the tuners, once per round: tuners forget by rounds."""
         rewards, self._rewards = self._rewards, {}
         for (parameter, context, value), reward in rewards.items():
             self._teach(parameter, context, value, reward)
@@ -133,38 +132,38 @@ class Experience:
     def _teach(self, parameter: str, context: Context, value: Value, reward: _Reward) -> None:
         rate = math.fsum(reward.rates) / len(reward.rates)
         account = self.accounts.setdefault(context, Account())
-        if account.takes(rate):
-            self._asked(parameter, lambda tuner: tuner.learn(context, value, rate))
+        if account.accepts(rate):
+            self._call(parameter, lambda tuner: tuner.learn(context, value, rate))
             account.book(rate, explored=reward.explored)
 
     def choose(self, parameter: Parameter, context: Context) -> Value | None:
-        """Return the value to try; None: there is no answer."""
+        """Return the value to use next; None: the tuner failed."""
         return self._value(parameter, lambda tuner: tuner.choose(context, parameter.values))
 
     def best(self, parameter: Parameter, context: Context) -> Value | None:
-        """Return the best value so far; None: nothing is known."""
+        """Return the best value so far; None: not known."""
         return self._value(parameter, lambda tuner: tuner.best(context, parameter.values))
 
     def _value(self, parameter: Parameter, ask: Callable[[Tuner], Value | None]) -> Value | None:
-        value = self._asked(parameter.name, ask)
+        value = self._call(parameter.name, ask)
         if value is None or value in parameter.values:
             return value
         self._note_fault(f"the tuner of {parameter.name} answered {value!r}")
         return None
 
-    def _asked(self, parameter: str, ask: Callable[[Tuner], _T]) -> _T | None:
+    def _call(self, parameter: str, ask: Callable[[Tuner], _T]) -> _T | None:
         try:
             return ask(self.tuners[parameter])
         except Exception as error:
             self._note_fault(f"the tuner of {parameter} failed: {error!r}")
             return None
 
-    def _note_fault(self, said: str) -> None:
+    def _note_fault(self, message: str) -> None:
         self.faults += 1
-        self.fault = said
+        self.fault = message
 
     def learned(self) -> dict[str, Any]:
-        """Return all that was learnt, as plain data."""
+        """Return the learned state, as plain data."""
         return {
             "version": VERSION,
             "tuners": self._others | {name: tuner.learned() for name, tuner in self.tuners.items()},
@@ -175,9 +174,9 @@ class Experience:
         }
 
     def restore(self, learned: Mapping[str, Any]) -> None:
-        """Go on from what `learned` returned; InputError, and nothing changed: it is damaged."""
+        """Restore a state that `learned` returned; InputError, with no change: it is damaged."""
         if not isinstance(learned, Mapping) or learned.get("version") != VERSION:
-            raise InputError(f"it is no learned state of version {VERSION}")
+            raise InputError(f"it is not a learned state of version {VERSION}")
         try:
             saved = msgspec.convert(learned.get("accounts"), list[_Saved])
             tuners = msgspec.convert(learned.get("tuners"), dict[str, Any])
@@ -201,9 +200,9 @@ class Experience:
 
 
 class Council:
-    """Chooses for some I/O nodes; Councils of several groups may share their experience.
+    """Chooses for a group of I/O nodes; Councils may share their experience.
 
-    `guard` is the part of a context's bandwidth that exploring may cost; who has spent it exploits.
+    `guard` is the part of a context's bandwidth that exploring may cost; beyond, it exploits only.
     """
 
     def __init__(
@@ -216,40 +215,40 @@ class Council:
     ) -> None:
         self.parameters = tuple(parameters)
         self.experience = experience
-        self.detector = detector  # may be exchanged for a better one at any time
+        self.detector = detector  # may be replaced at any time
         self.guard = guard
         self.rounds = 0
         self.explored = 0
         self.guarded = 0
-        """Rounds in which the guard kept somebody from exploring."""
+        """Rounds in which the guard prevented exploring."""
         self.missed = 0
-        """Reports that a round did not wait for."""
-        self.last: dict[ResourceId, Seen] = {}
+        """Reports that came after the end of their round, or not at all."""
+        self.last: dict[ResourceId, Assessment] = {}
         self.has: dict[ResourceId, dict[str, Value]] = {}
-        """What each I/O node had in force when it last reported."""
+        """The values in force at each I/O node when it last reported."""
         self.chosen: dict[ResourceId, dict[str, Value]] = {}
-        """What each I/O node is to have."""
+        """The values chosen for each I/O node."""
         self._expected: set[ResourceId] = set()
         self._reported: dict[ResourceId, Context | None] = {}
-        self._floor: Parameter | None = None  # whose values the interval's rewards are of
-        self._tried: dict[ResourceId, Value] = {}  # of the floor, where one is being tried
+        self._floor: Parameter | None = None  # the rewards are those of its values
+        self._explored: dict[ResourceId, Value] = {}  # values of the floor that are being explored
 
     @property
     def exploring(self) -> str | None:
-        """Return the parameter of which a value is being tried; None: all have their best."""
-        return self._floor.name if self._floor is not None and self._tried else None
+        """The parameter that is being explored; None: all have their best values."""
+        return self._floor.name if self._floor is not None and self._explored else None
 
     def tries(self, resource: ResourceId, parameter: str) -> bool:
-        """Say whether an I/O node has a value of a parameter to learn what it is worth."""
-        return parameter == self.exploring and resource in self._tried
+        """Tell whether an I/O node explores a value of a parameter."""
+        return parameter == self.exploring and resource in self._explored
 
     @property
     def missing(self) -> set[ResourceId]:
-        """Return the I/O nodes that have not reported in this round."""
+        """The I/O nodes that have not reported in this round."""
         return self._expected - self._reported.keys()
 
     def joined(self, resource: ResourceId) -> Tune:
-        """An I/O node serves: it begins with what the others have, or the defaults."""
+        """An I/O node serves: it begins with the others' values, or the defaults."""
         self._expected.add(resource)
         have = self._in_force()
         settings = {p.name: have.get(p.name, p.default) for p in self.parameters}
@@ -259,37 +258,38 @@ class Council:
     def left(self, resource: ResourceId) -> None:
         """An I/O node is gone."""
         self._expected.discard(resource)
-        for known in (self.last, self.has, self.chosen, self._reported, self._tried):
-            known.pop(resource, None)
+        for of_node in (self.last, self.has, self.chosen, self._reported, self._explored):
+            of_node.pop(resource, None)
 
     def observed(
         self, resource: ResourceId, observation: Observation, settings: Mapping[str, Value]
     ) -> None:
-        """Take a report in, with the settings in force at the I/O node; the first of a round."""
+        """Handle a report with the settings in force; only the first of a round counts."""
         if resource not in self._expected or resource in self._reported:
             return
-        seen = self._judge(observation)
-        self.last[resource] = seen
-        self._reported[resource] = seen.context
-        # Whatever it was told: it may have been restarted, or could not be set.
+        assessment = self.assess(observation)
+        self.last[resource] = assessment
+        self._reported[resource] = assessment.context
+        # Not what was chosen: the node may have been restarted, or could not be set.
         self.has[resource] = {
             p.name: settings[p.name] for p in self.parameters if p.name in settings
         }
         floor = self._floor
-        if seen.context is None or floor is None:
+        if assessment.context is None or floor is None:
             return
         value = settings.get(floor.name)
-        if value is not None and value in floor.values:  # else it was set by somebody else
-            explored = self._tried.get(resource) == value
-            self.experience.note(floor.name, seen.context, value, seen.rate, explored=explored)
+        if value is not None and value in floor.values:  # else a person set it
+            explored = self._explored.get(resource) == value
+            context, rate = assessment.context, assessment.rate
+            self.experience.note(floor.name, context, value, rate, explored=explored)
 
     def decide(self) -> list[Tune]:
-        """End the round, whoever has not reported: learn, choose, and return what changes."""
+        """End the round, even if reports are missing: learn, choose, and return the changes."""
         self.experience.teach()
         return self.choose()
 
     def choose(self) -> list[Tune]:
-        """Choose for the next interval by what was taught; return what changes."""
+        """Choose for the next interval; return the changes."""
         self.missed += len(self.missing) if self._reported else 0
         reported, self._reported = self._reported, {}
         contexts = {r: context for r, context in reported.items() if context is not None}
@@ -297,7 +297,7 @@ class Council:
             return []
         self._floor = floor = self.parameters[self.rounds % len(self.parameters)]
         self.rounds += 1
-        self._tried = {}
+        self._explored = {}
         guarded = self.guarded
         chosen: dict[ResourceId, dict[str, Value]] = {r: {} for r in self._expected}
         for parameter in self.parameters:
@@ -310,18 +310,19 @@ class Council:
                 settings[parameter.name] = self._for_one(
                     parameter, resource, contexts.get(resource), explores=parameter is floor
                 )
-        self.explored += bool(self._tried)
+        self.explored += bool(self._explored)
         self.guarded = guarded + (self.guarded > guarded)
         self.chosen = chosen
         changed = {r: s for r, s in chosen.items() if s != self.has.get(r)}
         return [Tune(resource=r, settings=s) for r, s in sorted(changed.items())]
 
-    def _judge(self, observation: Observation) -> Seen:
+    def assess(self, observation: Observation) -> Assessment:
+        """Return the context and the rate of an I/O node's interval."""
         context, confidence = self.detector.situation(observation)
         idle = observation.busy < IDLEST * observation.seconds or not observation.moved
         if context is None or idle:
-            return Seen(pattern="unknown", confidence=0.0, context=None, rate=0.0)
-        return Seen(
+            return Assessment(pattern="unknown", confidence=0.0, context=None, rate=0.0)
+        return Assessment(
             pattern=context.pattern,
             confidence=confidence,
             context=context,
@@ -341,7 +342,7 @@ class Council:
         if explores and self._may_explore(main):
             tried = self.experience.choose(parameter, main)
             if tried is not None and tried != self.experience.best(parameter, main):
-                self._tried = dict.fromkeys(self._expected, tried)
+                self._explored = dict.fromkeys(self._expected, tried)
                 return tried
         votes = [
             value
@@ -368,7 +369,7 @@ class Council:
         if explores and self._may_explore(context):
             tried = self.experience.choose(parameter, context)
             if tried is not None and tried != best:
-                self._tried[resource] = tried
+                self._explored[resource] = tried
                 return tried
         return has if best is None else best
 

@@ -1,11 +1,10 @@
 """What a live controller knows of its jobs, from events and actions alone.
 
-A replay of the same events has the same knowledge, so it comes to the same decisions. Until a phase
-has ended, its length is taken to be what it was announced to be, else the mean of the job's earlier
-phases, else the mean of all phases so far, and what is done of it to be the time since its turn
-began, up to that length. Time spent in waiting for a turn is neither computing nor I/O. A job's
-work is so many phases, one a period, as its hints `phases` and `period` say, else its volume and
-compute time.
+A replay of the same events has the same knowledge, so it makes the same decisions. Until a phase
+has ended, its length is estimated as announced, else as the mean of the job's earlier phases, else
+as the mean of all phases so far; its progress is the time since its turn began, up to that length.
+Time spent waiting for a turn is neither computing nor I/O. A job's work is its hint `phases` times
+its hint `period`, else its volume and compute time.
 """
 
 import math
@@ -33,8 +32,7 @@ from penstock.model import (
 from penstock.model.load import isolated_time
 
 KNOWN = frozenset({"w_iter", "remaining", "progress", "io", "work"})
-"""Of what policies may need, what the events of a live system tell, if only as an estimate, or of
-those jobs that say it."""
+"""What a live controller can know, if only as an estimate, or only for jobs that announce it."""
 UNKNOWN: Mapping[str, str] = {"profile": "which class a generator drew a job from"}
 
 
@@ -50,14 +48,14 @@ def knows(needs: frozenset[str]) -> None:
 
 @dataclass(slots=True)
 class _Part:
-    """A phase on one resource: how much it may have done, and whether it transfers now."""
+    """A phase on one resource: its progress, and whether it transfers now."""
 
     done: float = 0.0
     since: float | None = None
     share: float = 1.0
 
     def passed(self, now: float) -> float:
-        """Return the isolated seconds that it had, were it alone whenever it had its turn."""
+        """Return its isolated seconds so far, if it was alone during its turns."""
         return self.done + (0.0 if self.since is None else (now - self.since) * self.share)
 
     def stop(self, now: float) -> None:
@@ -65,36 +63,36 @@ class _Part:
 
 
 @dataclass(slots=True)
-class _Phase:
-    """A phase under way: its open parts, how long it should be, and how long it turned out."""
+class _PhaseProgress:
+    """A phase in progress: its open parts, its expected length, and its length so far."""
 
     parts: dict[ResourceId, _Part]
     expected: float | None
     io: float = 0.0
 
     def passed(self, now: float) -> float:
-        """Return what is done of it on its slowest resource."""
+        """Return its progress on the slowest resource."""
         passed = min(part.passed(now) for part in self.parts.values())
         return passed if self.expected is None else min(passed, self.expected)
 
 
 @dataclass(slots=True)
 class _Account:
-    """What one job did so far, in seconds; `idle_since`: when its last phase ended."""
+    """A job's totals, in seconds; `idle_since`: the end of its last phase."""
 
     started: float
     idle_since: float
     compute: float = 0.0
     io: float = 0.0
-    phases: int = 0  # that took some time: others were too small, or cut, or lent their turn
-    phase: _Phase | None = None
+    phases: int = 0  # with I/O: others were too small, interrupted, or yielded their turn
+    phase: _PhaseProgress | None = None
 
 
 class Ledger:
-    """The View of a live controller: told of every event before the Manager is, and of its actions.
+    """The View of a live controller: sees every event before the Manager, and its actions after.
 
     `jobs` are the Manager's, with its latest estimates; see `attend`. Time never goes backwards: an
-    event dated before the last one counts as if it came now.
+    event with an earlier time than the last one counts as if it came now.
     """
 
     def __init__(self, *, site: Site, jobs: Mapping[JobId, Job] | None = None) -> None:
@@ -106,11 +104,11 @@ class Ledger:
         self._all_phases = 0
 
     def attend(self, manager: Manager) -> None:
-        """See the Manager's jobs from now on; the Manager has this ledger as its view."""
+        """Use the Manager's jobs from now on; the Manager has this ledger as its view."""
         self.jobs = manager.jobs
 
     def take(self, event: Event) -> Event:
-        """Take note of what happened; return the event as the Manager shall hear it."""
+        """Account for an event; return it as the Manager is to handle it."""
         if self.now < event.time < math.inf:
             self.now = event.time
         event = self._sane(event)
@@ -126,7 +124,7 @@ class Ledger:
         return event
 
     def did(self, actions: Iterable[Action]) -> None:
-        """Take note of what the Manager decided on the event."""
+        """Account for what the Manager decided on the event."""
         for action in actions:
             if not isinstance(action, Admit | Hold) or action.job not in self._accounts:
                 continue
@@ -174,7 +172,7 @@ class Ledger:
             return math.nan
 
     def _iterations_left(self, job: JobId, phases: float, period: float) -> float:
-        """Return the phases to come, and what is left of this one; counted, a start takes none."""
+        """Return the time of the phases to come, and the rest of this one."""
         account = self._accounts.get(job)
         done = 0 if account is None else account.phases
         left = max(phases - done, 0) * period
@@ -192,14 +190,14 @@ class Ledger:
             return 0.0
         return self._left(phase)
 
-    def _left(self, phase: _Phase) -> float:
+    def _left(self, phase: _PhaseProgress) -> float:
         expected = phase.expected
         if expected is None:
             expected = self._all_io / self._all_phases if self._all_phases else 0.0
         return max(0.0, expected - phase.passed(self.now))
 
     def _sane(self, event: Event) -> Event:
-        """Return the event dated now, without lengths that are none: they come from far away."""
+        """Return the event with the present time, and without invalid lengths of agents."""
         if event.time != self.now:
             event = replace(event, time=self.now)
         match event:
@@ -216,9 +214,9 @@ class Ledger:
         if account.phase is None:
             account.compute += self.now - account.idle_since
         expected = self.expected_io(event.job) if event.io is None else event.io
-        account.phase = _Phase({r: _Part() for r in event.resources}, expected)
+        account.phase = _PhaseProgress({r: _Part() for r in event.resources}, expected)
         if not event.resources:
-            # Past all I/O nodes nobody gives it a turn.
+            # Without I/O nodes it needs no turn.
             account.phase.parts[DIRECT_PATH] = _Part(since=self.now)
 
     def _end(self, account: _Account, event: PhaseEnded) -> None:
@@ -237,7 +235,7 @@ class Ledger:
 
 
 def decide(manager: Manager, ledger: Ledger, event: Event) -> tuple[Event, list[Action]]:
-    """Take an event in: return it as it was dated, and what the Manager decided."""
+    """Handle an event: return it with its effective time, and what the Manager decided."""
     event = ledger.take(event)
     actions = manager.handle(event)
     ledger.did(actions)

@@ -1,9 +1,9 @@
-"""The Council of a running deployment: asks its I/O nodes, sets them, keeps what was learnt.
+"""Runs the Council of a deployment: queries its I/O nodes, sets them, saves what was learnt.
 
-Every interval all I/O nodes are asked what they saw; what the Councils choose is set where the
-site's mode is enforce. What was learnt is saved every few seconds, one file a policy, and the next
-controller goes on from there; a file that is damaged is put aside, never overwritten. The model of
-access patterns is read again when its file changes.
+Every interval all I/O nodes are asked for their observations; what the Councils choose is set if
+the site's mode is enforce. The learned state is saved every few seconds, one file per policy, and
+the next controller continues from it; a damaged file is moved aside, never overwritten. The model
+of access patterns is loaded again when its file changes.
 """
 
 import asyncio
@@ -28,15 +28,15 @@ from penstock.model import Tune, Value
 
 FORMAT = 1
 AT_A_TIME, APART = 64, 0.01
-"""I/O nodes that are asked together; seconds after which the next are, whoever has not answered."""
-SAVED_EVERY = 10.0
-"""Seconds between two checkpoints of what was learnt."""
+"""I/O nodes that are queried together, and the seconds until the next ones."""
+SAVE_INTERVAL = 10.0
+"""Seconds between two checkpoints of the learned state."""
 
 log = logging.getLogger("penstock.controller")
 
 
 class Checkpoint:
-    """What a policy has learnt, in a file of its own."""
+    """A file with the learned state of a policy."""
 
     def __init__(self, folder: Path, policy: str) -> None:
         file, _, name = policy.rpartition(":")
@@ -44,38 +44,40 @@ class Checkpoint:
         self._policy = policy
 
     def read(self, experience: Experience) -> None:
-        """Go on from the file if there is one; a damaged one is put aside, and said so."""
+        """Continue from the file if it exists; a damaged one is moved aside, and logged."""
         if not self.path.is_file():
             return
         try:
-            told = msgspec.json.decode(self.path.read_bytes())
-            if not isinstance(told, dict) or told.get("format") != FORMAT:
+            saved = msgspec.json.decode(self.path.read_bytes())
+            if not isinstance(saved, dict) or saved.get("format") != FORMAT:
                 raise InputError("it is of another version")
-            experience.restore(told["learned"])
-        except Exception as error:  # a stranger's tuner may raise anything
+            experience.restore(saved["learned"])
+        except Exception as error:  # a tuner's file may raise anything
             aside = self._aside()
             log.warning(
-                "%s cannot be read (%s): put aside as %s", self.path, reason(error), aside.name
+                "%s cannot be read (%s): moved aside as %s", self.path, reason(error), aside.name
             )
             try:
                 self.path.rename(aside)
             except OSError as why:
-                raise InputError(f"{self.path} is damaged and cannot be put aside: {why}") from why
+                raise InputError(
+                    f"{self.path} is damaged and cannot be moved aside: {why}"
+                ) from why
 
     def write(self, learned: Mapping[str, Any]) -> None:
-        """Save it, whole or not at all."""
+        """Save a learned state, completely or not at all."""
         self.path.parent.mkdir(exist_ok=True)
-        told = {"format": FORMAT, "policy": self._policy, "saved": time.time(), "learned": learned}
+        state = {"format": FORMAT, "policy": self._policy, "saved": time.time(), "learned": learned}
         with replacing(self.path) as unfinished:
-            unfinished.write_bytes(msgspec.json.encode(told))
+            unfinished.write_bytes(msgspec.json.encode(state))
 
     def _aside(self) -> Path:
-        taken = (self.path.with_suffix(f".damaged-{k}") for k in range(1, 1000))
-        return next(path for path in taken if not path.exists())
+        names = (self.path.with_suffix(f".damaged-{k}") for k in range(1, 1000))
+        return next(path for path in names if not path.exists())
 
 
 class ModelFile:
-    """The model in use: the shipped one, or a file that may be replaced while it is."""
+    """The model in use: the built-in one, or a file that may be replaced at any time."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
@@ -90,17 +92,17 @@ class ModelFile:
         try:
             self.model = load(self._path)
         except InputError as error:
-            log.warning("the model in use stays: %s", error)
+            log.warning("the model is not replaced: %s", error)
             return None
-        log.info("patterns are detected by %s from now on", self._path)
+        log.info("access patterns are now detected by %s", self._path)
         return self.model
 
     def _stamp(self) -> tuple[int, int]:
         try:
-            found = self._path.stat() if self._path is not None else None
+            stat = self._path.stat() if self._path is not None else None
         except OSError:
-            found = None
-        return (0, 0) if found is None else (found.st_mtime_ns, found.st_ino)
+            stat = None
+        return (0, 0) if stat is None else (stat.st_mtime_ns, stat.st_ino)
 
 
 class Tuning:
@@ -140,26 +142,26 @@ class Tuning:
         self._size = size
         self._setting: set[asyncio.Task[None]] = set()
         self.watch: Callable[[], None] = lambda: None
-        """Called when something was chosen."""
+        """Called after every choice."""
 
     def up(self, number: int) -> None:
         """An I/O node serves."""
-        with _minor("taking an I/O node in"):
-            self._set([self._of(number).joined(number)])
+        with _isolated("adding an I/O node"):
+            self._set([self._council(number).joined(number)])
 
     def down(self, number: int) -> None:
         """An I/O node is gone."""
-        with _minor("letting an I/O node go"):
-            self._of(number).left(number)
+        with _isolated("removing an I/O node"):
+            self._council(number).left(number)
 
     async def run(self) -> None:
-        """Go on until cancelled; what was learnt by then is saved by `save`."""
+        """Run until cancelled; then call `save`."""
         saved = due = time.monotonic()
         faults = 0
         while True:
             due = max(due + self._interval, time.monotonic())
             await asyncio.sleep(due - time.monotonic())
-            with _minor("an interval"):
+            with _isolated("an interval"):
                 await self._round()
                 if (model := await asyncio.to_thread(self._model.refresh)) is not None:
                     for council in self.councils:
@@ -167,17 +169,17 @@ class Tuning:
             if self.experience.faults > faults:
                 faults = self.experience.faults
                 log.warning("%s (%d so far)", self.experience.fault, faults)
-            if time.monotonic() - saved >= SAVED_EVERY:
+            if time.monotonic() - saved >= SAVE_INTERVAL:
                 saved = time.monotonic()
                 await self.save()
 
     async def save(self) -> None:
-        """Save what was learnt; a full disk costs the newest of it only."""
-        with _minor("saving what was learnt"):
+        """Save the learned state; if that fails, the last saved state remains."""
+        with _isolated("saving the learned state"):
             try:
                 await asyncio.to_thread(self._checkpoint.write, self.experience.learned())
             except (OSError, InputError) as error:
-                log.warning("what was learnt is not saved: %s", reason(error))
+                log.warning("the learned state is not saved: %s", reason(error))
 
     def status(self) -> TuningStatus:
         """Return the tuned parameters, and the totals over all rounds."""
@@ -197,7 +199,7 @@ class Tuning:
 
     def node(self, number: int) -> NodeTuning:
         """Return the values of an I/O node, and the access pattern of its last report."""
-        council = self._of(number)
+        council = self._council(number)
         values = dict(council.has.get(number, {}))
         tuning = NodeTuning(tuned=values, chosen=dict(council.chosen.get(number, {})))
         report = council.last.get(number)
@@ -211,14 +213,14 @@ class Tuning:
             operation=None if report.context is None else report.context.operation,
         )
 
-    def _of(self, number: int) -> Council:
+    def _council(self, number: int) -> Council:
         return self.councils[number // self._size]
 
     def _applied(self) -> bool:
         return self._enforced() and not self.section.dry_run
 
     async def _round(self) -> None:
-        """Ask all, let those that do not answer in time be, and choose."""
+        """Query all I/O nodes, and choose, without those that do not answer in time."""
         serving = [n for n in self._io_nodes.nodes if n.node is not None]
         for io_node in serving:
             if io_node.link is None and not io_node.remote:
@@ -226,13 +228,13 @@ class Tuning:
         until = time.monotonic() + self._deadline
         numbers = [io_node.number for io_node in serving]
         groups = []
-        # Some at a time: else the last report would wait until all others have been looked at.
+        # In groups: otherwise the last report would wait until all others are handled.
         for k in range(0, len(numbers), AT_A_TIME):
-            asked = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
+            requests = dict.fromkeys(numbers[k : k + AT_A_TIME], wire.GetObservation())
             within = max(until - time.monotonic(), 0.001)
-            asking = self._io_nodes.ask_each(asked, wire.NodeObservation, self._heard, within)
+            asking = self._io_nodes.ask_each(requests, wire.NodeObservation, self._receive, within)
             groups.append(asyncio.create_task(asking))
-            await asyncio.wait(groups[-1:], timeout=APART)  # who is slow keeps no others waiting
+            await asyncio.wait(groups[-1:], timeout=APART)  # a slow one delays no others
         await asyncio.gather(*groups)
         self.experience.teach()
         for council in self.councils:
@@ -241,10 +243,10 @@ class Tuning:
         if not self._applied():
             self._put_back()
 
-    def _heard(self, number: int, told: Any) -> None:
-        if isinstance(told, wire.NodeObservation):
-            with _minor("a report"), suppress(ConnectionError):  # as one that did not come
-                self._of(number).observed(number, told.to_observation(), told.settings)
+    def _receive(self, number: int, answer: Any) -> None:
+        if isinstance(answer, wire.NodeObservation):
+            with _isolated("a report"), suppress(ConnectionError):  # invalid: as if none came
+                self._council(number).observed(number, answer.to_observation(), answer.settings)
 
     def _set(self, tunes: Iterable[Tune]) -> None:
         if self._applied():
@@ -261,7 +263,7 @@ class Tuning:
         await self._io_nodes.ask_each(messages, wire.Done, _was_set)
 
     def _put_back(self) -> None:
-        """While nothing is set, I/O nodes have what the site gave them."""
+        """While nothing is tuned, I/O nodes have the site's settings."""
         defaults = {p.name: p.default for p in self.parameters}
         self._send(
             Tune(resource=number, settings=defaults)
@@ -272,17 +274,17 @@ class Tuning:
 
 
 @contextmanager
-def _minor(what: str) -> Iterator[None]:
-    """Let no fault out of the Council: jobs do not depend on it."""
+def _isolated(what: str) -> Iterator[None]:
+    """Log exceptions of the Council instead of raising them: jobs do not depend on it."""
     try:
         yield
     except Exception:
-        log.exception("the Council passed over %s", what)
+        log.exception("the Council failed in %s", what)
 
 
-def _was_set(number: int, told: Any) -> None:
-    if not isinstance(told, wire.Done):
-        why = told.error if isinstance(told, wire.Failure) else reason(told)
+def _was_set(number: int, answer: Any) -> None:
+    if not isinstance(answer, wire.Done):
+        why = answer.error if isinstance(answer, wire.Failure) else reason(answer)
         log.warning("I/O node %d is not tuned: %s", number, why)
 
 

@@ -1,7 +1,6 @@
 """Gives turns to a deployment's jobs: the clock and the messages around `Turns`.
 
-A job is told what its mode says: in observe and advise it never waits, and its record shows what it
-would have waited.
+In modes observe and advise a job never waits, and its record shows what it would have waited.
 """
 
 import asyncio
@@ -219,7 +218,7 @@ class TurnService:
         whole = self._multi_host.find(member)
         return None if whole is None else whole.id
 
-    # What people are told.
+    # Job records.
 
     def progress(self, record: JobRecord) -> JobRecord:
         """Return a job's record with what its phases did so far."""
