@@ -1,4 +1,4 @@
-"""What MkDocs calls while it builds the site: made pages, their places in the nav, links."""
+"""Hooks of MkDocs: pages made from the code, their place in the navigation, links."""
 
 import re
 import sys
@@ -72,16 +72,16 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def _filled(nav: list[Any], rooms: dict[str, list[Any]]) -> list[Any]:
     """Return the nav with made pages in their places."""
-    found: list[Any] = []
+    entries: list[Any] = []
     for entry in nav:
         if not isinstance(entry, dict):
-            found.append(entry)
+            entries.append(entry)
             continue
         ((title, value),) = entry.items()
         if title == _EMPTY:
-            found += rooms[value]
+            entries += rooms[value]
         elif isinstance(value, list):
-            found.append({title: _filled(value, rooms)})
+            entries.append({title: _filled(value, rooms)})
         else:
-            found.append(entry)
-    return found
+            entries.append(entry)
+    return entries

@@ -16,7 +16,7 @@ LANGUAGES = {
     ".sh": "sh",
     ".lua": "lua",
 }
-SHOWN = 60_000
+MAX_BYTES = 60_000
 """Bytes of a file that is shown whole; of longer ones the beginning is."""
 _LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?(\))")
 _FENCED = re.compile(r"(^```.*?^```)", re.M | re.S)
@@ -31,7 +31,7 @@ class Outside:
 
     def gather(self, pages: dict[str, str]) -> dict[str, str]:
         """Return the further pages that those given, and they among themselves, link to."""
-        made: dict[str, str] = {}
+        further: dict[str, str] = {}
         waiting = dict(pages)
         while waiting:
             uri, text = waiting.popitem()
@@ -41,8 +41,8 @@ class Outside:
                 place = target.relative_to(ROOT).as_posix()
                 new = f"files/{place}" if target.suffix == ".md" else f"files/{place}.md"
                 self._uris[target], self.origins[new] = new, target
-                made[new] = waiting[new] = _shown(target, place)
-        return made
+                further[new] = waiting[new] = _file_page(target, place)
+        return further
 
     def led(self, uri: str, text: str) -> str:
         """Return a page's text with its links to files outside of docs leading to their pages."""
@@ -51,10 +51,10 @@ class Outside:
             before, target, anchor, after = link.groups()
             if "://" in target or target.startswith(("mailto:", "/")):
                 return link[0]
-            found = self._uri(self._resolved(uri, target))
-            if found is None:
+            page_uri = self._uri(self._resolved(uri, target))
+            if page_uri is None:
                 return link[0]
-            relative = posixpath.relpath(found, posixpath.dirname(uri) or ".")
+            relative = posixpath.relpath(page_uri, posixpath.dirname(uri) or ".")
             return f"{before}{relative}{anchor or ''}{after}"
 
         return outside_code(text, lambda part: _LINK.sub(lead, part))
@@ -83,10 +83,10 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
     return "".join(part if i % 2 else change(part) for i, part in enumerate(parts))
 
 
-def _shown(file: Path, place: str) -> str:
+def _file_page(file: Path, place: str) -> str:
     if file.suffix == ".md":
         return file.read_text()
     text = file.read_text()
-    note = "" if len(text) <= SHOWN else f"\n\nThe first {SHOWN:,} bytes:"
+    note = "" if len(text) <= MAX_BYTES else f"\n\nThe first {MAX_BYTES:,} bytes:"
     language = LANGUAGES.get(file.suffix, "text")
-    return f"# {place}{note}\n\n```{language}\n{text[:SHOWN].rstrip()}\n```\n"
+    return f"# {place}{note}\n\n```{language}\n{text[:MAX_BYTES].rstrip()}\n```\n"

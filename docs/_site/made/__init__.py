@@ -14,10 +14,10 @@ _GUIDE = re.compile(r"\bdocs/([\w/-]+\.md)\b")
 
 def pages() -> dict[str, str]:
     """Return every made page: its path below docs, and its text."""
-    found: dict[str, str] = {}
+    pages_by_uri: dict[str, str] = {}
     for room in (policies, metrics, prometheus, verbs, configuration, decisions):
-        found |= room.pages()
-    return {uri: outside_code(text, partial(_linked, uri)) for uri, text in found.items()}
+        pages_by_uri |= room.pages()
+    return {uri: outside_code(text, partial(_linked, uri)) for uri, text in pages_by_uri.items()}
 
 
 def _linked(uri: str, text: str) -> str:

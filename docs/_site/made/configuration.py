@@ -16,7 +16,7 @@ def pages() -> dict[str, str]:
     """Return the page of all sections."""
     lines = [
         "# Configuration, key by key",
-        "Made from the types that the configuration is read into. [Configuration]"
+        "Made from the types of the configuration. [Configuration]"
         "(configuration.md) says where it is read from and which source wins; "
         "`penstock config show` prints the effective values. Times and sizes may have units: "
         '`"5 min"`, `"2 GiB/s"`.',
@@ -53,8 +53,10 @@ def _type(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Annotated:
         return _type(typing.get_args(kind)[0])
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        named = [_type(part) for part in typing.get_args(kind) if part is not types.NoneType]
-        return " or ".join(dict.fromkeys(named))
+        names_of_types = [
+            _type(part) for part in typing.get_args(kind) if part is not types.NoneType
+        ]
+        return " or ".join(dict.fromkeys(names_of_types))
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     if kind in names:
         return names[kind]

@@ -1,4 +1,4 @@
-"""A page a metric of a simulation: its definition is the text that stands with it in the code."""
+"""One page per metric of a simulation: the definition is the docstring in the code."""
 
 import inspect
 
@@ -33,12 +33,12 @@ DIVIDED = {
 def pages() -> dict[str, str]:
     """Return a page for every metric of a run, and one for those of its jobs."""
     texts = attributes(Metrics)
-    found = {
+    pages_by_uri = {
         f"reference/metrics/{name.replace('_', '-')}.md": _page(name, t)
         for name, t in texts.items()
     }
-    found["reference/metrics/jobs.md"] = _jobs()
-    return found
+    pages_by_uri["reference/metrics/jobs.md"] = _jobs()
+    return pages_by_uri
 
 
 def _page(name: str, text: str) -> str:

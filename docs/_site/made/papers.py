@@ -1,4 +1,4 @@
-"""The papers by the names that the code calls them."""
+"""The papers, by the short names that the code uses."""
 
 import re
 
@@ -28,10 +28,10 @@ PAPERS = {
         "bandwidth-sharing strategies for HPC applications*, JPDC, 2024"
     ),
 }
-_NAMED = re.compile(r"(?:[Pp]aper|[Tt]hesis) ([a-z-]+)|(Benoit)")
+_REFERENCE = re.compile(r"(?:[Pp]aper|[Tt]hesis) ([a-z-]+)|(Benoit)")
 
 
-def named(text: str) -> list[str]:
+def citations(text: str) -> list[str]:
     """Return the papers that a text names, as they are cited, each once."""
-    names = [paper or author for paper, author in _NAMED.findall(text.replace("\n", " "))]
+    names = [paper or author for paper, author in _REFERENCE.findall(text.replace("\n", " "))]
     return [f"{PAPERS[name]} (paper {name})" for name in dict.fromkeys(names) if name in PAPERS]

@@ -1,4 +1,4 @@
-"""A page a policy: what it does, what it must know, its options, its paper, and how to run it."""
+"""One page per policy: what it does, what it needs, its options, its paper, how to run it."""
 
 import inspect
 import sys
@@ -19,11 +19,11 @@ KINDS = {
 NEEDS = {
     "w_iter": "the mean length of an iteration; learnt while jobs run",
     "profile": "the class that a generator drew a job from: known in simulations alone",
-    "remaining": "what is left of a phase; known of jobs that say it, "
+    "remaining": "what is left of a phase; known for jobs that announce it, "
     "[turns](../../../live/turns.md#announcing-phases)",
     "progress": "what a job has done so far; counted",
-    "io": "the length of a phase; known of jobs that say it",
-    "work": "the length of a whole run; known of jobs that say it",
+    "io": "the length of a phase; known for jobs that announce it",
+    "work": "the length of a whole run; known for jobs that announce it",
     "curve": "the job's bandwidth by number of resources, "
     "[jobs files](../../../formats/jobs-files.md)",
     "best-count": "the number of resources at which its bandwidth is highest",
@@ -43,11 +43,11 @@ _RUN = (
 
 def pages() -> dict[str, str]:
     """Return the list of policies, and a page each."""
-    found = {"reference/policies/index.md": _index()}
+    pages_by_uri = {"reference/policies/index.md": _index()}
     for kind, policies in registry.POLICIES.items():
         for name in sorted(policies):
-            found[f"reference/policies/{kind}/{name}.md"] = _page(kind, name)
-    return found
+            pages_by_uri[f"reference/policies/{kind}/{name}.md"] = _page(kind, name)
+    return pages_by_uri
 
 
 def _index() -> str:
@@ -64,7 +64,7 @@ def _index() -> str:
             needs = ", ".join(f"`{need}`" for need in sorted(getattr(cls, "needs", ())))
             rows.append((f"[`{name}`]({kind}/{name}.md)", summary(cls, name), needs or "nothing"))
         head = f"## {kind.capitalize()}\n\nDecides {question}."
-        lines += [head, table(("policy", "what it does", "must be told"), rows)]
+        lines += [head, table(("policy", "what it does", "needs"), rows)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -73,14 +73,14 @@ def _page(kind: str, name: str) -> str:
     text = _text(cls)
     source = Path(inspect.getsourcefile(cls) or "").resolve()
     place = "src/penstock" + source.as_posix().rpartition("/penstock")[2]
-    cited = papers.named(text)
+    cited = papers.citations(text)
     lines = [
         f"# {name}",
         f"*A policy of [{kind}](../index.md#{kind}): {KINDS[kind]}.*",
         paragraphs(text),
         "## From",
         "\n".join(f"- {paper}" for paper in cited) or _origin(text),
-        "## What it must be told",
+        "## What it needs",
         _needs(cls),
         "## Options",
         _options(kind, cls),
@@ -113,7 +113,7 @@ def _origin(text: str) -> str:
 def _needs(cls: type[Any]) -> str:
     needs = sorted(getattr(cls, "needs", ()))
     if not needs:
-        return "Nothing but who asks, and when."
+        return "Nothing but the order of arrival."
     return table(("of a job", "what it is"), [(f"`{need}`", NEEDS[need]) for need in needs])
 
 
@@ -159,7 +159,7 @@ def _simulated(kind: str, name: str) -> str:
 def _live(kind: str, name: str, cls: type[Any]) -> str:
     if UNKNOWABLE in getattr(cls, "needs", ()):
         return (
-            f"Not to be had: it needs `{UNKNOWABLE}`, which nobody can know of a real job, and a "
+            f"Not available: it needs `{UNKNOWABLE}`, which is not known of a real job, and a "
             "controller refuses it."
         )
     match kind:

@@ -1,4 +1,4 @@
-"""A page a metric of `/metrics`: its text, type and labels are those that a scrape gets."""
+"""One page per metric of `/metrics`: text, type and labels are those of a scrape."""
 
 from pathlib import Path
 from typing import Any
@@ -68,15 +68,17 @@ def name(family: Metric) -> str:
 
 def pages() -> dict[str, str]:
     """Return the list, and a page each."""
-    found = sorted(families(), key=name)
-    rows = [(f"[`{name(f)}`]({name(f)}.md)", f.type, escaped(f.documentation)) for f in found]
+    families_by_name = sorted(families(), key=name)
+    rows = [
+        (f"[`{name(f)}`]({name(f)}.md)", f.type, escaped(f.documentation)) for f in families_by_name
+    ]
     intro = (
         "# Metrics of a live site\n\nWhat `GET /metrics` of [the HTTP API](../http-api.md) gives "
         "to Prometheus. Beside these are `process_*` of the controller itself."
     )
     listed = f"{intro}\n\n{table(('metric', 'type', 'what it is'), rows)}\n"
     return {"reference/metrics/prometheus.md": listed} | {
-        f"reference/metrics/{name(f)}.md": _page(f) for f in found
+        f"reference/metrics/{name(f)}.md": _page(f) for f in families_by_name
     }
 
 

@@ -51,8 +51,8 @@ def commands(*lines: str) -> str:
 def attributes(cls: type) -> dict[str, str]:
     """Return the text below each attribute of a class, where there is one."""
     (body,) = (node.body for node in ast.parse(inspect.getsource(cls)).body)  # type: ignore[attr-defined]
-    found = {}
+    texts = {}
     for attribute, text in pairwise(body):
         if isinstance(attribute, ast.AnnAssign) and isinstance(text, ast.Expr):
-            found[attribute.target.id] = " ".join(inspect.cleandoc(text.value.value).split())  # type: ignore
-    return found
+            texts[attribute.target.id] = " ".join(inspect.cleandoc(text.value.value).split())  # type: ignore
+    return texts

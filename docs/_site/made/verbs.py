@@ -1,4 +1,4 @@
-"""The reference of the command line: a page a verb, of what `--help` says."""
+"""The reference of the command line: one page per verb, from its `--help`."""
 
 from made.text import escaped, fenced, table
 from penstock.cli.common.manual import Page
@@ -25,8 +25,8 @@ def _page(page: Page) -> str:
         rows = [(f"[`{verb}`]({_below(page, verb)})", escaped(text)) for verb, text in page.verbs]
         lines += ["## Verbs", table(("verb", "what it does"), rows)]
     if page.examples:
-        shown = [f"# {e.note}\n{e.command}" if e.note else e.command for e in page.examples]
-        lines += ["## Examples", fenced("\n".join(shown), "bash")]
+        examples = [f"# {e.note}\n{e.command}" if e.note else e.command for e in page.examples]
+        lines += ["## Examples", fenced("\n".join(examples), "bash")]
     options = [(f"`{names}`", escaped(text)) for names, text in page.options]
     lines += ["## Options", table(("option", "what it does"), options)]
     if len(page.path) == 1:
