@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,12 +32,18 @@ def state(tmp_path: Path) -> Iterator[StateDirectory]:
         launcher.down(state)
 
 
-def standing_by(state: StateDirectory) -> "subprocess.Popen[str]":
+@contextmanager
+def standing_by(state: StateDirectory) -> Iterator["subprocess.Popen[str]"]:
     command = [*PENSTOCK, "standby", "--state", str(state.folder)]
-    standby = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert standby.stdout is not None
-    standby.stdout.readline()  # it stands by, or has ended
-    return standby
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as standby:
+        try:
+            assert standby.stdout is not None
+            standby.stdout.readline()  # it stands by, or has ended
+            yield standby
+        finally:
+            standby.kill()  # a failed assertion must not wait for it
 
 
 def test_another_controller_serves_the_same_when_one_is_killed(
