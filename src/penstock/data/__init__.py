@@ -48,8 +48,8 @@ class Pattern:
         The published comparison of policies follows the mean over repetitions, the published split
         of best counts the maximum.
         """
-        of = _STATISTICS[statistic]
-        return Curve.of({count: of(values) for count, values in self.repetitions.items()})
+        summary = _STATISTICS[statistic]
+        return Curve.of({count: summary(values) for count, values in self.repetitions.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,27 +46,27 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class RewardSeries:
     """The rewards of a scenario with one scheduler and window, interval by interval, in MiB/s."""
 
     scenario: Scenario
     scheduler: str
     window: float
-    """Seconds; of no meaning but with twins."""
+    """Seconds; it has a meaning with twins only."""
     rewards: tuple[float, ...]
 
     @property
     def mean(self) -> float:
-        """Return what it was worth."""
+        """Return the mean reward."""
         return sum(self.rewards) / len(self.rewards)
 
     @property
     def row(self) -> dict[str, Any]:
-        """Return it flat, as a line of a table."""
-        told = {name: getattr(self.scenario, name) for name in RUN}
+        """Return the series as one flat row."""
+        run = {name: getattr(self.scenario, name) for name in RUN}
         rewards = " ".join(f"{reward:.4g}" for reward in self.rewards)
         return {
-            **told,
+            **run,
             "scheduler": self.scheduler,
             "window_us": round(self.window * 1e6),
             "rewards": rewards,
@@ -77,13 +77,13 @@ RUN = tuple(field.name for field in fields(Scenario))
 COLUMNS = (*RUN, "scheduler", "window_us", "rewards")
 
 
-def worth(row: Mapping[str, Any]) -> Worth:
-    """Return what a row tells; KeyError, TypeError or ValueError: nothing."""
+def reward_series(row: Mapping[str, Any]) -> RewardSeries:
+    """Decode a row; KeyError, TypeError or ValueError if it is invalid."""
     numbers = {name: int(row[name]) for name in ("request", "processes", "io_nodes")}
     rewards = tuple(float(reward) for reward in str(row["rewards"]).split())
     if not rewards or not all(0 <= reward < 1e12 for reward in rewards):
         raise ValueError("rewards must be numbers, one or more, none below zero")
-    return Worth(
+    return RewardSeries(
         scenario=Scenario(pattern=row["pattern"], operation=row["operation"], **numbers),
         scheduler=row["scheduler"],
         window=int(row["window_us"]) / 1e6,
@@ -94,26 +94,26 @@ def worth(row: Mapping[str, Any]) -> Worth:
 TABLE = Table(
     holds="rewards",
     columns=COLUMNS,
-    entry=worth,
+    entry=reward_series,
     row=lambda one: one.row,
-    remedy="'penstock tuner measure' writes such a file: measure anew",
+    remedy="'penstock tuner measure' writes such a file: measure again",
 )
 read, write = TABLE.read, TABLE.write
 
 
 @cache
-def shipped() -> tuple[Worth, ...]:
-    """Return what we measured."""
+def shipped() -> tuple[RewardSeries, ...]:
+    """Return the built-in measurements."""
     return TABLE.parse(
         files("penstock.data").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED
     )
 
 
-def by_window(found: Sequence[Worth]) -> dict[Scenario, dict[float, tuple[float, ...]]]:
+def by_window(series: Sequence[RewardSeries]) -> dict[Scenario, dict[float, tuple[float, ...]]]:
     """Return the rewards of twins by scenario and window, of scenarios that have all windows."""
-    windows = {one.window for one in found if one.scheduler == TWINS}
+    windows = {one.window for one in series if one.scheduler == TWINS}
     rewards: dict[Scenario, dict[float, tuple[float, ...]]] = {}
-    for one in sorted(found, key=lambda one: (one.scenario, one.window)):
+    for one in sorted(series, key=lambda one: (one.scenario, one.window)):
         if one.scheduler == TWINS:
             rewards.setdefault(one.scenario, {})[one.window] = one.rewards
     return {scenario: each for scenario, each in rewards.items() if set(each) == windows}

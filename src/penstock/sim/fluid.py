@@ -39,18 +39,20 @@ class Resource:
     updated: float = 0.0
     level: float = 1.0
 
-    def of(self, state: str) -> list[Transfer]:
+    def in_state(self, state: str) -> list[Transfer]:
         """Return the transfers in a state."""
         return [x for x in self.transfers.values() if x.state == state]
 
-    def weight(self, of: list[Transfer] | None = None) -> float:
-        """Return the exact sum of weights, of those that share unless told otherwise."""
-        return math.fsum(x.weight for x in (self.of("sharing") if of is None else of))
+    def weight(self, transfers: list[Transfer] | None = None) -> float:
+        """Return the exact sum of weights, by default of the transfers that share."""
+        return math.fsum(
+            x.weight for x in (self.in_state("sharing") if transfers is None else transfers)
+        )
 
     def clock_at(self, now: float) -> float:
         """Return the virtual clock, which runs at level / (sum of weights)."""
         passed = now - self.updated
-        return self.clock + passed * self.level / self.weight() if self.of("sharing") else 0.0
+        return self.clock + passed * self.level / self.weight() if self.in_state("sharing") else 0.0
 
     def remaining(self, x: Transfer, now: float) -> float:
         """Return the isolated seconds that a transfer still needs."""
@@ -61,29 +63,29 @@ class Resource:
         return x.remaining
 
     def advance(self, now: float) -> None:
-        """Bring the clock up to now; nobody may come or go before that."""
+        """Advance the clock to now, before transfers are added or removed."""
         self.clock, self.updated = self.clock_at(now), now
 
     def share(self, x: Transfer) -> None:
-        """Let a transfer run in virtual time; the clock restarts when nobody else does."""
-        if not self.of("sharing"):
+        """Let a transfer run in virtual time; the clock restarts if no other does."""
+        if not self.in_state("sharing"):
             self.clock = 0.0
         x.state, x.finish = "sharing", self.clock + x.remaining / x.weight
 
     def next_end(self) -> tuple[float, int, int]:
         """Return when the next transfer ends, of which job, and this resource."""
         ends = [(math.inf, 0, self.index)]
-        first = min(self.of("sharing"), key=lambda x: (x.finish, x.job), default=None)
+        first = min(self.in_state("sharing"), key=lambda x: (x.finish, x.job), default=None)
         if first is not None:
             left = max(0.0, first.finish - self.clock)
             ends.append((self.updated + left * self.weight() / self.level, first.job, self.index))
-        first = min(self.of("capped"), key=lambda x: (x.finish, x.job), default=None)
+        first = min(self.in_state("capped"), key=lambda x: (x.finish, x.job), default=None)
         if first is not None:
             ends.append((max(first.finish, self.updated), first.job, self.index))
         return min(ends)
 
     def admit(self, x: Transfer) -> None:
-        """Let a waiting transfer go."""
+        """Admit a waiting transfer."""
         self.share(x)
         x.wants_cap, x.segment = False, (self.updated, 0.0)
 
@@ -108,8 +110,8 @@ class Resource:
             self.timeline.append((x.job, self.index, since, self.updated, share))
 
     def settle(self) -> None:
-        """Work out caps and shares once the changes of an event are made."""
-        active = self.of("sharing") + self.of("capped")
+        """Compute caps and shares after the changes of an event."""
+        active = self.in_state("sharing") + self.in_state("capped")
         if not active:
             return
         self.fill(self.capacity[min(len(active), len(self.capacity)) - 1], active)

@@ -125,7 +125,7 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path: Path, fault: str) -> 
     lines = file.read_text().splitlines()
     lines[2] = lines[2].rpartition(",")[0] + "," + fault
     file.write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"some\.csv, line 3: .*measure anew"):
+    with pytest.raises(InputError, match=r"some\.csv, line 3: .*measure again"):
         windows.read(file)
 
 
@@ -159,7 +159,7 @@ def test_finished_runs_are_not_measured_again(tmp_path: Path) -> None:
     with (tmp_path / "few.csv.jsonl").open("a") as journal:
         for one in window_survey.trials(grid, 1):
             setting = f"{one.setting.scheduler}-{round(one.setting.window * 1e6)}"
-            row = windows.Worth(
+            row = windows.RewardSeries(
                 scenario=window_survey.scenario(grid, one.cell),
                 scheduler=one.setting.scheduler,
                 window=one.setting.window,

@@ -109,8 +109,8 @@ def split(samples: Sequence[Sample], *, seed: int) -> tuple[list[Sample], list[S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
-    """What a forest reaches with so many features at a split, on the mean over folds."""
+class FoldScores:
+    """Mean scores over folds of a forest with `mtry` features at a split."""
 
     mtry: int
     accuracy: float
@@ -118,7 +118,7 @@ class Folded:
 
 
 def spatiality(samples: Sequence[Sample]) -> NDArray[np.int64]:
-    """Return the two classes that are left where files are not looked at: strided, or not."""
+    """Return the classes that remain if files are ignored: strided, or not."""
     return np.array([one.pattern == "shared-strided" for one in samples], dtype=np.int64)
 
 
@@ -130,30 +130,30 @@ def cross_validated(
     seed: int,
     folds: int = FOLDS,
     trees: int = TREES,
-) -> list[Folded]:
-    """Return the forest's figures by the number of features that a split chooses from."""
+) -> list[FoldScores]:
+    """Return the forest's scores by the number of features at a split."""
     from sklearn.metrics import cohen_kappa_score, make_scorer  # noqa: PLC0415
     from sklearn.model_selection import StratifiedKFold, cross_validate  # noqa: PLC0415
 
     values = table(samples, features)
     parts = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    judged = {"accuracy": "accuracy", "kappa": make_scorer(cohen_kappa_score)}
-    found = []
+    scoring = {"accuracy": "accuracy", "kappa": make_scorer(cohen_kappa_score)}
+    result = []
     for mtry in dict.fromkeys(min(m, len(features)) for m in MTRY):
         forest = _estimator("forest", seed=seed, trees=trees, mtry=mtry, width=len(features))
-        reached = cross_validate(forest, values, classes, cv=parts, scoring=judged)
-        found.append(
-            Folded(
+        scores = cross_validate(forest, values, classes, cv=parts, scoring=scoring)
+        result.append(
+            FoldScores(
                 mtry=mtry,
-                accuracy=float(reached["test_accuracy"].mean()),
-                kappa=float(reached["test_kappa"].mean()),
+                accuracy=float(scores["test_accuracy"].mean()),
+                kappa=float(scores["test_kappa"].mean()),
             )
         )
-    return found
+    return result
 
 
 def _estimator(kind: Kind, *, seed: int, trees: int, mtry: int, width: int) -> Any:
-    # Imported where a model is made: what serves never does.
+    # Imported only to train: evaluation does not need it.
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
     from sklearn.neural_network import MLPClassifier  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
@@ -173,7 +173,7 @@ def _estimator(kind: Kind, *, seed: int, trees: int, mtry: int, width: int) -> A
 def _tree(tree: Any, *, smoothed: bool) -> Tree:
     shares = tree.value[:, 0, :] / tree.value[:, 0, :].sum(axis=1, keepdims=True)
     if smoothed:
-        # Laplace: a leaf of few samples, however pure, is not sure.
+        # Laplace: a pure leaf of few samples is still uncertain.
         count = tree.weighted_n_node_samples[:, None]
         shares = (shares * count + 1) / (count + shares.shape[1])
     return tree_from_sklearn(tree, [[round(x, 6) for x in row] for row in shares.tolist()])
@@ -193,13 +193,13 @@ def _network(pipeline: Any) -> Network:
     )
 
 
-def signed(model: Model, made: dict[str, Any]) -> Model:
-    """Return a model that says of what it was made."""
-    return msgspec.structs.replace(model, provenance=made)
+def signed(model: Model, provenance: dict[str, Any]) -> Model:
+    """Return a model with its provenance."""
+    return msgspec.structs.replace(model, provenance=provenance)
 
 
 def version() -> str:
-    """Return which scikit-learn makes the models."""
+    """Return the version of scikit-learn."""
     import sklearn  # noqa: PLC0415
 
     return str(sklearn.__version__)

@@ -115,11 +115,11 @@ def combine(parts: Sequence[BasePattern], bases: Sequence[Base]) -> Mixture:
     )
 
 
-def error(told: Curve, measured: Curve) -> dict[int, float]:
-    """Return by how much a curve is off the measured one, as a part of it, at common counts."""
+def error(predicted: Curve, measured: Curve) -> dict[int, float]:
+    """Return the relative error of a curve at the counts that both have."""
     return {
-        n: told.bandwidth(n) / measured.bandwidth(n) - 1
-        for n in told.counts
+        n: predicted.bandwidth(n) / measured.bandwidth(n) - 1
+        for n in predicted.counts
         if n in measured.counts
     }
 
@@ -135,11 +135,11 @@ def _match(part: BasePattern, base: Base) -> Match:
     if (part.spatiality == "contiguous") != base.contiguous:
         octaves += OTHER_SPATIALITY
         differences.append(f"measured {'contiguous' if base.contiguous else 'strided'}")
-    for what, ours, theirs in (
+    for what, own, measured in (
         ("requests", part.request_size, base.request_size),
         ("processes", part.processes, base.processes),
     ):
-        apart = math.log2(theirs / ours)
+        apart = math.log2(measured / own)
         octaves += abs(apart)
         if abs(apart) >= 0.5:
             word = "larger" if what == "requests" else "more"

@@ -80,7 +80,7 @@ class Stretch:
 
 
 class Timeline:
-    """When a run of so many processes read and wrote."""
+    """When the processes of a run read and wrote."""
 
     def __init__(self, seconds: float, processes: int) -> None:
         seconds = max(seconds, FINEST)
@@ -96,20 +96,20 @@ class Timeline:
     def add(
         self, begin: ArrayLike, end: ArrayLike, volume: ArrayLike, *, rank: ArrayLike, write: bool
     ) -> None:
-        """Add transfers, all of a rank or each of its own; -1: of all ranks, nobody knows whose."""
+        """Add transfers of one rank, or with one rank each; rank -1 is unknown."""
         first, last, moved = (
             np.atleast_1d(np.asarray(values, np.float64)) for values in (begin, end, volume)
         )
         (self.written if write else self.read).add(first, last, moved)
         ranks = np.broadcast_to(np.asarray(rank, np.int64), moved.shape)
-        known = (ranks >= 0) & (ranks < self.processes)
-        rows = np.where(known, ranks * self.rows // self.processes, -1)
+        valid = (ranks >= 0) & (ranks < self.processes)
+        rows = np.where(valid, ranks * self.rows // self.processes, -1)
         for row, grid in enumerate(self._heat[write]):
             own = rows == row
             if own.any():
                 grid.add(first[own], last[own], moved[own])
-            if not known.all():
-                grid.add(first[~known], last[~known], moved[~known] / self.rows)
+            if not valid.all():
+                grid.add(first[~valid], last[~valid], moved[~valid] / self.rows)
 
     @property
     def heat(self) -> Heat:
@@ -171,16 +171,16 @@ def w_iter_of(phases: tuple[IoPhase, ...]) -> float | None:
 
 
 def _spans(finder: PhaseFinder, stretches: list[Stretch]) -> Iterator[tuple[float, float]]:
-    """Yield begin and end of phases: the finder is asked whenever a live one would be."""
+    """Yield begin and end of phases: samples are taken when a live agent would take them."""
     began = 0.0
-    for found in _told(finder, stretches):
-        if isinstance(found, Began):
-            began = found.time
-        elif not found.small:
-            yield began, found.time
+    for event in _events(finder, stretches):
+        if isinstance(event, Began):
+            began = event.time
+        elif not event.small:
+            yield began, event.time
 
 
-def _told(finder: PhaseFinder, stretches: list[Stretch]) -> Iterator[Began | Ended]:
+def _events(finder: PhaseFinder, stretches: list[Stretch]) -> Iterator[Began | Ended]:
     moved, last = 0.0, 0.0
     for stretch in stretches:
         yield from _idle(finder, last, stretch.begin, int(moved))
@@ -200,6 +200,6 @@ def _idle(finder: PhaseFinder, last: float, until: float, moved: int) -> Iterato
 def _sample(
     finder: PhaseFinder, now: float, last: float, moved: int, *, busy: bool
 ) -> Iterator[Began | Ended]:
-    found = finder.sample(now, busy=busy, last_call=last, moved=moved, waiting=False)
-    if found is not None:
-        yield found
+    event = finder.sample(now, busy=busy, last_call=last, moved=moved, waiting=False)
+    if event is not None:
+        yield event

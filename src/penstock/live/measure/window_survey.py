@@ -17,7 +17,7 @@ from typing import NamedTuple
 from penstock.campaign.journal import CellId, Entry
 from penstock.config.tuning import PARAMETERS
 from penstock.core.council import IDLEST
-from penstock.data.windows import TWINS, Scenario, Worth
+from penstock.data.windows import TWINS, RewardSeries, Scenario
 from penstock.errors import InputError
 from penstock.live.measure.explorer import Cell
 from penstock.live.measure.pattern_survey import Grid, ObservedRuns, header
@@ -114,11 +114,11 @@ class WindowRuns(ObservedRuns):
             blocks=True,
         )
 
-    def measure(self, trial: Trial) -> Worth:
+    def measure(self, trial: Trial) -> RewardSeries:
         """Run a trial and return its rewards; raise LaunchError for too few."""
         self._configure(trial.setting)
         values = self.observe(trial.cell, rewards)
-        return Worth(
+        return RewardSeries(
             scenario=scenario(self.grid, trial.cell),
             scheduler=trial.setting.scheduler,
             window=trial.setting.window,

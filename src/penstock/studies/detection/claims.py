@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from penstock.learn.detection.evaluation import Scores
-from penstock.learn.detection.training import KINDS, Folded, Kind
+from penstock.learn.detection.training import KINDS, FoldScores, Kind
 from penstock.report.findings import Claim
 from penstock.studies.claims import load as claims_of
 from penstock.studies.detection import thesis
@@ -189,7 +189,7 @@ def _by_mtry(by_mtry: Mapping[int, tuple[float, float]]) -> str:
     return "; ".join(f"mtry {m}: {a:.4f}, kappa {k:.4f}" for m, (a, k) in by_mtry.items())
 
 
-def _all_good(folds: Sequence[Folded]) -> bool:
+def _all_good(folds: Sequence[FoldScores]) -> bool:
     return min(one.accuracy for one in folds) >= GOOD
 
 

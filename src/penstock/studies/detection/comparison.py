@@ -14,7 +14,7 @@ from penstock.learn.detection.features import THESIS
 from penstock.learn.detection.model import Model
 from penstock.learn.detection.samples import Sample
 from penstock.learn.detection.selection import Correlation, table
-from penstock.learn.detection.training import KINDS, Folded, Kind, Trained
+from penstock.learn.detection.training import KINDS, FoldScores, Kind, Trained
 from penstock.model import Observation
 
 TIMED = 200
@@ -60,9 +60,9 @@ class Comparison:
     """Models of the thesis' five metrics."""
     ours: Mapping[Kind, ModelScores]
     """Models of the selected features."""
-    layout: Sequence[Folded]
+    layout: Sequence[FoldScores]
     """The thesis' forests by mtry: three classes (Table 3.3)."""
-    spatiality: Sequence[Folded]
+    spatiality: Sequence[FoldScores]
     """Two classes, and files not looked at (Table 3.4)."""
     shipped: Mapping[str, Scores]
     shipped_seconds: float

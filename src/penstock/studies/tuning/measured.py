@@ -12,7 +12,7 @@ from penstock.campaign.sizes import Size
 from penstock.config.tuning import PARAMETERS, TuningSection
 from penstock.core.council import Council, Experience
 from penstock.data import windows
-from penstock.data.windows import Worth
+from penstock.data.windows import RewardSeries
 from penstock.learn.detection import model, samples
 from penstock.live.measure import window_survey
 from penstock.live.measure.access_patterns import Phase
@@ -217,7 +217,9 @@ class Measured:
         self._rows: dict[str, list[Row]] = {}
         for row in rows:
             self._rows.setdefault(str(row["part"]), []).append(row)
-        self.rewards: list[Worth] = [windows.worth(row) for row in self.part("worth")]
+        self.rewards: list[RewardSeries] = [
+            windows.reward_series(row) for row in self.part("worth")
+        ]
 
     def part(self, name: str) -> list[Row]:
         """Return the rows of a part."""

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import ArrayLike
 
-from penstock.data.windows import TWINS, Scenario, Worth, by_window
+from penstock.data.windows import TWINS, RewardSeries, Scenario, by_window
 from penstock.model import Value
 from penstock.sim.evaluate.bandits import Evaluation, Learning, Rewards
 
@@ -43,7 +43,7 @@ class Offline:
     """Evaluations of recorded rewards; each is made when it is first asked for."""
 
     def __init__(
-        self, rewards: Sequence[Worth], *, observations: int, repetitions: int, seed: int
+        self, rewards: Sequence[RewardSeries], *, observations: int, repetitions: int, seed: int
     ) -> None:
         self.rewards: dict[Scenario, dict[float, tuple[float, ...]]] = by_window(rewards)
         self.baselines = {

@@ -96,7 +96,7 @@ def measure(
     )
     with Journal(out.with_name(out.name + ".jsonl"), trials.header) as journal:
         survey.run(trials, journal, "measuring")
-        rows = [rewards.worth(row) for row in trials.rows(journal)]
+        rows = [rewards.reward_series(row) for row in trials.rows(journal)]
     rewards.write(out, rows)
     result = {"out": str(out), "runs": len(rows), "emulated": emulate}
     if as_json:
