@@ -96,11 +96,8 @@ class Controller:
         )
         self.tuning = self._tuning()
         seconds, size = deployment.config.live.retention()
-        self.record_writer = RecordWriter(
-            self.state.records,
-            self.turn_service.header,
-            keep=Retention(seconds=seconds, bytes=size),
-        )
+        keep = Retention(seconds=seconds, bytes=size)
+        self.record_writer = RecordWriter(self.state.records, self.turn_service.header, keep=keep)
         self.turn_service.record(self.record_writer)
         self.history: JobObserver | None = None
         """The dashboard's history, if there is a dashboard."""
