@@ -155,7 +155,7 @@ def test_no_page_shows_the_signs_that_markdown_was_told_to_keep(site: Path) -> N
     ]
     assert not shown, "\n".join(shown)
     up = parsed(site / "reference/verbs/up.html").text
-    assert "--mode [observe|advise|enforce]" in up
+    assert "--mode [observe|advise|enforce|off]" in up
     assert "0<=x<=64" in up
 
 
