@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadFileScheduling
 
 ALONE = (
     "tests/chaos/",

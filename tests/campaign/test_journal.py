@@ -7,7 +7,12 @@ import pytest
 from penstock.campaign.journal import Entry, Journal, rows_of
 from penstock.errors import InputError
 
-HEADER = {"study": "test", "version": 1, "size": "fast", "seed": 0}
+HEADER: dict[str, str | int | float | None] = {
+    "study": "test",
+    "version": 1,
+    "size": "fast",
+    "seed": 0,
+}
 
 
 def entry(number: int) -> Entry:

@@ -47,7 +47,12 @@ def job(id: str, **changes: Any) -> JobRecord:
 
 
 def node(number: int, **changes: Any) -> IoNodeRecord:
-    fields = {"number": number, "id": 100 + number, "state": "serving", "jobs": ["a.1"]}
+    fields: dict[str, Any] = {
+        "number": number,
+        "id": 100 + number,
+        "state": "serving",
+        "jobs": ["a.1"],
+    }
     fields |= {"alive": True, "deaths": 0, "queued": 0, "read_bytes": 0, "write_bytes": 0}
     return IoNodeRecord(**fields | changes)
 

@@ -14,7 +14,7 @@ def test_what_is_shown_is_a_file_that_means_the_same(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_SITE__NODES", "96")
     name = 'a "quoted" \\ name\ttab \N{SNOWMAN} \x7f'
-    settings = ("--set", f"site.name={name}", "--set", "site.capacity=[1, 0.9]")
+    settings: tuple[str, ...] = ("--set", f"site.name={name}", "--set", "site.capacity=[1, 0.9]")
     settings += ("--set", "site.bandwidth=2 GiB/s", "--set", "simulation.window=1:2")
     settings += ("--set", "sharing.options.unknown=3", "--set", "packing.policy=first-fit")
     settings += ("--set", "packing.options.estimate=io-bound", "--set", "allocation.policy=mckp")

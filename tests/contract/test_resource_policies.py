@@ -40,7 +40,9 @@ def test_every_job_gets_a_count_that_it_can_have(name: str, direct: bool) -> Non
     assert counts.keys() == view.jobs.keys()
     for job, count in counts.items():
         assert type(count) is int
-        assert count in view.jobs[job].curve
+        curve = view.jobs[job].curve
+        assert curve is not None
+        assert count in curve
         assert (0 if direct else 1) <= count
         assert count <= view.site.resources or name in FICTITIOUS
 

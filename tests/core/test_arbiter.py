@@ -1,5 +1,7 @@
 """Who uses which resources while jobs come and go, without any clock."""
 
+from typing import Any
+
 import pytest
 
 from penstock import registry
@@ -144,7 +146,8 @@ def test_an_allocator_that_gives_more_than_there_is_is_told_so() -> None:
             return dict.fromkeys(view.jobs, 5)
 
     site = Site4("mckp")
-    site.arbiter.allocator = Greedy()
+    greedy: Any = Greedy()
+    site.arbiter.allocator = greedy
     with pytest.raises(InputError, match="Greedy gives job 'a' 5 resources; the site has 4"):
         site.start("a", 0.0, FLAT)
 
@@ -162,6 +165,7 @@ def test_who_had_a_node_of_its_own_steps_down_to_the_shared_one() -> None:
     places: dict[str, tuple[int, ...]] = {}
     for time, (name, curve) in enumerate(curves.items()):
         for action in site.start(name, float(time), curve):
+            assert isinstance(action, Assign)
             assert isinstance(action, Assign)
             places[action.job] = action.resources
     assert places["a"] == places["b"] == (3,)

@@ -1,5 +1,7 @@
 """The one turn logic, without any clock: events in, actions out."""
 
+from typing import Any
+
 import pytest
 
 from penstock import registry
@@ -36,7 +38,8 @@ class Still:
 
 
 def manager(policy: str, *w_iters: float, max_share: float = 1.0) -> Manager:
-    made = Manager(sharing=registry.sharing(policy), view=Still())
+    view: Any = Still()
+    made = Manager(sharing=registry.sharing(policy), view=view)
     for serial, w_iter in enumerate(w_iters):
         job = Job(id=f"j{serial}", serial=serial, w_iter=w_iter, max_share=max_share)
         assert made.handle(JobStarted(time=0.0, job=job)) == []

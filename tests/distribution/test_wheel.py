@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from email.message import Message
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any
 
 import pytest
 from distribution.bare_root import HOME, USER, BareRoot
@@ -73,7 +72,7 @@ class Dist:
         return email.message_from_bytes(text)
 
 
-def run(*words: str | Path, within: float = WITHIN, **more: Any) -> str:
+def run(*words: str | Path, within: float = WITHIN, cwd: Path | None = None) -> str:
     """Run a command with this environment's programs; return what it says."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -83,7 +82,7 @@ def run(*words: str | Path, within: float = WITHIN, **more: Any) -> str:
         text=True,
         timeout=within,
         check=False,
-        **more,
+        cwd=cwd,
     )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -111,7 +111,14 @@ class Site:
         """Bring the controller up, and the I/O nodes that register with it."""
         made = self.penstock(self.controller, "key", str(self.key))
         assert made.returncode == 0, made.stderr
-        told = ("--root", str(self.root), "--io-nodes", "0", "--remote-io-nodes", "2")
+        told: tuple[str, ...] = (
+            "--root",
+            str(self.root),
+            "--io-nodes",
+            "0",
+            "--remote-io-nodes",
+            "2",
+        )
         told += ("--policy", "exclusive-fcfs", "--mode", "enforce", "--stripe", "1 MiB")
         told += ("--set", f"live.lease={LEASE} s", "--state", str(self.state))
         listen = ("--listen", f"{self.controller.address}:{PORT}", "--key-file", str(self.key))
@@ -126,7 +133,8 @@ class Site:
         """Start an I/O node on its host."""
         host = self.hosts[f"io{number}"]
         own = self.folder / host.name
-        command = ("--socket", f"{own}.sock", "--control", f"{own}.control", "--with-parent")
+        command: tuple[str, ...] = ("--socket", f"{own}.sock", "--control", f"{own}.control")
+        command += ("--with-parent",)
         command += ("--listen", f"{host.address}:{DATA_PORT}", "--number", str(number))
         command += ("--controller", f"{self.controller.address}:{PORT}")
         command += ("--key-file", str(self.key), "--root", str(self.root), "--coherent")

@@ -1,6 +1,7 @@
 """The online estimate of w_iter."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +68,7 @@ def test_old_observations_fade_by_the_gain() -> None:
     """After many of 10 s, one of 110 s moves the estimate by the gain, a tenth of the step."""
     period = Period()
     feed(period, [(9.0, 1.0)] * 50)
+    assert period._last_end is not None
     period.began(period._last_end + 109.0)
     assert period.w_iter_ == pytest.approx(10.0 + 0.1 * 100.0)
 
@@ -86,6 +88,7 @@ class TestLive:
         period.ended(6.0, 1.0)
         period.began(105.0)
         assert period.w_iter_ == pytest.approx(100.0)
+        assert period.w_iter_ is not None
         assert period.known == Prior(w_iter=period.w_iter_, observations=41)
 
     def test_a_run_that_saw_no_iteration_teaches_nothing(self) -> None:
@@ -187,8 +190,9 @@ def test_nothing_that_is_observed_breaks_it(observed: list[tuple[float, float]])
 
 def test_a_manager_uses_what_a_job_brings_until_it_learns() -> None:
     """set-10 puts a job of an unknown w_iter last: one known from earlier runs is not unknown."""
+    view: Any = Still()
     manager = Manager(
-        sharing=registry.sharing("set-10"), view=Still(), learn=lambda job: Period.live()
+        sharing=registry.sharing("set-10"), view=view, learn=lambda job: Period.live()
     )
     job = Job(id="j", serial=0, w_iter=100.0)
     manager.handle(JobStarted(time=0.0, job=job))

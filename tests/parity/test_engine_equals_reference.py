@@ -1,6 +1,7 @@
 """The native engine and the Manager under the fluid clock agree to the last bit."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def assert_equal(one: Run, other: Run) -> None:
 @examples(150)
 def test_engine_equals_reference(name: str, case: Case, knowledge: Knowledge) -> None:
     policy = registry.sharing(name)
-    options = {"site": case.site, "knowledge": knowledge, "timeline": True}
+    options: dict[str, Any] = {"site": case.site, "knowledge": knowledge, "timeline": True}
     assert_equal(
         engine.simulate(case.workload, policy, **options),
         reference.simulate(case.workload, policy, **options),

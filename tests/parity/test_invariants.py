@@ -30,7 +30,8 @@ def total_share(timeline: Timeline, resource: int, edges: np.ndarray) -> np.ndar
     middle = (edges[:-1] + edges[1:]) / 2
     mine = timeline.resource == resource
     inside = (timeline.start[mine, None] <= middle) & (middle < timeline.end[mine, None])
-    return (inside * timeline.share[mine, None]).sum(axis=0)
+    total: np.ndarray = (inside * timeline.share[mine, None]).sum(axis=0)
+    return total
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -425,7 +426,8 @@ def test_the_documentation_has_every_scheduler() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    for wrong in ({"window": 0}, {"servers": 0}, {"quantum": 0}):
+    wrongs: tuple[dict[str, Any], ...] = ({"window": 0}, {"servers": 0}, {"quantum": 0})
+    for wrong in wrongs:
         with pytest.raises(ValueError, match=r"window|server|quantum"):
             _schedulers.Scheduler("twins", **wrong)
     with pytest.raises(ValueError, match="unknown scheduler 'twin'"):

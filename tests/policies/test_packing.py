@@ -1,6 +1,7 @@
 """Packs: Algorithm 1 as printed, its limits, and what goes beyond it."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,11 +16,11 @@ from penstock.model.load import io_occupation, isolated_io, isolated_time
 PACKERS = sorted(registry.POLICIES["packing"])
 
 
-def job(serial: int, nodes: int, compute: float, io: float, **more: object) -> Job:
+def job(serial: int, nodes: int, compute: float, io: float, **more: Any) -> Job:
     return Job(id=f"j{serial}", serial=serial, nodes=nodes, compute=compute, volume=io, **more)
 
 
-def pack(policy: str, jobs: list[Job], site: Site, **options: object) -> Schedule:
+def pack(policy: str, jobs: list[Job], site: Site, **options: Any) -> Schedule:
     made: Schedule = registry.policy("packing", policy, options).pack(jobs, site)
     return made
 
@@ -144,7 +145,7 @@ def test_an_estimate_that_sees_io_balances_it() -> None:
     light = [job(4 + k, 8, 9, 0) for k in range(3)]
     site = Site(nodes=16, resources=2)
 
-    def beside_heavy(**options: object) -> int:
+    def beside_heavy(**options: Any) -> int:
         schedule = pack("first-fit", [*heavy, *light], site, **options)
         (io_node,) = (p.io_node for p in schedule.packs if "j0" in p.jobs)
         return len(list(schedule.behind_io_node(io_node)))

@@ -6,6 +6,8 @@ import pytest
 
 from penstock import registry
 from penstock.errors import InputError
+from penstock.model import Job
+from penstock.policies.sharing.set_10 import Set10
 
 
 def test_did_you_mean() -> None:
@@ -14,7 +16,9 @@ def test_did_you_mean() -> None:
 
 
 def test_options_reach_the_policy() -> None:
-    assert registry.sharing("set-10", {"unknown": 3}).unknown == 3
+    policy = registry.sharing("set-10", {"unknown": 3})
+    assert isinstance(policy, Set10)
+    assert policy.unknown == 3
     with pytest.raises(InputError, match="did you mean 'unknown'"):
         registry.sharing("set-10", {"unknwon": 3})
 
@@ -27,7 +31,7 @@ def test_a_policy_from_a_file(tmp_path: Path) -> None:
         "    def group(self, job):\n"
         "        return job.user\n"
     )
-    assert registry.sharing(f"{file}:Mine").weight(None) == 1.0
+    assert registry.sharing(f"{file}:Mine").weight(Job(id="a", serial=0)) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """search: never worse than the papers' pairs by its judge, on one page of draws."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +19,13 @@ from penstock.sim.generators.io_resources import SITE, io_resources
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_never_worse_than_the_papers_pairs(metric: str) -> None:
+def test_never_worse_than_the_papers_pairs(metric: Any) -> None:
     jobs = io_resources(0.7, seed=2)
     view = Snapshot.of(jobs, SITE)
     found = Search(metric=metric, budget=60).find(view)
     several, which = JobSet(jobs, SITE), METRICS.index(metric)
 
-    def cost(places: object) -> float:
+    def cost(places: Mapping[str, tuple[int, ...]]) -> float:
         outcome = several.simulate(several.places(places))
         return (outcome.mean_slowdown, outcome.idle_time, -outcome.bandwidth)[which]
 
@@ -92,7 +94,7 @@ def test_places_for_counts_of_others() -> None:
     view, several = Snapshot.of(jobs, SITE), JobSet(jobs, SITE)
     counts = registry.policy("allocation", "n-sys").allocate(view)
 
-    def slowdown(places: object) -> float:
+    def slowdown(places: Mapping[str, tuple[int, ...]]) -> float:
         return several.simulate(several.places(places)).mean_slowdown
 
     ours = Search(budget=40).place(view, counts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -167,7 +168,7 @@ def run(header: Header, events: Sequence[Event]) -> list[Entry]:
     return entries
 
 
-def write(directory: Path, header: Header, entries: Sequence[Entry], **options: int) -> list[Path]:
+def write(directory: Path, header: Header, entries: Sequence[Entry], **options: Any) -> list[Path]:
     """Write a record and return its parts."""
     with RecordWriter(directory, header, flush=0.01, **options) as writer:
         for entry in entries:

@@ -1,5 +1,7 @@
 """Workloads that no engine should read, and what is said of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from penstock.model import Site
 from penstock.sim.checks import check
 from penstock.sim.workload import Workload
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "compute": [1.0, 1.0, 1.0],
     "io": [1.0, 1.0, 1.0],
     "offsets": [0, 2, 3],
@@ -52,7 +54,7 @@ def test_a_good_one() -> None:
         ({"barrier": [0, 1], "after": [-1, 1]}, "circle"),
     ],
 )
-def test_a_wrong_one(change: dict[str, object], message: str) -> None:
+def test_a_wrong_one(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         check(Workload(**{**GOOD, **change}), Site(nodes=8))
 

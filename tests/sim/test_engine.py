@@ -1,6 +1,6 @@
 """Small runs worked out by hand."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -8,14 +8,14 @@ import pytest
 from penstock import registry
 from penstock.errors import InputError
 from penstock.model import Action, Assign, Hold, Job, JobStarted, Request, Site, View, WakeAt
-from penstock.policies.base import ByArrival
+from penstock.policies.base import ByArrival, Sharing
 from penstock.sim import reference
 from penstock.sim.engine import simulate
 from penstock.sim.knowledge import Knowledge
 from penstock.sim.workload import Workload
 
 
-def workload(*jobs: list[tuple[float, float]], **more: object) -> Workload:
+def workload(*jobs: list[tuple[float, float]], **more: Any) -> Workload:
     phases = [phase for job in jobs for phase in job]
     return Workload(
         compute=[c for c, _ in phases],
@@ -25,9 +25,10 @@ def workload(*jobs: list[tuple[float, float]], **more: object) -> Workload:
     )
 
 
-def ends(policy: str, *jobs: list[tuple[float, float]], **more: object) -> list[float]:
+def ends(policy: str, *jobs: list[tuple[float, float]], **more: Any) -> list[float]:
     site = more.pop("site", None)
-    return simulate(workload(*jobs, **more), registry.sharing(policy), site=site).end.tolist()
+    end = simulate(workload(*jobs, **more), registry.sharing(policy), site=site).end
+    return [float(seconds) for seconds in end]
 
 
 def test_two_large_jobs_share_or_take_turns() -> None:
@@ -192,7 +193,7 @@ class Watcher(ByArrival):
 
 def test_what_a_view_tells() -> None:
     """Job 0 (two resources) transfers from 3 on; job 1 comes at 5, and job 0 ends first there."""
-    policy = Watcher()
+    policy: Any = Watcher()
     simulate(
         workload(
             [(2.0, 4.0)],
@@ -211,7 +212,7 @@ def test_what_a_view_tells() -> None:
 
 
 def test_age_counts_from_the_start_not_from_the_release() -> None:
-    policy = Watcher()
+    policy: Any = Watcher()
     simulate(
         workload([(4.0, 0.0)], [(1.0, 2.0)], [(2.0, 1.0)], nodes=[2, 1, 1]),
         policy,
@@ -227,7 +228,7 @@ def test_age_counts_from_the_start_not_from_the_release() -> None:
         Assign(job="0", resources=(-1,)),
         Assign(job="0", resources=()),
         Assign(job="0", resources=(0, 0)),
-        Assign(job="0", resources=("a",)),
+        Assign(job="0", resources=cast(tuple[int, ...], ("a",))),
         Assign(job="nobody", resources=(0,)),
         WakeAt(time=float("nan")),
         Hold(job="0", resource=0),
@@ -292,7 +293,9 @@ class LongestFirst(ByArrival):
 
 
 def test_a_policy_in_plain_python() -> None:
-    run = simulate(workload([(0.0, 5.0)], [(1.0, 1.0)], [(2.0, 3.0)]), LongestFirst())
+    run = simulate(
+        workload([(0.0, 5.0)], [(1.0, 1.0)], [(2.0, 3.0)]), cast(Sharing, LongestFirst())
+    )
     assert run.end.tolist() == [5.0, 9.0, 8.0]
 
 
@@ -317,13 +320,13 @@ class Keeper(LongestFirst):
 def test_errors_of_a_policy_reach_its_author() -> None:
     jobs = workload([(0.0, 5.0)], [(1.0, 1.0)])
     with pytest.raises(RuntimeError, match="no turn today"):
-        simulate(jobs, Broken())
+        simulate(jobs, cast(Sharing, Broken()))
     with pytest.raises(ValueError, match="NaN"):
-        simulate(jobs, NoNumber())
+        simulate(jobs, cast(Sharing, NoNumber()))
 
 
 def test_a_view_does_not_outlive_its_run() -> None:
-    policy = Keeper()
+    policy: Any = Keeper()
     simulate(workload([(0.0, 5.0)], [(1.0, 1.0)]), policy)
     with pytest.raises(RuntimeError, match="only while its run lasts"):
         _ = policy.kept.now
@@ -338,7 +341,7 @@ class Weightless(ByArrival):
 
 
 @pytest.mark.parametrize("kind", ["exact", "learned"])
-def test_a_weight_of_zero_is_refused(kind: str) -> None:
+def test_a_weight_of_zero_is_refused(kind: Any) -> None:
     with pytest.raises(InputError, match="give 1e-12 to 1e12"):
         simulate(workload([(0.0, 5.0)]), Weightless(), knowledge=Knowledge(kind=kind))
 

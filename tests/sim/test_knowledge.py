@@ -18,6 +18,8 @@ def test_noise_is_in_decades_and_by_seed() -> None:
     noisy = {
         seed: Knowledge(kind="noisy", decades=0.5, seed=seed).estimates(TRUTH) for seed in (1, 2)
     }
+    assert noisy[1] is not None
+    assert noisy[2] is not None
     error = np.log10(noisy[1] / TRUTH)
     assert error.std() == pytest.approx(0.5, rel=0.03)
     assert error.mean() == pytest.approx(0.0, abs=0.02)

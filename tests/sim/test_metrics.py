@@ -1,6 +1,7 @@
 """The metrics' definitions on runs small enough to work out by hand."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from penstock.sim.run import Run
 from penstock.sim.workload import Workload
 
 
-def record(request: list[float], end: list[float], **workload: object) -> Run:
+def record(request: list[float], end: list[float], **workload: Any) -> Run:
     made = Workload(**{"offsets": [0, len(end)], "release": [0.0], **workload})
     return Run(
         workload=made,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ def held(slurm: Cluster, job: str) -> bool:
     return slurm.state_of(job) == "PENDING" and slurm.reason_of(job) == "Licenses"
 
 
+def has_ended(site: Site, job: str) -> bool:
+    return site.job(job).state == "ended"
+
+
 def test_a_job_waits_for_licences_that_are_kept_back(clean: Cluster) -> None:
     keep_back(clean, 3)
     heavy = clean.sbatch("true", "-L", "fs:1")
@@ -93,7 +98,7 @@ def test_the_controller_keeps_the_count_in_step(clean: Cluster, site: Site) -> N
     clean.wait(lambda: held(clean, heavy), "held job")
     clean.command("scancel", *jobs)
     for job in jobs:
-        clean.wait(lambda job=job: site.job(job).state == "ended", "end of the writers")
+        clean.wait(partial(has_ended, site, job), "end of the writers")
     assert penstock(clean, *once) == {"kept_back": 0}
     assert clean.await_end(heavy) == "COMPLETED"
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from slurm.site import WAIT, Site
@@ -38,7 +39,7 @@ def site(shared: Site) -> Iterator[Site]:
     assert shared.left() == []
 
 
-def adopt(site: Site, job: str = "7", uid: int = NOBODY, **more: str) -> dict[str, str]:
+def adopt(site: Site, job: str = "7", uid: int = NOBODY, **more: Any) -> dict[str, str]:
     message = AdoptJob(job=job, uid=uid, gid=uid, user=str(uid), name=f"slurm-{job}", **more)
     return hooks.send(site.run, message)
 

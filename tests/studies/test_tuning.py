@@ -1,6 +1,7 @@
 """The study of tuning: claims follow from rows, bars are bars, the offline part runs in small."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def live_rows(
             ("write", WORST, 2e7),
             ("read", 4e-3, 1e7),
         ):
-            told = {"operation": does, "pattern": "unknown", "load": 4}
+            told: dict[str, Any] = {"operation": does, "pattern": "unknown", "load": 4}
             rows.append(
                 {"part": "known", "run": run, **told, "window": window, "count": 2.0, "mean": mean}
             )

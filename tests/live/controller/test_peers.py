@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,12 @@ def site() -> Iterator[Site]:
 
 
 def begin(controller: ControlConnection, user: str, **more: Any) -> messages.JobAccepted:
-    told = {"name": "job", "pid": os.getpid(), "command": ["job"], "user": user} | more
+    told: dict[str, Any] = {
+        "name": "job",
+        "pid": os.getpid(),
+        "command": ["job"],
+        "user": user,
+    } | more
     return controller.ask(messages.BeginJob(**told), messages.JobAccepted)
 
 
@@ -99,7 +105,7 @@ def test_a_user_cannot_begin_anothers_job(site: Site) -> None:
         messages.SetMode(mode="off"),
         messages.Remap(job="job", nodes=[]),
     ):
-        assert "the deployment's user can" in as_user(NOBODY, lambda order=order: ask(order))
+        assert "the deployment's user can" in as_user(NOBODY, partial(ask, order))
     assert site.status().mode == "observe"
 
 
@@ -147,7 +153,13 @@ def test_another_host_cannot_rule(site: Site) -> None:
 
 
 def node(number: int = 1, **more: Any) -> messages.Node:
-    told = {"number": number, "id": 77, "address": "10.0.0.9", "transport": "tcp", "port": 7100}
+    told: dict[str, Any] = {
+        "number": number,
+        "id": 77,
+        "address": "10.0.0.9",
+        "transport": "tcp",
+        "port": 7100,
+    }
     return messages.Node(**(told | {"user": "ada"} | more))
 
 
@@ -220,7 +232,9 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> 
 
 
 def measured(requests: int) -> messages.NodeCounters:
-    fields = {f.name: 0 for f in msgspec.structs.fields(messages.NodeCounters) if f.type is int}
+    fields: dict[str, Any] = {
+        f.name: 0 for f in msgspec.structs.fields(messages.NodeCounters) if f.type is int
+    }
     return messages.NodeCounters(scheduler="fifo", **(fields | {"requests": requests}))
 
 

@@ -62,7 +62,12 @@ def word(
         command=["true"],
         user=name_of(os.getuid()) if user is None else user,
     )
-    told = {"began": time.time() - 9, "ended": time.time() - 1, "counters": {}, "status": 0}
+    told: dict[str, Any] = {
+        "began": time.time() - 9,
+        "ended": time.time() - 1,
+        "counters": {},
+        "status": 0,
+    }
     return messages.UnreportedExit(job=job, begin=begin, **(told | more))
 
 

@@ -86,8 +86,14 @@ class Deployed:
     def run(self, name: str, *command: str, options: Sequence[str] = ()) -> "subprocess.Popen[str]":
         words = [*PENSTOCK, "run", "--state", str(self.state.folder), "--name", name, "--json"]
         words += options
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        run = subprocess.Popen([*words, "--", *command], text=True, cwd=self.root, **pipes)
+        run = subprocess.Popen(
+            [*words, "--", *command],
+            text=True,
+            cwd=self.root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.jobs.callback(_ended, run)
         return run
 

@@ -185,7 +185,10 @@ class FakeDashboard:
         return await self.what_if(id)
 
 
-class FakeService:
+_Base: Any = object
+
+
+class FakeService(_Base):  # type: ignore[misc]
     """A site where ada's job transfers and bob's waits for it."""
 
     def __init__(self) -> None:

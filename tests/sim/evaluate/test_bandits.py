@@ -86,7 +86,10 @@ def test_any_tuner_can_be_evaluated(tmp_path: Path) -> None:
         "    def learned(self): return {}\n"
         "    def restore(self, learned): pass\n"
     )
-    world = {"x": {1: [5.0, 7.0], 2: [8.0]}, "y": {1: [4.0], 2: [2.0]}}
+    world: dict[str, dict[int | float | str, list[float]]] = {
+        "x": {1: [5.0, 7.0], 2: [8.0]},
+        "y": {1: [4.0], 2: [2.0]},
+    }
     evaluation = Evaluation(policy=f"{file}:Stubborn", observations=20, repetitions=3)
     learning = evaluation.alone(world)
     assert learning.performance.tolist() == [[0.75, 0.75], [1.0, 1.0]]
@@ -95,7 +98,10 @@ def test_any_tuner_can_be_evaluated(tmp_path: Path) -> None:
 
 def test_a_tuner_goes_on_in_simulation_from_what_it_has_learnt_live() -> None:
     """The file of a deployment has contexts; scenarios that are said to be these are known."""
-    world = {"x": {1: [5.0], 2: [8.0], 3: [1.0]}, "y": {1: [4.0], 2: [2.0], 3: [1.0]}}
+    world: dict[str, dict[int | float | str, list[float]]] = {
+        "x": {1: [5.0], 2: [8.0], 3: [1.0]},
+        "y": {1: [4.0], 2: [2.0], 3: [1.0]},
+    }
     context = Context(operation="read", pattern="shared-strided", size=32768, load=8)
     tuner = registry.policy("tuning", "discounted-ucb", {})
     for _ in range(60):

@@ -1,5 +1,7 @@
 """Jobs on resources: the fluid model of Fig. 4 and the metrics of paper io-resources, III-C."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,9 +14,15 @@ from penstock.sim.generators.io_resources import SITE, io_resources
 CURVE = Curve.of({1: 10.0, 2: 20.0, 4: 15.0})
 
 
-def job(name: str, serial: int, **changes: object) -> Job:
+def job(name: str, serial: int, **changes: Any) -> Job:
     """Two phases of 10 s of compute and 10 s of I/O on one resource, 5 s on two."""
-    known = {"nodes": 2, "curve": CURVE, "volume": 200.0, "compute": 20.0, "w_iter": 20.0}
+    known: dict[str, Any] = {
+        "nodes": 2,
+        "curve": CURVE,
+        "volume": 200.0,
+        "compute": 20.0,
+        "w_iter": 20.0,
+    }
     return Job(id=name, serial=serial, **(known | changes))
 
 

@@ -239,7 +239,7 @@ def test_what_is_no_log_is_said(reading: Reader, tmp_path: Path) -> None:
 
 
 def test_a_missing_pydarshan_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"\.\[darshan\]"):
         Reader()
 

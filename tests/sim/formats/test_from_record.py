@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ EXACT = st.integers(32, 1280).map(lambda k: k / 64)
 A, B = Job(id="a", serial=0), Job(id="b", serial=1)
 
 
-def load(directory: Path, events: Sequence[Event], **more: object) -> from_record.Recording:
+def load(directory: Path, events: Sequence[Event], **more: Any) -> from_record.Recording:
     paths = write(directory, header(**more), [Entry(event=event) for event in events])
     return from_record.load(Record(*paths))
 

@@ -26,6 +26,7 @@ def test_without_noise_omega_is_exact() -> None:
 
 def test_every_job_lasts_to_the_horizon() -> None:
     workload = io_sets(three_profiles(20, 20, 20), seed=3, noise=0.0)
+    assert workload.horizon is not None
     assert np.all(workload.work >= workload.horizon * (1 - 1e-12))
 
 
@@ -89,5 +90,6 @@ def test_releases_and_noise_are_uniform() -> None:
 
 def test_plafrims_sets_are_a_decade_wide() -> None:
     workload = plafrim(5000, seed=2, horizon=1.0, noise=0.0)
+    assert workload.profile is not None
     place = np.log10(workload.w_iter) - np.log10(workload.profile)
     assert place.std() == pytest.approx(1 / np.sqrt(12), rel=0.03)
