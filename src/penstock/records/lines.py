@@ -80,13 +80,13 @@ _encode = msgspec.json.Encoder().encode
 
 def encode(entry: Entry) -> bytes:
     """Return the line, with its newline."""
-    actions = b",".join(_named("action", action) for action in entry.actions)
+    actions = b",".join(_tagged("action", action) for action in entry.actions)
     moved = b"" if entry.bytes is None else b',"bytes":%d' % entry.bytes
     failed = b',"failed":true' if entry.failed else b""
-    return _named("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
+    return _tagged("event", entry.event)[:-1] + moved + failed + b',"actions":[' + actions + b"]}\n"
 
 
-def _named(key: str, thing: Event | Action) -> bytes:
+def _tagged(key: str, thing: Event | Action) -> bytes:
     return f'{{"{key}":"{type(thing).__name__}",'.encode() + _encode(thing)[1:]
 
 

@@ -132,11 +132,11 @@ def behind(ahead: Sequence[str]) -> str:
 
 
 def _mode(job: JobRecord, status: messages.Status) -> Iterator[str]:
-    whose = "the site's"
+    owner = "the site's"
     if status.mode != "off" and job.user in status.modes:
-        whose = f"{job.user}'s own"
+        owner = f"{job.user}'s own"
     meaning = {"enforce": "it waits for its turns", "off": "the kill switch is on, no job waits"}
-    yield f"Its mode is {job.mode} ({whose}): {meaning.get(job.mode or '', 'it never waits')}."
+    yield f"Its mode is {job.mode} ({owner}): {meaning.get(job.mode or '', 'it never waits')}."
 
 
 def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[str]:

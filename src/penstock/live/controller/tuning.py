@@ -118,7 +118,7 @@ class Tuning:
         enforced: Callable[[], bool],
     ) -> None:
         self.section = section
-        self.parameters = section.parameters(_given(settings))
+        self.parameters = section.parameters(_explicit(settings))
         _check(section, self.parameters, settings)
         self._io_nodes = io_nodes
         self._enforced = enforced
@@ -288,9 +288,9 @@ def _was_set(number: int, answer: Any) -> None:
         log.warning("I/O node %d is not tuned: %s", number, why)
 
 
-def _given(settings: wire.Settings) -> dict[str, Value]:
-    told = msgspec.structs.asdict(settings)
-    return {name: value for name, value in told.items() if value is not None}
+def _explicit(settings: wire.Settings) -> dict[str, Value]:
+    fields = msgspec.structs.asdict(settings)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _check(section: TuningSection, parameters: Iterable[Any], settings: wire.Settings) -> None:
