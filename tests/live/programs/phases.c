@@ -1,5 +1,5 @@
-// Marks its phases, and announces their volume: as many as its argument says, of one MiB each, without
-// a pause between them.
+// Marks its phases, and announces their volume: as many as its argument says, of one MiB each,
+// without a pause between them.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
