@@ -1,5 +1,5 @@
-// Prints src/penstock/live/protocol/_page_layout.py at build time: Python's view of page.h, so that
-// the layout of the shared pages is defined once.
+// Prints the module penstock.live.protocol._page_layout at build time: Python's view of page.h, so
+// that the layout of the shared pages is defined once.
 
 #include <stddef.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Rich takes longer to import than many a verb takes to run: import it where it prints.
+# Rich takes longer to import than some verbs take to run: import it where it prints.
 
 QUIET_SECONDS = 2.0
 """Work that ends sooner leaves no line in a log."""

@@ -55,7 +55,7 @@ def page(matches: messages.Status, name: str = "x.9") -> str:
             ["1e-05. The", "set of jobs with no history"],
         ),
         ({"w_iter": 12.0, "iterations": 1}, ["w_iter is 12 s, learnt from 1 iteration of this"]),
-        ({"w_iter": 12.0}, ["from earlier runs of its family"]),
+        ({"w_iter": 12.0}, ["from earlier runs of its application"]),
         ({"io_nodes": []}, ["It has no I/O nodes"]),
         ({"phases": 2, "phase_bytes": MIB}, ["It had 2 phases, 1 MiB each"]),
         ({"bandwidth": 3.0 * MIB}, ["3 MiB/s"]),

@@ -100,3 +100,13 @@ def test_every_metric_of_a_scrape_has_a_page() -> None:
     pages_there = {page for page in PAGES if page.startswith("docs/reference/metrics/penstock_")}
     for name in named:
         assert any(f"/penstock_{name}" in page for page in pages_there), name
+
+
+def test_the_list_of_live_metrics_is_complete() -> None:
+    """Every family of `/metrics` has a row, and no row is of a metric that is gone."""
+    from made import prometheus  # noqa: PLC0415 - the pages' folder is on the path by then
+
+    page = PAGES["docs/reference/http-api.md"]
+    names = {prometheus.name(family) for family in prometheus.families()}
+    listed = set(re.findall(r"`(penstock_[a-z_]+)", page.split("## Metrics")[1]))
+    assert {name for name in names if name.startswith("penstock_")} == listed

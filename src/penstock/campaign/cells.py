@@ -92,7 +92,7 @@ def run(
     """Run the cells that `directory` has no results of yet, and return the results of all.
 
     Without an `executor` (anything with concurrent.futures' interface, such as Dask's) the cells
-    run in `cores` processes of this machine, one a core by default. An interrupt keeps what is
+    run in `cores` processes of this machine, one per core by default. An interrupt keeps what is
     finished, waits a little for what is running, and goes on as KeyboardInterrupt.
     """
     if executor is None and not campaign.alone:

@@ -162,7 +162,7 @@ class PhaseFinder:
         self._marks = 0
 
     def began(self, now: float) -> Began | None:
-        """The job marks the begin of a phase; None if one is under way, which it now marks."""
+        """The job marks the beginning of a phase; None if one is under way, which it now marks."""
         self._marks += 1
         now = self._tick(now)
         if self._phase is None:

@@ -23,7 +23,9 @@ from penstock.errors import InputError
 __all__ = ["ExecutorError", "Limits", "WorkerDiedError", "WorkerPool", "open_pool"]
 
 SCHEMES = ("tcp", "tls", "ws", "wss", "ucx")
-EXTRA = "install the extra 'dask', in a checkout pip install '.[dask]' (docs/install.md)"
+EXTRA = (
+    "install the extra 'dask', in a checkout pip install '.[dask]' (docs/get-started/install.md)"
+)
 
 
 def open_pool(

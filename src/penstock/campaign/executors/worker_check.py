@@ -52,7 +52,7 @@ def environment() -> Environment:
 
 
 def differences(worker: Environment, ours: Environment) -> str:
-    """Return in what a worker differs, in words; "" if it does not."""
+    """Return how a worker differs, in words; "" if it does not."""
     return ", ".join(
         f"{key} {worker.get(key, ABSENT)} instead of {value}"
         for key, value in ours.items()
@@ -150,7 +150,7 @@ class WorkerChecks:
 
 
 async def _check(client: Any, worker: str) -> str:
-    """Return in what a worker differs, in words; OSError: it left."""
+    """Return how a worker differs, in words; OSError: it left."""
     ours = environment()
     # First without Penstock's own code, which the worker may not have.
     message = {"op": "versions", "packages": ["penstock", *NUMBERS]}

@@ -107,7 +107,7 @@ def explore(
     mpi: bool,
     as_json: bool,
 ) -> int:
-    """Replay access patterns through real I/O nodes, and measure the bandwidth of each number.
+    """Replay access patterns through real I/O nodes, and measure the bandwidth per number of them.
 
     \b
     Examples:

@@ -37,11 +37,11 @@ def mode(*, to: str | None, user: str | None, folder: Path | None, as_json: bool
       penstock mode                        show the site's mode and the users that have their own
       penstock mode enforce --user alice   make one user's jobs wait for their turns
       penstock mode default --user alice   remove that user's own mode
-      penstock mode off                    kill switch: open every gate at once
+      penstock mode off                    kill switch: open every gate, within 2 s
 
     USER is a name or number that the controller's host knows, or that runs a job.
 
-    The change reaches running jobs at once, and holds until the controller ends; live.mode and
+    The change reaches running jobs within 2 s, and holds until the controller ends; live.mode and
     live.users of the configuration set the modes of the next one. docs/live/turns.md is the guide.
     """
     if to is None and user is not None:

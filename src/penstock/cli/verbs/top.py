@@ -240,7 +240,7 @@ def _head(view: Mapping[str, Any]) -> str:
     numbers = ", ".join(f"{doing.count(what)} {what}" for what in ORDER if what in doing)
     clock = time.strftime("%H:%M:%S")
     mode = view["mode"] + (f" ({others})" if others else "")
-    head = f"{clock}  {view['policy']}, {mode}; {view['turns']:,} turns granted"
+    head = f"{clock}  {view['policy']}, {mode}; turns granted: {view['turns']:,}"
     if failures := view["policy_failures"]:
         head += f"; the policy FAILED {failures:,} times: see the controller's log"
     return head + (f"; {numbers}" if numbers else "")

@@ -156,7 +156,7 @@ def _place(job: JobRecord, weight: float, status: messages.Status) -> Iterator[s
         source = f"{job.iterations} iteration{plural} of this run"
         yield f"Its w_iter is {show_seconds(job.w_iter)}, learnt from {source}."
     else:
-        yield f"Its w_iter is {show_seconds(job.w_iter)}, from earlier runs of its family."
+        yield f"Its w_iter is {show_seconds(job.w_iter)}, from earlier runs of its application."
 
 
 def _did(job: JobRecord) -> Iterator[str]:

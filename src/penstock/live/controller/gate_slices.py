@@ -11,7 +11,7 @@ from contextlib import suppress
 from penstock.model import JobId
 
 SECONDS = 0.02
-"""Length of a slice: long against the way of a message, short against a phase."""
+"""Length of a slice: long compared with a message's delay, short compared with a phase."""
 
 
 class StrideScheduler:

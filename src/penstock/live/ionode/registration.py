@@ -36,7 +36,7 @@ class Registration:
         self._lock = threading.Lock()
         self._connection: ControlConnection | None = None
         self._last_message = ""
-        self._thread = threading.Thread(target=self._run, name="penstock-serving", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="penstock-registration", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
