@@ -181,9 +181,9 @@ def test_the_summary_begins_with_the_commit() -> None:
 
 def test_the_commit_says_whether_files_differ_from_it(tmp_path: Path) -> None:
     def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        author = ["-c", "user.name=a", "-c", "user.email=a@b"]
         return subprocess.run(
-            ["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True
+            ["git", *author, *words], cwd=tmp_path, capture_output=True, text=True, check=True
         ).stdout.strip()
 
     git("init", "--quiet")

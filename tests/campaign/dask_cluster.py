@@ -72,10 +72,10 @@ class DaskCluster:
 
     def logs(self) -> str:
         """Return the ends of all logs."""
-        told = []
+        lines = []
         for path in sorted(self.folder.glob("*.log")):
-            told += [f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-15:]]
-        return "\n".join(told)
+            lines += [f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-15:]]
+        return "\n".join(lines)
 
     def _address(self) -> str:
         with suppress(OSError, ValueError):

@@ -44,4 +44,4 @@ def study(name: str, *, alone: bool = True) -> Study:
 
 
 WHOLE, BROKEN, LAST = (study(name) for name in ("whole", "broken", "last"))
-AWAY, FAR = (study(name, alone=False) for name in ("away", "far"))
+REMOTE, FAR = (study(name, alone=False) for name in ("remote", "far"))

@@ -61,13 +61,13 @@ def campaign(work: Callable[..., Any], count: int = 6) -> Campaign:
 
 def small_study(*, backwards: bool = False) -> Campaign:
     order = -1 if backwards else 1
-    found = [*every("figure-4", (0, 15), 1), *every("figure-6-n-15", (5, 0), 2)][::order]
+    cells = [*every("figure-4", (0, 15), 1), *every("figure-6-n-15", (5, 0), 2)][::order]
     return Campaign(
         study="io-sets",
         version=1,
         size="fast",
         seed=0,
-        cells=found,
+        cells=cells,
         work=partial(io_sets.run_cell, seed=0),
     )
 
@@ -208,10 +208,10 @@ def test_an_interrupt_takes_back_what_waits_and_leaves_the_cluster(
         os.killpg(process.pid, signal.SIGINT)
         # What runs is waited for, and kept.
         (out / "go").touch()
-        _, said = process.communicate(timeout=PATIENCE)
+        _, stderr = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert "KeyboardInterrupt" in said
+    assert "KeyboardInterrupt" in stderr
     assert 6 <= len(kept(out)) < 100
     began = len(list(out.glob("began-*")))
     results = run_on(cluster.address, campaign(failing_cells.where), tmp_path / "next")
@@ -373,9 +373,9 @@ def test_missing_workers_and_schedulers_are_reported(
 
 def without_penstock(folder: Path) -> tuple[str, ...]:
     """Return a Python that has all that this one has but Penstock."""
-    found = Path(distributed.__file__).parents[1]
+    packages = Path(distributed.__file__).parents[1]
     folder.mkdir()
-    for entry in found.iterdir():
+    for entry in packages.iterdir():
         if "penstock" not in entry.name.lower() and entry.suffix != ".pth":
             (folder / entry.name).symlink_to(entry)
     return ("env", f"PYTHONPATH={folder}", sys.executable, "-S")
@@ -393,10 +393,10 @@ def test_workers_that_differ_are_refused_before_they_work(
         (r"has Penstock none instead of", {"python": without_penstock(tmp_path / "packages")}),
         (r"has PENSTOCK_DATA /x instead of none", {"environment": {"PENSTOCK_DATA": "/x"}}),
     ]
-    for said, options in kinds:
+    for message, options in kinds:
         worker = lonely.worker(**options)
         work = partial(failing_cells.waits, directory=tmp_path, free=99)
-        with pytest.raises(UnfitWorkerError, match=said):
+        with pytest.raises(UnfitWorkerError, match=message):
             run_on(lonely.address, campaign(work), tmp_path / "out")
         worker.terminate()
         worker.wait(PATIENCE)

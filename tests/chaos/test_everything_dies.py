@@ -50,9 +50,9 @@ class Job:
             text=True,
         )
         assert self.agent.stdout is not None
-        said = self.agent.stdout.readline().split()
-        assert said[:1] == ["writes"], self.agent.communicate(timeout=HANG)
-        self.writer = int(said[1])
+        words = self.agent.stdout.readline().split()
+        assert words[:1] == ["writes"], self.agent.communicate(timeout=HANG)
+        self.writer = int(words[1])
 
     def finish(self, *statuses: int) -> None:
         """Let it end: its input does; both of its processes are gone when its output is."""
@@ -93,14 +93,14 @@ class Site:
             timeout=HANG,
             check=True,
         )
-        told: dict[str, object] = json.loads(done.stdout)
-        return told
+        status: dict[str, object] = json.loads(done.stdout)
+        return status
 
-    def heard_all(self) -> dict[str, object]:
-        """Return how things are once the controller has heard how all jobs ended."""
+    def final_status(self) -> dict[str, object]:
+        """Return the status once the controller has read how all jobs ended."""
         deadline = time.monotonic() + HANG
         while list(self.state.exit_spool.glob("*.json")):
-            assert time.monotonic() < deadline, "last words are not taken in"
+            assert time.monotonic() < deadline, "the exit spool is not read"
             time.sleep(0.1)
         return self.status()
 
@@ -189,13 +189,13 @@ class Site:
 
 def stalls(folder: Path, stopped: list[tuple[float, float]]) -> list[tuple[int, float, float]]:
     """Return the calls that took long while nothing was stopped: rank, beginning, seconds."""
-    found = []
+    calls = []
     for line in (folder / "stalls").read_text().splitlines():
         rank, began, seconds = int(line.split()[0]), *map(float, line.split()[1:])
         # What was stopped may take as long as an I/O node's patience to be avoided.
         if not any(began < end + 2.0 and first < began + seconds for first, end in stopped):
-            found.append((rank, began, seconds))
-    return found
+            calls.append((rank, began, seconds))
+    return calls
 
 
 @pytest.mark.slow
@@ -219,15 +219,15 @@ def test_nothing_is_lost_and_nobody_hangs_whatever_dies(
         site.kill_all()
         for job in site.jobs:
             job.finish(-signal.SIGKILL)
-        told = site.heard_all()
+        status = site.final_status()
     finally:
         for job in site.jobs:
             job.agent.kill()
         site.down()
     acknowledged, doubtful = compare(tmp_path)
-    found = stalls(tmp_path, site.stopped)
-    longest = max((seconds for _, _, seconds in found), default=0.0)
-    jobs = told["jobs"]
+    calls = stalls(tmp_path, site.stopped)
+    longest = max((seconds for _, _, seconds in calls), default=0.0)
+    jobs = status["jobs"]
     assert isinstance(jobs, list)
     causes = {cause: sum(job["counters"].get(cause, 0) for job in jobs) for cause in CAUSES}
     with capsys.disabled():
@@ -236,8 +236,8 @@ def test_nothing_is_lost_and_nobody_hangs_whatever_dies(
             f" acknowledged, {doubtful} blocks amid a killed write; "
             + ", ".join(f"{count} {what}" for what, count in sorted(site.injected.items()))
             + f"; longest call while nothing was stopped {longest:.1f} s (allowed {ALLOWED:g});"
-            f" {told['fail_open_total']} fail-opens in all, those of jobs still listed {causes}"
+            f" {status['fail_open_total']} fail-opens in all, those of jobs still listed {causes}"
         )
     assert acknowledged > 1000
-    assert told["fail_open_total"] >= sum(causes.values())
-    assert longest <= ALLOWED, found
+    assert status["fail_open_total"] >= sum(causes.values())
+    assert longest <= ALLOWED, calls

@@ -37,8 +37,10 @@ def write(jobs: Any) -> None:
 
 
 def test_table_5_3(penstock: Any, jobs: Any) -> None:
-    told = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", "mckp", "--json").json
-    assert told["allocation"] == {
+    result = penstock(
+        "allocate", "jobs.json", "--io-nodes", "12", "--policy", "mckp", "--json"
+    ).json
+    assert result["allocation"] == {
         "BT-C": 0,
         "BT-D": 1,
         "IOR-MPI": 8,
@@ -46,7 +48,9 @@ def test_table_5_3(penstock: Any, jobs: Any) -> None:
         "MAD": 0,
         "S3D": 0,
     }
-    assert told["bandwidth"] == pytest.approx(195.8 + 597.2 + 5090 + 412.0 + 255.9 + 241.3, abs=0.3)
+    assert result["bandwidth"] == pytest.approx(
+        195.8 + 597.2 + 5090 + 412.0 + 255.9 + 241.3, abs=0.3
+    )
     for policy in ("static", "size"):
         given = ("--io-nodes", "12", "--nodes", "384", "--policy", policy, "--json")
         static = penstock("allocate", "jobs.json", *given).json
@@ -65,23 +69,23 @@ def test_options_and_the_configuration_count(penstock: Any, jobs: Any) -> None:
     out = penstock("allocate", "jobs.json", *given).out
     assert "jobs share" in out
     Path("penstock.toml").write_text('[allocation]\npolicy = "one"\n[site]\nresources = 6\n')
-    told = penstock("allocate", "jobs.json", "--json").json
-    assert told["policy"] == "one"
-    assert set(told["allocation"].values()) == {1}
+    result = penstock("allocate", "jobs.json", "--json").json
+    assert result["policy"] == "one"
+    assert set(result["allocation"].values()) == {1}
 
 
 def test_a_workload_file_will_do(penstock: Any, jobs: Any) -> None:
     write([{"id": "a", "curve": {"1": 5, "2": 9}, "phases": [[1, 1]]}])
-    told = penstock("allocate", "jobs.json", "--io-nodes", "2", "--json").json
-    assert told["allocation"] == {"a": 2}
+    result = penstock("allocate", "jobs.json", "--io-nodes", "2", "--json").json
+    assert result["allocation"] == {"a": 2}
 
 
 def test_places_balance_the_load(penstock: Any, jobs: Any) -> None:
     given = ("--io-nodes", "4", "--no-direct", "--allocation", "n-sys", "--json")
-    told = penstock("place", "jobs.json", *given, "--policy", "greedy-clairvoyant").json
-    assert {job: len(r) for job, r in told["placement"].items()} == told["allocation"]
-    for node in told["io_nodes"]:
-        assert all(node["io_node"] in told["placement"][job] for job in node["jobs"])
+    result = penstock("place", "jobs.json", *given, "--policy", "greedy-clairvoyant").json
+    assert {job: len(r) for job, r in result["placement"].items()} == result["allocation"]
+    for node in result["io_nodes"]:
+        assert all(node["io_node"] in result["placement"][job] for job in node["jobs"])
         assert node["load"] > 0
 
 
@@ -228,15 +232,15 @@ def test_a_job_without_a_curve_gets_the_default(penstock: Any, jobs: Any) -> Non
 def test_mckp_brings_its_own_placement(penstock: Any, jobs: Any) -> None:
     """Those it gives nodes of their own are alone on them; the others share the last."""
     given = ("--io-nodes", "4", "--no-direct", "--set", "allocation.options.shared=true", "--json")
-    told = penstock("place", "jobs.json", *given).json
-    assert told["policy"] == "exclusive"
-    assert [len(node["jobs"]) for node in told["io_nodes"][:-1]] == [1, 1, 1]
+    result = penstock("place", "jobs.json", *given).json
+    assert result["policy"] == "exclusive"
+    assert [len(node["jobs"]) for node in result["io_nodes"][:-1]] == [1, 1, 1]
 
 
 def test_n_sys_does_not_flee_to_direct_access(penstock: Any, jobs: Any) -> None:
     for policy in ("n-sys", "t-cpu"):
-        told = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", policy, "--json")
-        assert min(told.json["allocation"].values()) >= 1
+        result = penstock("allocate", "jobs.json", "--io-nodes", "12", "--policy", policy, "--json")
+        assert min(result.json["allocation"].values()) >= 1
 
 
 def test_a_curve_of_a_billion_counts_takes_no_time(penstock: Any, jobs: Any) -> None:

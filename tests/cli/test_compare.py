@@ -57,9 +57,9 @@ def test_a_policy_that_a_file_cannot_feed_is_left_out_with_the_reason(
     assert (left_out["policy"], left_out["file"]) == ("clairvoyant-sets", "plain.json")
     assert "profile" in left_out["reason"]
     assert "skipped clairvoyant-sets on plain.json" in penstock("compare", "plain.json").out
-    asked = penstock("compare", "plain.json", "--policies", "clairvoyant-sets")
-    assert asked.status == 2
-    assert asked.err.startswith("penstock: error: plain.json: job 'a' has no positive hint")
+    result = penstock("compare", "plain.json", "--policies", "clairvoyant-sets")
+    assert result.status == 2
+    assert result.err.startswith("penstock: error: plain.json: job 'a' has no positive hint")
 
 
 def test_options_count_for_the_policy_they_belong_to(

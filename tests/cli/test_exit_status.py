@@ -18,11 +18,11 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path / "data")
 
 
-@pytest.mark.parametrize("found", [b"no database" * 1000, b""])
-def test_a_damaged_store(penstock: Any, tmp_path: Path, root: str, found: bytes) -> None:
+@pytest.mark.parametrize("content", [b"no database" * 1000, b""])
+def test_a_damaged_store(penstock: Any, tmp_path: Path, root: str, content: bytes) -> None:
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
-    (state / "store.db").write_bytes(found)
+    (state / "store.db").write_bytes(content)
     result = penstock("up", "--root", root, "--io-nodes", "0", "--state", str(state))
     assert result.status == 2
     assert "damaged" in result.err

@@ -1,4 +1,4 @@
-"""penstock mode: what is asked of the controller, and what is told of it."""
+"""penstock mode: what it asks the controller, and what it prints."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from penstock.live.protocol import messages
 
 
 class Site:
-    """Answers as a controller does, and remembers what it was told."""
+    """Answers as a controller does, and records the requests."""
 
     def __init__(self) -> None:
         self.mode, self.modes = "observe", {"bob": "enforce"}
-        self.told: list[messages.Message] = []
+        self.requests: list[messages.Message] = []
 
     def ask(self, state: object, message: messages.Message, answer: object) -> messages.Message:
-        self.told.append(message)
+        self.requests.append(message)
         if isinstance(message, messages.SetMode):
             if message.user is None:
                 self.mode = message.mode
@@ -46,7 +46,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
 
 def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
     out = penstock("mode").out.splitlines()
-    assert site.told == [messages.GetStatus()]
+    assert site.requests == [messages.GetStatus()]
     assert [line.partition(":")[0] for line in out] == ["observe", "bob"]
 
 
@@ -61,8 +61,8 @@ def test_without_a_mode_nothing_is_changed(penstock: Any, site: Site) -> None:
 def test_a_change_is_told_as_the_controller_has_it_afterwards(
     penstock: Any, site: Site, args: tuple[str, ...], mode: str, modes: dict[str, str]
 ) -> None:
-    told = penstock("mode", *args, "--json").json
-    assert told == {"mode": mode, "users": modes, "policy": "set-10"}
+    answer = penstock("mode", *args, "--json").json
+    assert answer == {"mode": mode, "users": modes, "policy": "set-10"}
 
 
 def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
@@ -71,7 +71,7 @@ def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "error"),
     [
         (("enforced",), "did you mean 'enforce'"),
         (("--user", "bob"), "--user bob needs a MODE"),
@@ -79,11 +79,11 @@ def test_off_is_said_to_be_above_users_modes(penstock: Any, site: Site) -> None:
     ],
 )
 def test_wrong_input_changes_nothing(
-    penstock: Any, site: Site, args: tuple[str, ...], said: str
+    penstock: Any, site: Site, args: tuple[str, ...], error: str
 ) -> None:
     result = penstock("mode", *args)
-    assert (result.status, site.told) == (2, [])
-    assert said in result.err
+    assert (result.status, site.requests) == (2, [])
+    assert error in result.err
 
 
 def test_a_kill_switch_that_nobody_hears_says_when_gates_open(

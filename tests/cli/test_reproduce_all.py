@@ -253,7 +253,7 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
 ) -> None:
     """Studies that run here do; the last that needs the place does not promise others."""
     monkeypatch.setattr(executors, "LIMITS", executors.Limits(connect=0.5))
-    names = {name: f"campaign.one_cell:{name.upper()}" for name in ("away", "far", "last")}
+    names = {name: f"campaign.one_cell:{name.upper()}" for name in ("remote", "far", "last")}
     monkeypatch.setattr(studies, "STUDIES", names)
     monkeypatch.setattr(studies, "IN_ORDER", list(names))
     out, where = tmp_path / "all", "tcp://127.0.0.1:9"
@@ -262,13 +262,13 @@ def test_a_place_that_does_not_answer_is_said_in_a_line_and_asked_again(
     first, second = (
         line for line in answer.splitlines() if " failed: " in line and "of 3" not in line
     )
-    assert first.startswith("away failed: ")
+    assert first.startswith("remote failed: ")
     assert first.endswith(f"; the next asks {where} again")
     assert second.startswith("far failed: ")
     assert second.endswith("; the others run here")
     assert "did not answer within 0.5 s" in first
     assert "did not answer within 0.5 s" in second
-    assert "2 of 3 studies failed: away, far" in answer
+    assert "2 of 3 studies failed: remote, far" in answer
     assert "Error" not in answer.replace("Error: 2 of 3", "")
     assert not list(out.rglob("error.txt"))
     assert "1 of 1of these papers' claims hold" in page_of(out)

@@ -348,7 +348,7 @@ def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("campaign.wait=soon", "campaign.wait"),
         ("campaign.walltime=1 s", "give 1 min or more"),
@@ -357,6 +357,6 @@ def test_the_campaign_of_the_documentation_is_a_configuration(tmp_path: Path) ->
         ("campaign.job=3", "did you mean 'campaign.jobs'"),
     ],
 )
-def test_a_wrong_campaign_is_refused(setting: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_wrong_campaign_is_refused(setting: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         load(None, [Setting.parse(setting)], environment={})

@@ -71,9 +71,9 @@ class BareRoot:
 
     def _take_programs(self) -> None:
         for name in PROGRAMS:
-            found = shutil.which(name)
-            assert found is not None, name
-            shutil.copy(found, self.folder / "usr/bin")
+            program = shutil.which(name)
+            assert program is not None, name
+            shutil.copy(program, self.folder / "usr/bin")
         (self.folder / "bin").symlink_to("usr/bin")
 
     def _take_libraries(self) -> None:

@@ -50,21 +50,21 @@ def forwarded() -> Any:
 
 
 def main() -> None:
-    found = importlib.util.find_spec("penstock")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("penstock")
+    if spec is None or spec.origin is None:
         sys.exit("penstock is not installed")
     with tempfile.TemporaryDirectory(prefix="ps") as folder:
         os.chdir(folder)
-        told = {
-            "package": found.origin,
+        report = {
+            "package": spec.origin,
             "user": os.getuid(),
             "simulated": simulated(),
             "forwarded": forwarded(),
         }
         os.chdir("/")
-    if told["forwarded"] != WRITTEN:
-        sys.exit(f"{told['forwarded']} of {WRITTEN} bytes went through the I/O nodes")
-    print(json.dumps(told))
+    if report["forwarded"] != WRITTEN:
+        sys.exit(f"{report['forwarded']} of {WRITTEN} bytes went through the I/O nodes")
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

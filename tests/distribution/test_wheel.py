@@ -59,7 +59,7 @@ class Dist:
 
     sdist: Path
     wheel: Path
-    said: str
+    log: str
 
     def files(self) -> dict[str, bytes]:
         """Return what is in the wheel."""
@@ -99,9 +99,9 @@ def readable() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Dist:
     folder = tmp_path_factory.mktemp("dist")
-    said = run(ROOT / "deploy/build-wheel", folder)
+    log = run(ROOT / "deploy/build-wheel", folder)
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    return Dist(sdist=sdist, wheel=wheel, said=said)
+    return Dist(sdist=sdist, wheel=wheel, log=log)
 
 
 def test_the_wheel_has_a_tag_that_an_index_takes(dist: Dist) -> None:
@@ -110,11 +110,11 @@ def test_the_wheel_has_a_tag_that_an_index_takes(dist: Dist) -> None:
     abi = python if sys.version_info < (3, 12) else "abi3"
     name = rf"penstock-[\d.]+-({python}|cp312)-{abi}-manylinux_2_\d+_x86_64\.whl"
     assert re.fullmatch(name, dist.wheel.name)
-    assert "manylinux_2_" in dist.said
+    assert "manylinux_2_" in dist.log
 
 
 def test_both_are_what_an_index_takes_and_the_readme_is_rendered(dist: Dist) -> None:
-    assert dist.said.count("PASSED") == 2
+    assert dist.log.count("PASSED") == 2
     metadata = dist.metadata()
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata.get_payload() == (ROOT / "README.md").read_text()
@@ -132,8 +132,8 @@ def test_extras_are_declared(dist: Dist) -> None:
 
 
 def test_every_extra_is_told_where_it_is_installed() -> None:
-    told = (ROOT / "docs/get-started/install.md").read_text()
-    assert {name for name in EXTRAS if f"| `{name}` |" in told} == EXTRAS
+    page = (ROOT / "docs/get-started/install.md").read_text()
+    assert {name for name in EXTRAS if f"| `{name}` |" in page} == EXTRAS
 
 
 def test_the_wheel_has_what_the_checkout_has(dist: Dist) -> None:
@@ -148,8 +148,8 @@ def test_the_wheel_has_what_the_checkout_has(dist: Dist) -> None:
         if file.suffix == ".so" and file.parts[0] == "penstock"
     ]
     assert len(native) == 7
-    found = {name for name in dist.files() if not name.split("/")[0].endswith(".dist-info")}
-    assert found == {name.removeprefix("src/") for name in listed} | set(native)
+    contents = {name for name in dist.files() if not name.split("/")[0].endswith(".dist-info")}
+    assert contents == {name.removeprefix("src/") for name in listed} | set(native)
 
 
 def test_the_wheel_has_nothing_else(dist: Dist) -> None:
@@ -174,8 +174,8 @@ def test_the_sdist_has_what_builds_and_tests_it(dist: Dist) -> None:
 
 def untracked() -> set[str]:
     """Files that are not in git yet, and not ignored either."""
-    told = run("git", "ls-files", "--others", "--exclude-standard", cwd=ROOT)
-    return set(told.splitlines())
+    listing = run("git", "ls-files", "--others", "--exclude-standard", cwd=ROOT)
+    return set(listing.splitlines())
 
 
 def test_repair_leaves_the_preloaded_libraries_alone(dist: Dist) -> None:
@@ -203,14 +203,14 @@ def test_a_preloaded_library_asks_for_an_old_libc_and_no_more(
     assert re.findall(r"RPATH|RUNPATH", dynamic) == []
     assert re.findall(r"SONAME.*\[(.*)\]", dynamic) == [Path(name).name]
     versions = run("readelf", "--version-info", "--wide", library)
-    asked = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", versions)}
-    assert asked
-    assert max(asked) <= OLDEST_GLIBC
+    required = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", versions)}
+    assert required
+    assert max(required) <= OLDEST_GLIBC
 
 
 def test_cibuildwheel_builds_one_for_3_11_and_one_for_all_later_ones() -> None:
-    told = run("cibuildwheel", "--platform", "linux", "--print-build-identifiers", ROOT)
-    assert told.split() == ["cp311-manylinux_x86_64", "cp312-manylinux_x86_64"]
+    identifiers = run("cibuildwheel", "--platform", "linux", "--print-build-identifiers", ROOT)
+    assert identifiers.split() == ["cp311-manylinux_x86_64", "cp312-manylinux_x86_64"]
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     script = settings["cibuildwheel"]["test-command"].split("{project}/")[1]
     assert (ROOT / script).is_file()
@@ -248,9 +248,9 @@ def test_it_installs_and_works_where_no_compiler_is(
         assert done.returncode == 0, f"{step}\n{done.stdout}\n{done.stderr}"
     done = machine.run(python, wheels / "installed.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert told["package"].startswith(f"{HOME}/venv/")
-    assert (told["user"], told["forwarded"]) == (USER, WRITTEN)
-    assert told["simulated"]["utilization"] > 0
+    report = json.loads(done.stdout)
+    assert report["package"].startswith(f"{HOME}/venv/")
+    assert (report["user"], report["forwarded"]) == (USER, WRITTEN)
+    assert report["simulated"]["utilization"] > 0
     # With all that was installed there is still none.
     assert machine.run(machine.python, "-c", LOOK).stdout.startswith("looked at")

@@ -41,10 +41,10 @@ class Ended:
 def provide(directory: Path) -> None:
     """Put there what the commands need: the examples, and a log."""
     shutil.copytree(ROOT / "examples", directory / "examples")
-    found = importlib.util.find_spec("darshan")
-    assert found is not None
-    assert found.origin is not None
-    logs = Path(found.origin).parent.rglob("sample-badost.darshan")
+    spec = importlib.util.find_spec("darshan")
+    assert spec is not None
+    assert spec.origin is not None
+    logs = Path(spec.origin).parent.rglob("sample-badost.darshan")
     shutil.copy(next(iter(logs)), directory / LOG)
 
 

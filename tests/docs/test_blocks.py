@@ -66,9 +66,9 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_of_a_kind_that_is_checked(page: str) -> None:
-    found = set(re.findall(r"^```(\w*)\n(?:.*?)^```", PAGES[page], re.M | re.S))
-    assert found <= RUN | DATA | {"sh"}
-    if "bash" in found:
+    kinds = set(re.findall(r"^```(\w*)\n(?:.*?)^```", PAGES[page], re.M | re.S))
+    assert kinds <= RUN | DATA | {"sh"}
+    if "bash" in kinds:
         assert page.startswith("docs/reference/verbs/"), "examples of --help are there alone"
 
 
@@ -97,8 +97,8 @@ def test_what_is_not_run_here_is_run_elsewhere() -> None:
 
 @pytest.mark.parametrize("words", ELSEWHERE)
 def test_elsewhere_is_somewhere(words: str) -> None:
-    file, said = ELSEWHERE[words]
-    assert said in (ROOT / file).read_text()
+    file, quote = ELSEWHERE[words]
+    assert quote in (ROOT / file).read_text()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -122,15 +122,15 @@ def test_settings_of_slurm_are_those_of_the_cluster_that_tests_run() -> None:
 
 def test_expressions_are_those_of_prometheus(tmp_path: Path) -> None:
     """`promtool` reads each as the expression of a rule."""
-    found = [b.strip() for text in PAGES.values() for b in blocks(text, "promql")]
-    assert found
-    rules = [{"record": f"one:{k}", "expr": expression} for k, expression in enumerate(found)]
+    expressions = [b.strip() for text in PAGES.values() for b in blocks(text, "promql")]
+    assert expressions
+    rules = [{"record": f"one:{k}", "expr": expression} for k, expression in enumerate(expressions)]
     # JSON is YAML.
     (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "docs", "rules": rules}]}))
     command = ["promtool", "check", "rules", str(tmp_path / "rules.yml")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert f"{len(found)} rules found" in ended.stdout
+    assert f"{len(expressions)} rules found" in ended.stdout
 
 
 def test_a_damaged_log_is_told_as_the_page_says(tmp_path: Path) -> None:

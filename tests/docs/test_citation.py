@@ -91,10 +91,10 @@ def test_it_cites_this_version(citation: Citation) -> None:
 
 
 def test_the_five_papers_are_there(citation: Citation) -> None:
-    found = {
+    papers = {
         paper.authors[0].family_names: (paper.type, paper.year) for paper in citation.references
     }
-    assert found == PAPERS
+    assert papers == PAPERS
 
 
 def test_each_paper_says_which_study_repeats_it(citation: Citation) -> None:

@@ -40,7 +40,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if commands(text)])
 def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
     provide(tmp_path)
-    said = {}
+    output_of = {}
     for command in commands(PAGES[page]):
         if study := STUDY.match(command):
             reproduced(study[1], tmp_path / study[2], studies)
@@ -48,9 +48,9 @@ def test_commands(page: str, tmp_path: Path, studies: Path) -> None:
         ended = typed(command, tmp_path)
         assert ended.status == 0, f"{command}\n{ended.err}"
         assert ended.out, f"{command} prints nothing"
-        said[command] = ended.out
+        output_of[command] = ended.out
     for last, shown in outputs(PAGES[page]):
-        assert matches(said[last], shown), f"{last} prints\n{said[last]}"
+        assert matches(output_of[last], shown), f"{last} prints\n{output_of[last]}"
 
 
 def outputs(text: str) -> Iterator[tuple[str, str]]:
@@ -73,12 +73,12 @@ def reproduced(study: str, out: Path, studies: Path) -> None:
     shutil.copytree(studies / study, out)
 
 
-def matches(said: str, shown: str) -> bool:
+def matches(output: str, shown: str) -> bool:
     """Say whether a page shows what a command says; a line of dots stands for any lines."""
     lines = [re.escape(line.rstrip()) for line in shown.strip("\n").splitlines()]
     wanted = "\n".join(".*" if line == re.escape("...") else line for line in lines)
-    found = "\n".join(line.rstrip() for line in said.strip("\n").splitlines())
-    return re.fullmatch(wanted, found, re.S) is not None
+    text = "\n".join(line.rstrip() for line in output.strip("\n").splitlines())
+    return re.fullmatch(wanted, text, re.S) is not None
 
 
 def test_there_are_commands_to_test() -> None:

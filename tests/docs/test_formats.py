@@ -52,11 +52,11 @@ def test_a_page_lists_the_fields_that_are_read(page: str, fields: object) -> Non
 
 
 def test_the_state_directory_is_told_file_by_file() -> None:
-    told = " ".join(listed("state-directory"))
+    listing = " ".join(listed("state-directory"))
     places = {path.name for path in vars(StateDirectory()).values() if hasattr(path, "name")}
     places -= {StateDirectory().folder.name}
     for place in places:
-        assert place.partition(".db")[0] in told, place
+        assert place.partition(".db")[0] in listing, place
 
 
 def test_roles_and_lengths_of_tokens_are_the_code_s() -> None:

@@ -93,8 +93,8 @@ def test_its_words_are_taken(page: str, command: str) -> None:
     words = shlex.split(command.partition("penstock ")[2].split(" | ")[0].split(" > ")[0])
     words = [word for word in words if word != "&"]
     ctx, current = click.Context(penstock), click.Command("none")
-    while isinstance(found := ctx.command, click.Group) and words:
-        current = found.get_command(ctx, words[0]) or pytest.fail(f"{command}: no {words[0]}")
+    while isinstance(group := ctx.command, click.Group) and words:
+        current = group.get_command(ctx, words[0]) or pytest.fail(f"{command}: no {words[0]}")
         name = words.pop(0)
         if isinstance(current, click.Group):
             ctx = click.Context(current, parent=ctx, info_name=name)

@@ -56,18 +56,18 @@ class Parsed(HTMLParser):
         self._unread -= tag in UNREAD
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
+        attributes = dict(attrs)
         self._unread += tag in UNREAD
-        self.anchors |= {value for key in ("id", "name") if (value := found.get(key))}
-        if tag == "a" and (link := found.get("href")):
+        self.anchors |= {value for key in ("id", "name") if (value := attributes.get(key))}
+        if tag == "a" and (link := attributes.get("href")):
             self.links.append(link)
         if tag == "img":
-            self.pictures.append(found)
-        rel = found.get("rel") or ""
-        if tag == "link" and rel not in {"canonical", "next", "prev"} and found.get("href"):
-            self.loaded.append(found["href"] or "")
-        if tag in {"script", "img", "iframe", "source", "video", "audio"} and found.get("src"):
-            self.loaded.append(found["src"] or "")
+            self.pictures.append(attributes)
+        rel = attributes.get("rel") or ""
+        if tag == "link" and rel not in {"canonical", "next", "prev"} and attributes.get("href"):
+            self.loaded.append(attributes["href"] or "")
+        if tag in {"script", "img", "iframe", "source", "video", "audio"} and attributes.get("src"):
+            self.loaded.append(attributes["src"] or "")
 
 
 @cache
@@ -126,8 +126,8 @@ def test_nothing_is_asked_of_another_host(site: Path) -> None:
         for loaded in parsed(page).loaded:
             assert not urlsplit(loaded).netloc, f"{page}: {loaded}"
     for style in site.rglob("*.css"):
-        found = re.findall(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]+)", style.read_text())
-        assert not found, f"{style}: {found}"
+        urls = re.findall(r"(?:@import|url\()\s*[\"']?((?:https?:)?//[^\"')]+)", style.read_text())
+        assert not urls, f"{style}: {urls}"
     for text in [page.read_text() for page in html(site)]:
         assert "fonts.g" not in text
 
@@ -149,9 +149,9 @@ def test_no_page_speaks_of_a_machine(site: Path) -> None:
 def test_no_page_shows_the_signs_that_markdown_was_told_to_keep(site: Path) -> None:
     """A backslash before a bar or a bracket is for Markdown, not for readers."""
     shown = [
-        f"{page.relative_to(site)}: ...{parsed(page).text[found.start() - 30 : found.end() + 30]}"
+        f"{page.relative_to(site)}: ...{parsed(page).text[match.start() - 30 : match.end() + 30]}"
         for page in html(site)
-        for found in re.finditer(r"\\[<|\[\]*]", parsed(page).text)
+        for match in re.finditer(r"\\[<|\[\]*]", parsed(page).text)
     ]
     assert not shown, "\n".join(shown)
     up = parsed(site / "reference/verbs/up.html").text

@@ -34,14 +34,14 @@ def run(*words: str | Path, folder: Path, check: bool = True) -> str:
 
 def parts(output: str) -> dict[str, str]:
     """Return what stands below each heading."""
-    found = re.split(r"^== (.*)\n", output, flags=re.M)
-    return dict(zip(found[1::2], found[2::2], strict=True))
+    pieces = re.split(r"^== (.*)\n", output, flags=re.M)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
 
 def test_a_policy_of_ones_own(tmp_path: Path) -> None:
     """Simulated and live; the record of the latter is decided by it, to the last action."""
-    told = parts(run(EXAMPLES / "custom-policy/run.sh", "out", folder=tmp_path))
-    shown, simulated, live, again, others = told.values()
+    sections = parts(run(EXAMPLES / "custom-policy/run.sh", "out", folder=tmp_path))
+    shown, simulated, live, again, others = sections.values()
     assert "options  patience=60.0" in shown
     rows = {
         line.split()[0].rpartition(":")[2]: float(line.split()[1].rstrip("*"))
@@ -62,8 +62,8 @@ def test_its_turns_are_by_cycle_until_patience_ends(tmp_path: Path) -> None:
     simulate = ("penstock", "simulate", "jobs.json", "--json", "--policy", mine)
 
     def stretch(*more: str) -> float:
-        found: float = json.loads(run(*simulate, *more, folder=tmp_path))["max_stretch"]
-        return found
+        value: float = json.loads(run(*simulate, *more, folder=tmp_path))["max_stretch"]
+        return value
 
     assert stretch("--set", "sharing.options.patience=0") != stretch()
 
@@ -71,7 +71,7 @@ def test_its_turns_are_by_cycle_until_patience_ends(tmp_path: Path) -> None:
 def test_a_site_from_one_file(tmp_path: Path) -> None:
     """What is simulated and what is deployed have the file's values, not the defaults."""
     file = EXAMPLES / "site.toml"
-    told = tomllib.loads(file.read_text())
+    settings = tomllib.loads(file.read_text())
     config = ("--config", str(file))
     run("penstock", "generate", "io-sets", "--out", "jobs.json", folder=tmp_path)
 
@@ -80,10 +80,10 @@ def test_a_site_from_one_file(tmp_path: Path) -> None:
         return json.loads(run(*command, folder=tmp_path))
 
     mine = simulated(*config)
-    assert mine["policy"] == told["sharing"]["policy"]
+    assert mine["policy"] == settings["sharing"]["policy"]
     assert mine["io_slowdown"] != simulated("--policy", "set-10")["io_slowdown"]
     by_hand = ("--policy", "set-10", "--knowledge", "learned", "--set", "site.nodes=640")
-    capacity = ("--set", f"site.capacity={told['site']['capacity']}")
+    capacity = ("--set", f"site.capacity={settings['site']['capacity']}")
     options = ("--set", "sharing.options.unknown=5")
     assert mine["io_slowdown"] == simulated(*by_hand, *capacity, *options)["io_slowdown"]
     (tmp_path / "data").mkdir()
@@ -94,14 +94,17 @@ def test_a_site_from_one_file(tmp_path: Path) -> None:
         kept = json.loads((tmp_path / "state/deployment.json").read_text())["config"]
     finally:
         run("penstock", "down", *state, folder=tmp_path)
-    assert (status["policy"], status["mode"]) == (told["sharing"]["policy"], told["live"]["mode"])
-    assert kept["live"]["max-wait"] == told["live"]["max-wait"]
-    assert kept["sharing"]["options"] == told["sharing"]["options"]
+    assert (status["policy"], status["mode"]) == (
+        settings["sharing"]["policy"],
+        settings["live"]["mode"],
+    )
+    assert kept["live"]["max-wait"] == settings["live"]["max-wait"]
+    assert kept["sharing"]["options"] == settings["sharing"]["options"]
 
 
 def test_from_logs_to_a_choice(tmp_path: Path) -> None:
-    told = parts(run(EXAMPLES / "darshan/choose.sh", "out", folder=tmp_path))
-    logs, apart, together = told.values()
+    sections = parts(run(EXAMPLES / "darshan/choose.sh", "out", folder=tmp_path))
+    logs, apart, together = sections.values()
     assert "sample-badost" in logs
     # Jobs that never met are served alike by all.
     assert len(set(re.findall(r" (0\.\d{4})\*", apart))) == 1
@@ -146,9 +149,9 @@ def test_slurm_on_one_machine(tmp_path: Path) -> None:
 def test_slurm_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With no Slurm in PATH: what is missing, and which packages have it."""
     command = f"PATH=/nowhere exec {sys.executable} {EXAMPLES}/slurm/demo.py"
-    said = run("sh", "-c", command, folder=tmp_path, check=False)
-    assert "there is no munged, slurmctld, slurmd" in said
-    assert "apt install munge" in said
+    output = run("sh", "-c", command, folder=tmp_path, check=False)
+    assert "there is no munged, slurmctld, slurmd" in output
+    assert "apt install munge" in output
 
 
 def test_every_example_is_told_of() -> None:

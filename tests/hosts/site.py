@@ -40,7 +40,7 @@ class Job:
             text=True,
             start_new_session=True,
         )
-        self.said: dict[tuple[str, int], float] = {}
+        self.times: dict[tuple[str, int], float] = {}
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
@@ -51,12 +51,12 @@ class Job:
             self._lines.put(line)
 
     def until(self, what: str, number: int = 0, within: float = WAIT) -> float:
-        """Return when it said so."""
+        """Return the time of this line of its output."""
         end = time.monotonic() + within
-        while (what, number) not in self.said:
+        while (what, number) not in self.times:
             word, k, when = self._lines.get(timeout=max(end - time.monotonic(), 0.001)).split()
-            self.said[word, int(k)] = float(when)
-        return self.said[what, number]
+            self.times[word, int(k)] = float(when)
+        return self.times[what, number]
 
     def go_on(self) -> None:
         """Let it leave the place where it holds."""
@@ -65,13 +65,13 @@ class Job:
         self.process.stdin.flush()
 
     def ended(self) -> dict[str, Any]:
-        """Wait for its end, which must be a good one; return what `penstock run --json` told."""
+        """Wait for its end, with status 0; return what `penstock run --json` prints."""
         status = self.process.wait(timeout=WAIT)
         assert self.process.stderr is not None
-        told = self.process.stderr.read()
-        assert status == 0, told
+        stderr = self.process.stderr.read()
+        assert status == 0, stderr
         self.until("done", within=1.0)
-        result: dict[str, Any] = json.loads(told.splitlines()[-1])
+        result: dict[str, Any] = json.loads(stderr.splitlines()[-1])
         return result
 
     def close(self) -> None:
@@ -86,8 +86,8 @@ class Job:
 
     def phases(self) -> list[tuple[float, float]]:
         """Return from when to when it transferred."""
-        began = {k: when for (what, k), when in self.said.items() if what == "began"}
-        return [(began[k], self.said["ended", k]) for k in began]
+        began = {k: when for (what, k), when in self.times.items() if what == "began"}
+        return [(began[k], self.times["ended", k]) for k in began]
 
 
 class Site:
@@ -111,7 +111,7 @@ class Site:
         """Bring the controller up, and the I/O nodes that register with it."""
         made = self.penstock(self.controller, "key", str(self.key))
         assert made.returncode == 0, made.stderr
-        told: tuple[str, ...] = (
+        options: tuple[str, ...] = (
             "--root",
             str(self.root),
             "--io-nodes",
@@ -119,10 +119,10 @@ class Site:
             "--remote-io-nodes",
             "2",
         )
-        told += ("--policy", "exclusive-fcfs", "--mode", "enforce", "--stripe", "1 MiB")
-        told += ("--set", f"live.lease={LEASE} s", "--state", str(self.state))
+        options += ("--policy", "exclusive-fcfs", "--mode", "enforce", "--stripe", "1 MiB")
+        options += ("--set", f"live.lease={LEASE} s", "--state", str(self.state))
         listen = ("--listen", f"{self.controller.address}:{PORT}", "--key-file", str(self.key))
-        up = self.penstock(self.controller, "up", *told, *listen)
+        up = self.penstock(self.controller, "up", *options, *listen)
         assert up.returncode == 0, up.stderr
         self._stack.callback(self.penstock, self.controller, "down", "--state", str(self.state))
         for number in range(2):
@@ -152,26 +152,26 @@ class Site:
 
     def status(self) -> dict[str, Any]:
         """Return how things are."""
-        told = self.penstock(self.controller, "status", "--state", str(self.state), "--json")
-        assert told.returncode == 0, told.stderr
-        found: dict[str, Any] = json.loads(told.stdout)
-        return found
+        result = self.penstock(self.controller, "status", "--state", str(self.state), "--json")
+        assert result.returncode == 0, result.stderr
+        status: dict[str, Any] = json.loads(result.stdout)
+        return status
 
     def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Return the first status of which that holds."""
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
-            if holds(found := self.status()):
-                return found
-        raise AssertionError(f"still {found}\n{self.log.read_text()}")
+            if holds(status := self.status()):
+                return status
+        raise AssertionError(f"still {status}\n{self.log.read_text()}")
 
     def await_nodes(self, *states: str) -> dict[str, Any]:
         """Return the status once the I/O nodes' states are these."""
-        return self.until(lambda found: tuple(n["state"] for n in found["io_nodes"]) == states)
+        return self.until(lambda status: tuple(n["state"] for n in status["io_nodes"]) == states)
 
-    def doing(self, found: dict[str, Any]) -> dict[str, str]:
+    def doing(self, status: dict[str, Any]) -> dict[str, str]:
         """Return what the running jobs do, by name."""
-        running = [j for j in found["jobs"] if j["state"] == "running"]
+        running = [j for j in status["jobs"] if j["state"] == "running"]
         return {j["name"]: j["doing"] for j in running}
 
     def start(self, host: str, *words: str) -> Job:

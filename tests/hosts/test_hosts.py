@@ -35,18 +35,18 @@ def site(whole_site: Site) -> Iterator[Site]:
 
 def test_jobs_of_four_hosts_take_turns_and_lose_no_byte(site: Site) -> None:
     jobs = [site.start(host, str(PHASES), str(BLOCKS)) for host in COMPUTE]
-    told = [job.ended() for job in jobs]
+    reports = [job.ended() for job in jobs]
     assert all(site.written(job, PHASES * BLOCKS) for job in jobs)
-    assert [t["forwarded_bytes"] for t in told] == [PHASES * BLOCKS * BLOCK] * 4
-    assert [(t["direct_bytes"], t["fail_opens"]) for t in told] == [(0, 0)] * 4
+    assert [t["forwarded_bytes"] for t in reports] == [PHASES * BLOCKS * BLOCK] * 4
+    assert [(t["direct_bytes"], t["fail_opens"]) for t in reports] == [(0, 0)] * 4
     phases = sorted(interval for job in jobs for interval in job.phases())
     assert len(phases) == 4 * PHASES
     for (_, ended), (began, _) in itertools.pairwise(phases):
         assert ended <= began, "two hosts transferred at once"
-    found = site.status()
-    addresses = {job["name"]: job["host"] for job in found["jobs"]}
+    status = site.status()
+    addresses = {job["name"]: job["host"] for job in status["jobs"]}
     assert addresses == {host: site.hosts[host].address for host in COMPUTE}
-    written = [node["write_bytes"] for node in found["io_nodes"]]
+    written = [node["write_bytes"] for node in status["io_nodes"]]
     assert written == [2 * PHASES * BLOCKS * BLOCK] * 2  # the stripes of each file, half and half
 
 
@@ -58,7 +58,7 @@ def test_a_host_that_is_cut_off_with_the_turn_holds_nobody_up(site: Site) -> Non
     holder = site.start("h0", "2", str(BLOCKS), "hold")
     holder.until("holds")
     others = [site.start(host, "1", str(BLOCKS)) for host in COMPUTE[1:]]
-    site.until(lambda found: list(site.doing(found).values()).count("waiting") == 3)
+    site.until(lambda status: list(site.doing(status).values()).count("waiting") == 3)
     id_before = [job["id"] for job in site.status()["jobs"] if job["name"] == "h0"][-1]
     cut = time.monotonic()
     site.hosts["h0"].cut_off()
@@ -69,15 +69,15 @@ def test_a_host_that_is_cut_off_with_the_turn_holds_nobody_up(site: Site) -> Non
     print(f"cut off with the turn: others went on after {went_on:.2f} s")
     assert went_on <= within(LEASE + 2.0)
     assert holder.process.poll() is None, "it should wait as on a file system that hangs"
-    assert ("ended", 0) not in holder.said
+    assert ("ended", 0) not in holder.times
     site.hosts["h0"].bring_back()
     holder.until("holds", 1)
-    site.until(lambda found: site.doing(found) == {"h0": "transferring"})
+    site.until(lambda status: site.doing(status) == {"h0": "transferring"})
     holder.go_on()
-    told = holder.ended()
-    assert told["forwarded_bytes"] + told["direct_bytes"] == 2 * BLOCKS * BLOCK
-    assert told["forwarded_bytes"] >= 2 * BLOCK  # before it was cut off, and what waited
-    assert told["fail_opens"] * BLOCK >= told["direct_bytes"]
+    report = holder.ended()
+    assert report["forwarded_bytes"] + report["direct_bytes"] == 2 * BLOCKS * BLOCK
+    assert report["forwarded_bytes"] >= 2 * BLOCK  # before it was cut off, and what waited
+    assert report["fail_opens"] * BLOCK >= report["direct_bytes"]
     assert site.written(holder, 2 * BLOCKS)
     assert all(site.written(job, BLOCKS) for job in others)
     entries = [job for job in site.status()["jobs"] if job["id"] == id_before]
@@ -93,16 +93,16 @@ def test_an_io_node_that_is_cut_off_is_left_out_until_it_is_back(site: Site) -> 
     holder.go_on()  # every other block is the node's, and on its way
     site.await_nodes("serving", "away")
     meanwhile = site.start("h1", "1", str(BLOCKS))
-    site.until(lambda found: site.doing(found) == {"h0": "transferring", "h1": "waiting"})
+    site.until(lambda status: site.doing(status) == {"h0": "transferring", "h1": "waiting"})
     site.hosts["io1"].bring_back()
-    found = site.await_nodes("serving", "serving")
-    assert [node["id"] for node in found["io_nodes"]] == before
-    told = [job.ended() for job in (holder, meanwhile)]
-    assert [(t["forwarded_bytes"], t["direct_bytes"]) for t in told] == [(BLOCKS * BLOCK, 0)] * 2
+    status = site.await_nodes("serving", "serving")
+    assert [node["id"] for node in status["io_nodes"]] == before
+    reports = [job.ended() for job in (holder, meanwhile)]
+    assert [(t["forwarded_bytes"], t["direct_bytes"]) for t in reports] == [(BLOCKS * BLOCK, 0)] * 2
     after = site.start("h2", "1", str(BLOCKS))
     after.ended()
     assert all(site.written(job, BLOCKS) for job in (holder, meanwhile, after))
-    assert site.status()["io_nodes"][1]["write_bytes"] > found["io_nodes"][1]["write_bytes"]
+    assert site.status()["io_nodes"][1]["write_bytes"] > status["io_nodes"][1]["write_bytes"]
 
 
 def test_an_io_node_that_dies_while_it_is_cut_off_is_gone_once_its_host_is_back(
@@ -116,11 +116,11 @@ def test_an_io_node_that_dies_while_it_is_cut_off_is_gone_once_its_host_is_back(
     holder.go_on()
     site.await_nodes("serving", "away")
     site.kill_node(1)
-    assert ("ended", 0) not in holder.said
+    assert ("ended", 0) not in holder.times
     assert holder.process.poll() is None
     site.hosts["io1"].bring_back()
-    told = holder.ended()
-    assert told["forwarded_bytes"] + told["direct_bytes"] == BLOCKS * BLOCK
+    report = holder.ended()
+    assert report["forwarded_bytes"] + report["direct_bytes"] == BLOCKS * BLOCK
     assert site.written(holder, BLOCKS)
     site.start_node(1)
     assert site.await_nodes("serving", "serving")["io_nodes"][1]["id"] != before
@@ -130,22 +130,22 @@ def test_without_the_controllers_host_jobs_go_on_and_come_back_to_it(site: Site)
     holder = site.start("h0", "2", str(BLOCKS), "hold")
     holder.until("holds")
     waits = site.start("h1", "1", str(BLOCKS))
-    found = site.until(lambda found: site.doing(found).get("h1") == "waiting")
-    ids = {job["name"]: job["id"] for job in found["jobs"] if job["state"] == "running"}
+    status = site.until(lambda status: site.doing(status).get("h1") == "waiting")
+    ids = {job["name"]: job["id"] for job in status["jobs"] if job["state"] == "running"}
     cut = time.monotonic()
     site.controller.cut_off()
     went_on = waits.until("began") - cut  # its gate opens by itself
     print(f"controller cut off: who waited went on after {went_on:.2f} s")
     assert went_on <= within(LEASE + 2.0)
-    told = waits.ended()
-    assert told["fail_opens"] == 1
-    assert told["forwarded_bytes"] == BLOCKS * BLOCK  # I/O nodes need no controller
+    report = waits.ended()
+    assert report["fail_opens"] == 1
+    assert report["forwarded_bytes"] == BLOCKS * BLOCK  # I/O nodes need no controller
     plain = site.start("h2", "1", str(BLOCKS))
     plain.until("done")
     assert plain.process.wait(timeout=HANG) == 0
     assert "running the command unmanaged" in plain.process.stderr.read()  # type: ignore[union-attr]
     site.controller.bring_back()
-    site.until(lambda found: site.doing(found).get("h0") is not None)
+    site.until(lambda status: site.doing(status).get("h0") is not None)
     site.await_nodes("serving", "serving")
     for number in range(2):
         holder.until("holds", number)
@@ -161,9 +161,9 @@ def test_who_has_another_key_is_refused_and_logged(site: Site) -> None:
     assert site.penstock(host, "key", str(wrong)).returncode == 0
     where = ("--controller", f"{site.controller.address}:{PORT}", "--key-file", str(wrong))
     run = ("run", *where, "--state", str(site.folder / "h3"), "--require", "--", "true")
-    told = site.penstock(host, *run)
-    assert told.returncode == 2
-    assert "the site key is not proven" in told.stderr
+    result = site.penstock(host, *run)
+    assert result.returncode == 2
+    assert "the site key is not proven" in result.stderr
     assert (
         f"refused: host {host.address}: its proof of the site key is wrong" in site.log.read_text()
     )

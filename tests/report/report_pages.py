@@ -32,21 +32,21 @@ class Page(HTMLParser):
         self._in_claims = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             self._open.append(tag)
-        if "id" in told:
-            self.ids.append(told["id"])
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
         if tag == "section":
-            self._section = told.get("id", "")
+            self._section = attributes.get("id", "")
         if tag == "a":
-            self.links.append(told["href"])
+            self.links.append(attributes["href"])
         if tag == "img":
-            self.figures.append(Seen(alt=told["alt"], source=told["src"]))
+            self.figures.append(Seen(alt=attributes["alt"], source=attributes["src"]))
         if tag == "table":
-            self._in_claims = "claims" in told.get("class", "")
-        if self._in_claims and told.get("class", "").startswith("mark "):
-            self.marks.append((self._section, told["class"].removeprefix("mark ")))
+            self._in_claims = "claims" in attributes.get("class", "")
+        if self._in_claims and attributes.get("class", "").startswith("mark "):
+            self.marks.append((self._section, attributes["class"].removeprefix("mark ")))
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag

@@ -79,14 +79,14 @@ def test_a_first_look_alone_is_told_but_neither_judged_nor_counted() -> None:
     ]
     assert first_looks([small, studied("large", claim("A", holds=False))]) == []
     read = assert_stands_alone(page([small], absent={"large": ""}))
-    for said in (
+    for phrase in (
         "No paper's claim is judged here.",
         "noneof these papers' claims was judged",
         "neither judged nor counted here: 1 of small (large judges)",
         "first look; large judges",
         "1 of 1 claims are seen to hold at a first look, which judges none of them: large does.",
     ):
-        assert said in read.text, said
+        assert phrase in read.text, phrase
     assert "1 / 1" not in read.text
 
 
@@ -112,12 +112,12 @@ def test_the_same_words_count_once_and_hold_only_if_they_hold_everywhere() -> No
     (one,) = counted([first, second])
     assert (one.place.study, one.claim.holds) == ("y", False)
     # Of two papers, the same words are two claims.
-    theirs = studied("z", claim("No gate", holds=True))
-    assert len(counted([first, theirs])) == 2
+    other_paper = studied("z", claim("No gate", holds=True))
+    assert len(counted([first, other_paper])) == 2
 
 
 def test_papers_and_ours_are_counted_apart() -> None:
-    found = counted(
+    claims = counted(
         [
             studied("x", claim("A", holds=True), claim("B", holds=False)),
             studied(
@@ -125,13 +125,13 @@ def test_papers_and_ours_are_counted_apart() -> None:
             ),
         ]
     )
-    assert [(one.by, one.claims, one.hold) for one in tallies(found)] == [
+    assert [(one.by, one.claims, one.hold) for one in tallies(claims)] == [
         ("io-sets", 1, 1),
         ("packs", 2, 1),
         ("penstock", 1, 1),
     ]
-    assert len(of_papers(found)) == 3
-    assert len(of_ours(found)) == 1
+    assert len(of_papers(claims)) == 3
+    assert len(of_ours(claims)) == 1
 
 
 def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path
     assert "#x-claim-2" in read.links
     assert "#x-claim-1" not in read.links
     assert "#y-claim-1" in read.links
-    for said in (
+    for phrase in (
         "1 of 2of these papers' claims hold",
         "ran evaluations of one paper again (packs), not all",
         "0 of 1of our own claims hold",
@@ -157,7 +157,7 @@ def test_the_page_says_what_does_not_hold_why_and_what_is_missing(tmp_path: Path
         "all of it",
         "A<1>",
     ):
-        assert said in read.text, said
+        assert phrase in read.text, phrase
     assert read.text.count("quick: too few") == 3, "above all, and in each study that is told"
     assert {section for section, _ in read.marks} == {"study-x", "study-y"}
     assert "prefers-color-scheme: dark" in text

@@ -100,8 +100,8 @@ class Site:
 
     def job(self, number: str) -> JobRecord:
         """Return what the controller knows of a Slurm job that it took in once."""
-        (found,) = self.jobs(number)
-        return found
+        (job,) = self.jobs(number)
+        return job
 
     def jobs(self, number: str) -> list[JobRecord]:
         """Return what the controller knows under a Slurm job's number, the latest last."""

@@ -59,8 +59,8 @@ def names(slurm: Cluster) -> list[str]:
 
 
 def campaign(work: Any) -> Campaign:
-    found = list(every("one", (0.5,), 4))
-    return Campaign(study="test", version=1, size="fast", seed=0, cells=found, work=work)
+    cells = list(every("one", (0.5,), 4))
+    return Campaign(study="test", version=1, size="fast", seed=0, cells=cells, work=work)
 
 
 def kept(directory: Path) -> list[Any]:
@@ -122,13 +122,13 @@ def test_an_interrupt_cancels_the_jobs(
     try:
         slurm.wait(lambda: names(slurm) != [] or process.poll() is not None, "job in the queue")
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, stderr = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert process.returncode == 130, said
-    assert "0 of" in said
-    assert "the same command goes on from there" in said
-    assert "Traceback" not in said
+    assert process.returncode == 130, stderr
+    assert "0 of" in stderr
+    assert "the same command goes on from there" in stderr
+    assert "Traceback" not in stderr
     assert names(slurm) == []
 
 

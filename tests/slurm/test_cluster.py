@@ -4,8 +4,8 @@ from slurm.cluster import Cluster
 
 
 def test_four_nodes_run_a_job(slurm: Cluster) -> None:
-    told = slurm.srun("-N4", "sh", "-c", "echo $SLURMD_NODENAME").stdout
-    assert sorted(told.split()) == ["n0", "n1", "n2", "n3"]
+    output = slurm.srun("-N4", "sh", "-c", "echo $SLURMD_NODENAME").stdout
+    assert sorted(output.split()) == ["n0", "n1", "n2", "n3"]
 
 
 def test_another_user_runs_a_job(slurm: Cluster) -> None:

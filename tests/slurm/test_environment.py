@@ -18,18 +18,18 @@ PROLOG = {
 
 
 def test_a_prolog_tells_whose_job_it_is_and_how_large() -> None:
-    told = adopt_message(PROLOG)
-    assert (told.job, told.name, told.node) == ("17", "slurm-17", "n2")
-    assert (told.uid, told.gid, told.user) == (1000, 100, "ada")
-    assert (told.nodes, told.processes, told.executable) == (4, 7, "weather")
+    message = adopt_message(PROLOG)
+    assert (message.job, message.name, message.node) == ("17", "slurm-17", "n2")
+    assert (message.uid, message.gid, message.user) == (1000, 100, "ada")
+    assert (message.nodes, message.processes, message.executable) == (4, 7, "weather")
 
 
 def test_what_slurm_does_not_tell_is_not_made_up() -> None:
-    told = adopt_message(
+    message = adopt_message(
         {"SLURM_JOB_ID": "17", "SLURM_JOB_UID": "1000", "SLURM_JOB_COMMENT": "mine"}
     )
-    assert (told.gid, told.user) == (1000, "1000")
-    assert (told.nodes, told.processes, told.executable) == (1, None, "")
+    assert (message.gid, message.user) == (1000, "1000")
+    assert (message.nodes, message.processes, message.executable) == (1, None, "")
 
 
 @pytest.mark.parametrize("wrong", [{"SLURM_JOB_UID": "root"}, {"SLURM_JOB_NUM_NODES": "many"}])

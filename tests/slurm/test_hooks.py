@@ -84,8 +84,8 @@ def test_a_hook_ends_in_time(
     site: Site, hooks: Path, fault: Callable[[Site], None], name: str
 ) -> None:
     fault(site)
-    status, said, seconds = hook(hooks, name)
-    assert (status, said) == (0, "")
+    status, output, seconds = hook(hooks, name)
+    assert (status, output) == (0, "")
     assert seconds < within(HOOK_WITHIN)
 
 
@@ -239,11 +239,11 @@ def test_an_allocation_without_processes_is_not_reaped(slurm: Cluster, site: Sit
         assert allocated.stdout.readline() == "\n"
         job = slurm.command("squeue", "-h", "-n", "thinks", "-o", "%A").stdout.strip()
         slurm.wait(lambda: site.left() == [job, job], "adopted job")
-        asked = f"asked whether job {job} has ended: no"
-        slurm.wait(lambda: site.log().count(asked) >= 3, "question to Slurm")
+        question = f"asked whether job {job} has ended: no"
+        slurm.wait(lambda: site.log().count(question) >= 3, "question to Slurm")
         assert site.left() == [job, job]
-        told, _ = allocated.communicate(f"{job}\n", timeout=HANG)
-    assert told.strip() == "0"
+        status, _ = allocated.communicate(f"{job}\n", timeout=HANG)
+    assert status.strip() == "0"
     slurm.await_idle()
     slurm.wait(lambda: site.left() == [], "release")
 
@@ -254,7 +254,7 @@ def test_a_hook_imports_nothing_large() -> None:
         "import sys, penstock.cli.verbs.slurm; "
         "print({'numpy', 'rich', 'asyncio'} & set(sys.modules))"
     )
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG, check=True
     )
-    assert told.stdout == "set()\n"
+    assert result.stdout == "set()\n"

@@ -23,9 +23,9 @@ def dd(path: Path | str, mib: int = 4) -> str:
 def test_a_job_is_forwarded_and_counted_under_its_number(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch(dd(site.root / "one"))
     assert site.await_end(slurm, job) == "COMPLETED"
-    found = site.job(job)
-    assert (found.state, found.status, found.user) == ("ended", 0, "root")
-    assert (found.forwarded_bytes, found.direct_bytes) == (4 * MIB, 0)
+    record = site.job(job)
+    assert (record.state, record.status, record.user) == ("ended", 0, "root")
+    assert (record.forwarded_bytes, record.direct_bytes) == (4 * MIB, 0)
     assert (site.root / "one").stat().st_size == 4 * MIB
     assert site.left() == []
 
@@ -40,8 +40,8 @@ def test_all_nodes_of_a_job_are_one_job(slurm: Cluster, site: Site) -> None:
 
 
 def test_what_a_task_had_preloaded_stays(slurm: Cluster, site: Site) -> None:
-    told = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"LD_PRELOAD": "libm.so.6"}).stdout
-    first, *others = told.strip().split(":")
+    output = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"LD_PRELOAD": "libm.so.6"}).stdout
+    first, *others = output.strip().split(":")
     assert "libpenstock_client" in first
     assert others == ["libm.so.6"]
 
@@ -53,8 +53,8 @@ def test_a_step_inside_a_job_preloads_once(slurm: Cluster, site: Site) -> None:
 
 
 def test_a_task_that_says_no_is_not_managed(slurm: Cluster, site: Site) -> None:
-    told = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"PENSTOCK_DISABLE": "1"}).stdout
-    assert told.strip() == ""
+    output = slurm.srun("sh", "-c", "echo $LD_PRELOAD", env_of={"PENSTOCK_DISABLE": "1"}).stdout
+    assert output.strip() == ""
 
 
 def test_a_cancelled_job_leaves_nothing(slurm: Cluster, site: Site) -> None:

@@ -21,8 +21,8 @@ from penstock.live.protocol.job_record import JobRecord
 @pytest.fixture(scope="module")
 def site(short: Path, run: Path) -> Iterator[Site]:
     """A file system that one job at a time may use, and that is slow enough to see it."""
-    told = ("--policy", "exclusive-fcfs", "--mode", "enforce")
-    with Site(short / "full", run, *told, "--emulate", "targets=1,rate=8MiB/s") as site:
+    options = ("--policy", "exclusive-fcfs", "--mode", "enforce")
+    with Site(short / "full", run, *options, "--emulate", "targets=1,rate=8MiB/s") as site:
         yield site
 
 
@@ -45,13 +45,13 @@ def penstock(slurm: Cluster, *words: str | Path) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def keep_back(slurm: Cluster, count: int) -> None:
-    told = penstock(slurm, "slurm", "licences", LICENCE, "--keep-back", str(count))
-    assert told["kept_back"] == count
+    answer = penstock(slurm, "slurm", "licences", LICENCE, "--keep-back", str(count))
+    assert answer["kept_back"] == count
 
 
 def held(slurm: Cluster, job: str) -> bool:

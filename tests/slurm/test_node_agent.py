@@ -84,17 +84,17 @@ def test_a_number_that_is_no_number_is_refused(site: Site, job: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"\n", b"{}\n", b"\xff\xfe\n", b"x" * 200_000, b'{"type":"Stop"}\n']
+    "data", [b"\n", b"{}\n", b"\xff\xfe\n", b"x" * 200_000, b'{"type":"Stop"}\n']
 )
-def test_nonsense_is_answered_or_cut_off_and_service_goes_on(site: Site, said: bytes) -> None:
+def test_nonsense_is_answered_or_cut_off_and_service_goes_on(site: Site, data: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as hook:
         hook.settimeout(WAIT)
         hook.connect(str(site.run.control))
         try:
-            hook.sendall(said)
-            assert b"Failed" in hook.recv(65536) or len(said) > 65536
+            hook.sendall(data)
+            assert b"Failed" in hook.recv(65536) or len(data) > 65536
         except ConnectionError:
-            assert len(said) > 65536
+            assert len(data) > 65536
     assert adopt(site)
 
 
@@ -142,10 +142,10 @@ def test_a_users_agent_keeps_its_own_jobs_alone() -> None:
         "try: asyncio.run(agent.adopt(AdoptJob(job='7', uid=2, gid=2, user='other')))\n"
         "except InputError as error: print(error)\n"
     )
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT, check=True
     )
-    assert "another user's" in told.stdout
+    assert "another user's" in result.stdout
 
 
 def test_a_folder_that_others_can_write_to_is_refused(short: Path) -> None:

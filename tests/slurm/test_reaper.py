@@ -13,7 +13,7 @@ class Node:
     """A node at a time of its own: which jobs have processes, and what Slurm says."""
 
     def __init__(self, answer: bool | None) -> None:
-        self.now, self.running, self.answer, self.asked = 0.0, {"1"}, answer, 0
+        self.now, self.running, self.answer, self.questions = 0.0, {"1"}, answer, 0
         self.reaper = Reaper(
             self._alive,
             grace=60.0,
@@ -23,7 +23,7 @@ class Node:
         )
 
     def _alive(self, _: str) -> bool | None:
-        self.asked += 1
+        self.questions += 1
         return self.answer
 
     def gone_at(self, now: float) -> list[str]:
@@ -34,7 +34,7 @@ class Node:
 def test_a_job_with_processes_is_never_asked_about() -> None:
     node = Node(answer=False)
     assert [node.gone_at(t) for t in (0.0, 100.0, 10_000.0)] == [[], [], []]
-    assert node.asked == 0
+    assert node.questions == 0
 
 
 def test_an_ended_job_is_gone_after_the_grace() -> None:
@@ -50,7 +50,7 @@ def test_an_allocation_whose_user_thinks_stays_and_slurm_is_asked_once_a_grace()
     node.gone_at(0.0)
     node.running = set()
     assert all(node.gone_at(float(t)) == [] for t in range(0, 7200, 10))
-    assert node.asked <= 7200 / 60
+    assert node.questions <= 7200 / 60
 
 
 @pytest.mark.parametrize(("after", "gone"), [(3500.0, []), (3700.0, ["1"])])

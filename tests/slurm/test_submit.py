@@ -25,32 +25,32 @@ def submit(slurm: Cluster, *options: str) -> tuple[str, str]:
     """Submit a job; return what the user is told, and the job's partition."""
     words = ("sbatch", "--parsable", "--output=/dev/null", *options)
     done = slurm.command(*words, input="#!/bin/sh\ntrue\n")
-    told = slurm.scontrol("show", "job", done.stdout.strip())
-    return done.stderr, told.split("Partition=")[1].split()[0]
+    description = slurm.scontrol("show", "job", done.stdout.strip())
+    return done.stderr, description.split("Partition=")[1].split()[0]
 
 
 def test_the_better_partition_is_named_and_the_job_stays(slurm: Cluster, conflicts: Path) -> None:
     write_loads(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
-    said, partition = submit(slurm)
-    assert "partition old has the least I/O now (3 MiB/s, batch has 800)" in said
+    message, partition = submit(slurm)
+    assert "partition old has the least I/O now (3 MiB/s, batch has 800)" in message
     assert partition == "batch"
 
 
 def test_a_job_that_asks_for_it_moves(slurm: Cluster, conflicts: Path) -> None:
     write_loads(conflicts, {"batch": 800 * MIB, "old": 3 * MIB})
-    said, partition = submit(slurm, "--comment=penstock=auto")
-    assert "moved to partition old" in said
+    message, partition = submit(slurm, "--comment=penstock=auto")
+    assert "moved to partition old" in message
     assert partition == "old"
 
 
-@pytest.mark.parametrize("asked", [(), ("--comment=penstock=auto",)])
+@pytest.mark.parametrize("options", [(), ("--comment=penstock=auto",)])
 @pytest.mark.parametrize("scores", [{"batch": 1.0, "old": 2.0}, {"batch": 5.0, "old": 5.0}])
 def test_the_best_partition_needs_no_word(
-    slurm: Cluster, conflicts: Path, scores: dict[str, float], asked: tuple[str, ...]
+    slurm: Cluster, conflicts: Path, scores: dict[str, float], options: tuple[str, ...]
 ) -> None:
     write_loads(conflicts, scores)
-    said, partition = submit(slurm, *asked)
-    assert "penstock" not in said
+    message, partition = submit(slurm, *options)
+    assert "penstock" not in message
     assert partition == "batch"
 
 
@@ -70,8 +70,8 @@ def test_a_wrong_file_refuses_nothing(slurm: Cluster, conflicts: Path, wrong: st
     content = WRONG[wrong]
     if content is not None:
         conflicts.write_bytes(content.replace(b"%d", b"%d" % time.time()))
-    said, partition = submit(slurm, "--comment=penstock=auto")
-    assert "penstock" not in said
+    message, partition = submit(slurm, "--comment=penstock=auto")
+    assert "penstock" not in message
     assert partition == "batch"
 
 

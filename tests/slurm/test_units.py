@@ -28,14 +28,14 @@ def test_systemd_takes_the_unit(unit: Path, tmp_path: Path) -> None:
 
 
 def verified(unit: Path) -> str:
-    told = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    return told.stderr or ("" if told.returncode == 0 else f"exit status {told.returncode}")
+    return result.stderr or ("" if result.returncode == 0 else f"exit status {result.returncode}")
 
 
 def test_a_drop_in_is_looked_at_too(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_a_site_begins_with_what_serves_every_user() -> None:
     """I/O nodes of the unit's own user would leave all others' data direct, as fail-opens."""
     assert "User=penstock" in (SHIPPED / "penstock-controller.service").read_text()
     settings = (SHIPPED / "controller.env").read_text()
-    (told,) = re.findall(r"^PENSTOCK_UP=(.*)$", settings, re.M)
-    assert "--io-nodes 0" in told
+    (options,) = re.findall(r"^PENSTOCK_UP=(.*)$", settings, re.M)
+    assert "--io-nodes 0" in options
     (drop_in,) = (SHIPPED / "penstock-controller.service.d").glob("*.conf")
     assert "\nUser=root\n" in drop_in.read_text()
 

@@ -19,8 +19,8 @@ def test_another_users_job_is_forwarded_as_that_user(slurm: Cluster, site: Site)
     script = f"srun sh -c '{dd(f'{site.root}/user-$SLURM_PROCID')}'"
     job = slurm.sbatch(script, "-N4", "--ntasks-per-node=1", user="nobody")
     assert site.await_end(slurm, job) == "COMPLETED"
-    found = site.job(job)
-    assert (found.user, found.forwarded_bytes) == ("nobody", 16 * MIB)
+    record = site.job(job)
+    assert (record.user, record.forwarded_bytes) == ("nobody", 16 * MIB)
     assert {(site.root / f"user-{k}").owner() for k in range(4)} == {"nobody"}
     assert site.left() == []
 
@@ -28,21 +28,21 @@ def test_another_users_job_is_forwarded_as_that_user(slurm: Cluster, site: Site)
 def test_roots_jobs_go_direct_and_are_counted(slurm: Cluster, site: Site) -> None:
     job = slurm.sbatch(dd(site.root / "roots"))
     assert site.await_end(slurm, job) == "COMPLETED"
-    found = site.job(job)
-    assert (found.forwarded_bytes, found.direct_bytes) == (0, 4 * MIB)
+    record = site.job(job)
+    assert (record.forwarded_bytes, record.direct_bytes) == (0, 4 * MIB)
 
 
 def test_a_job_cannot_be_part_of_another_users(slurm: Cluster, site: Site) -> None:
     """Its socket is refused: what the intruder writes is not counted as the other's."""
-    begun, go = site.root / "theirs", site.root / "go"
-    theirs = slurm.sbatch(f"echo >{begun}; until [ -e {go} ]; do sleep 0.1; done", user="nobody")
+    begun, go = site.root / "begun", site.root / "go"
+    job = slurm.sbatch(f"echo >{begun}; until [ -e {go} ]; do sleep 0.1; done", user="nobody")
     slurm.wait(begun.exists, "sign of the job")
-    written = site.job(theirs).forwarded_bytes
-    socket = site.run.job(theirs) / "agent.sock"
+    written = site.job(job).forwarded_bytes
+    socket = site.run.job(job) / "agent.sock"
     command = f"PENSTOCK_AGENT={socket} {dd(site.root / 'intruder', 1)}"
     slurm.srun("sh", "-c", command, user="daemon")
     go.touch()
-    site.await_end(slurm, theirs)
+    site.await_end(slurm, job)
     assert (site.root / "intruder").stat().st_size == MIB
-    assert site.job(theirs).forwarded_bytes < written + MIB
-    assert site.job(theirs).direct_bytes < MIB
+    assert site.job(job).forwarded_bytes < written + MIB
+    assert site.job(job).direct_bytes < MIB

@@ -15,5 +15,5 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def findings(request: pytest.FixtureRequest, results: Results) -> Findings:
-    found: Findings = request.module.STUDY.findings(results)
-    return found
+    result: Findings = request.module.STUDY.findings(results)
+    return result

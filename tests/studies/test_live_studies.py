@@ -52,8 +52,8 @@ def table(off: Sequence[float], *, unmanaged: float = 0.5, fail_opens: int = 0) 
     return Table(rows)
 
 
-def held(found: Table) -> list[bool]:
-    return [claim.holds for claim in io_sets.claims(found)]
+def held(table: Table) -> list[bool]:
+    return [claim.holds for claim in io_sets.claims(table)]
 
 
 def test_the_bar_is_that_four_of_five_runs_are_within_five_per_cent() -> None:
@@ -249,11 +249,11 @@ def demo_results(*, managed: float) -> Results:
 
 
 def test_the_demo_shows_every_job_and_claims_what_was_measured() -> None:
-    found = demo.STUDY.findings(demo_results(managed=0.8))
-    assert all(claim.holds for claim in found.claims)
-    shown = [row[0] for row in found.table]
+    findings = demo.STUDY.findings(demo_results(managed=0.8))
+    assert all(claim.holds for claim in findings.claims)
+    shown = [row[0] for row in findings.table]
     assert all(any(job in line for line in shown) for job in demo.workload().ids or ())
-    assert all("emulated" in figure.caption for figure in found.figures)
+    assert all("emulated" in figure.caption for figure in findings.figures)
     assert not any(claim.holds for claim in demo.STUDY.findings(demo_results(managed=0.4)).claims)
 
 

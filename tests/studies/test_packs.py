@@ -124,9 +124,9 @@ def test_the_scenarios_are_the_papers() -> None:
 
 def test_bins_of_the_load() -> None:
     alpha = np.array([0.5, 0.6, 0.7, 1.5, 1.6, 9.5, 12.0, 13.0, 30.0])
-    found = by_load(alpha, np.full(9, 2.0), geometric)
-    assert list(found) == pytest.approx([0.6, 55 / 3])
-    assert all(estimate.value == pytest.approx(2.0) for estimate in found.values())
+    estimates = by_load(alpha, np.full(9, 2.0), geometric)
+    assert list(estimates) == pytest.approx([0.6, 55 / 3])
+    assert all(estimate.value == pytest.approx(2.0) for estimate in estimates.values())
 
 
 def test_another_seed_draws_other_workloads() -> None:

@@ -61,23 +61,30 @@ def live_rows(
             ("write", WORST, 2e7),
             ("read", 4e-3, 1e7),
         ):
-            told: dict[str, Any] = {"operation": does, "pattern": "unknown", "load": 4}
+            labels: dict[str, Any] = {"operation": does, "pattern": "unknown", "load": 4}
             rows.append(
-                {"part": "known", "run": run, **told, "window": window, "count": 2.0, "mean": mean}
+                {
+                    "part": "known",
+                    "run": run,
+                    **labels,
+                    "window": window,
+                    "count": 2.0,
+                    "mean": mean,
+                }
             )
     rows += job("madbench", dict.fromkeys(range(6), tuned))
     for pair in range(3):
         for name, taken in (("none", 1.0), ("dry-run", overhead)):
-            told = {"part": "overhead", "run": name, "repetition": pair, "volume": 1}
-            rows.append({**told, "seconds": taken})
+            labels = {"part": "overhead", "run": name, "repetition": pair, "volume": 1}
+            rows.append({**labels, "seconds": taken})
     taken_by = dict.fromkeys(DEPLOYED, 1e-3) | dict(choosing or {})
     rows += [{"part": "decision", "io_nodes": n, "seconds": s} for n, s in taken_by.items()]
     return rows
 
 
 def held(rows: list[dict[str, Value]], part: str) -> bool:
-    (found,) = [c for c in live_claims.claims(Measured(rows)) if part in c.claim]
-    return found.holds
+    (claim,) = [c for c in live_claims.claims(Measured(rows)) if part in c.claim]
+    return claim.holds
 
 
 @pytest.mark.parametrize(("tuned", "holds"), [(5.9, True), (6.1, False)])
@@ -91,8 +98,8 @@ def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: b
     assert held(live_rows(tuned), "ucb1 learns") is holds
 
 
-def whose(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
-    """Return who makes a claim of such words, and whether it holds."""
+def holds_by_author(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
+    """Return whether the claims with such words hold, by author."""
     return {c.by: c.holds for c in live_claims.claims(Measured(rows)) if part in c.claim}
 
 
@@ -103,8 +110,8 @@ def whose(rows: list[dict[str, Value]], part: str) -> dict[str, bool]:
 def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
     overhead: float, other: bool, ours: bool
 ) -> None:
-    found = whose(live_rows(overhead=overhead), "announced and ignored")
-    assert found == {"forwarding": other, "penstock": ours}
+    result = holds_by_author(live_rows(overhead=overhead), "announced and ignored")
+    assert result == {"forwarding": other, "penstock": ours}
 
 
 @pytest.mark.parametrize(
@@ -119,8 +126,8 @@ def test_overhead_has_the_bar_of_the_thesis_and_a_lower_one_of_ours(
 def test_a_choice_is_held_against_240_io_nodes_of_the_thesis_and_768_of_ours(
     choosing: dict[int, float], other: bool, ours: bool
 ) -> None:
-    found = whose(live_rows(choosing=choosing), "a choice for")
-    assert found == {"forwarding": other, "penstock": ours}
+    result = holds_by_author(live_rows(choosing=choosing), "a choice for")
+    assert result == {"forwarding": other, "penstock": ours}
 
 
 @pytest.fixture(scope="module")
@@ -156,14 +163,14 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
         Scenario(pattern="shared-strided", **run): {125e-6: 0.8, 1e-3: 1.0, 8e-3: 2.0},
         Scenario(pattern="file-per-process", **run): {125e-6: 3.0, 1e-3: 1.0, 8e-3: 0.5},
     }
-    told = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
+    answers = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
     monkeypatch.setattr(
-        choices, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in told.items()}
+        choices, "approaches", lambda *_: {k: (lambda _, v=v: v) for k, v in answers.items()}
     )
-    found = choices.Choices(means, [seen], trees=20, seed=0)
+    outcome = choices.Choices(means, [seen], trees=20, seed=0)
     up, down = (
-        {name: found.total(counts, name) for name in ("oracle", "static", *told)}
-        for counts in (found.increased, found.decreased)
+        {name: outcome.total(counts, name) for name in ("oracle", "static", *answers)}
+        for counts in (outcome.increased, outcome.decreased)
     )
     assert up == {"oracle": 1, "static": 0, "right": 1, "wrong": 0, "silent": 0}
     assert down == {"oracle": 0, "static": 1, "right": 0, "wrong": 1, "silent": 0}
@@ -184,9 +191,9 @@ def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
 
 def test_a_choice_is_timed_at_every_number_of_io_nodes() -> None:
     rows = measured.run_cell(Cell(scenario="decision", x=0, workload=0), size=FAST, seed=0)
-    found = live_claims.decisions(Measured(rows))
-    assert set(found) == set(DEPLOYED)
-    assert all(np.all(each > 0) and len(each) == FAST.rounds for each in found.values())
+    seconds = live_claims.decisions(Measured(rows))
+    assert set(seconds) == set(DEPLOYED)
+    assert all(np.all(each > 0) and len(each) == FAST.rounds for each in seconds.values())
 
 
 def test_full_measures_what_the_fast_form_reads() -> None:

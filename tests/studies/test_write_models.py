@@ -89,11 +89,11 @@ def test_measured_data_that_are_not_there_are_told(
 
 
 def test_the_cells_are_the_subsets_of_each_technique(results: Results) -> None:
-    found: dict[tuple[object, object], set[object]] = {}
+    searches: dict[tuple[object, object], set[object]] = {}
     for row in results.rows:
         if "technique" in row:
-            found.setdefault((row["machine"], row["technique"]), set()).add(row["scales"])
-    for (_, technique), scales in found.items():
+            searches.setdefault((row["machine"], row["technique"]), set()).add(row["scales"])
+    for (_, technique), scales in searches.items():
         assert len(scales) == {"forest": 6, "svr": 1, "gaussian": 1}.get(str(technique), 36)
     search = sets.searching("cetus", TINY.part, 1)
     whole = Amounts(part=1.0, adapted=1, advised=1, variations=1, forests="all")
@@ -115,8 +115,8 @@ def test_every_adapted_sample_is_in_one_cell(results: Results, what: str) -> Non
     """Chunks that overlap, or leave some out, would still give plausible shares."""
     most = TINY.adapted if what == ADAPTED else TINY.advised
     for machine in sets.MACHINES:
-        found = [r for r in results.rows if r["machine"] == machine and r.get("gain") == what]
-        assert len(found) == most
+        rows = [r for r in results.rows if r["machine"] == machine and r.get("gain") == what]
+        assert len(rows) == most
 
 
 @pytest.mark.parametrize("machine", sets.MACHINES)
@@ -137,11 +137,11 @@ def test_our_model_is_made_of_unconverged_samples_too() -> None:
 
 
 def test_test_sets_are_apart_and_of_their_scales() -> None:
-    found = sets.tests("titan", TINY.tested, 1)
-    assert {s.write.nodes for s in found["small"]} <= {200, 256}
-    assert {s.write.nodes for s in found["large"]} <= {800, 1000, 2000}
-    assert not any(sample.converged() for sample in found["unconverged"])
-    assert all(s.converged() for name in ("small", "medium", "large") for s in found[name])
+    samples = sets.tests("titan", TINY.tested, 1)
+    assert {s.write.nodes for s in samples["small"]} <= {200, 256}
+    assert {s.write.nodes for s in samples["large"]} <= {800, 1000, 2000}
+    assert not any(sample.converged() for sample in samples["unconverged"])
+    assert all(s.converged() for name in ("small", "medium", "large") for s in samples[name])
 
 
 class _Knows:
@@ -158,8 +158,8 @@ def test_gains_follow_the_formula_with_the_error_kept() -> None:
     sample = Sample(machine="cetus", source="simulated", write=write, times=(10.0,))
     chance = np.random.default_rng(1)
     (gain,) = adaptation.gains(machine, _Knows(), [sample], chance=chance)
-    told = _Knows().predict(np.zeros(len(_ways(machine, write))))
-    best = min(t for t in told if t - 10.0 > 0)
+    predictions = _Knows().predict(np.zeros(len(_ways(machine, write))))
+    best = min(t for t in predictions if t - 10.0 > 0)
     assert gain.promised == pytest.approx(10.0 / (best - 10.0))
 
 

@@ -74,9 +74,10 @@ def policy_files(policies: Iterable[str]) -> dict[str, PolicyFile]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the names of the modules that a file imports, anywhere in it, and some that are none.
+    """Yield the names of the modules that a file imports, anywhere in it.
 
-    From its text: a module that is imported later, or was before, must be found as well.
+    From its text: a module that is imported later, or was before, must be found as well. What is
+    imported from a module is yielded too, whether or not it is a module itself.
     """
     for node in ast.walk(ast.parse(path.read_bytes())):
         match node:

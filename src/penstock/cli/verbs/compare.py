@@ -97,7 +97,7 @@ def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
         if out is not None:
             make_directory(out)
         comparison = Comparison(
-            task=_task(loaded, policy_files(policies), away=pool.remote),
+            task=_task(loaded, policy_files(policies), remote=pool.remote),
             pool=pool,
             settings=_settings(loaded, policies),
             read=reader.read,
@@ -121,10 +121,10 @@ def compare(*, options: Options, loaded: Loaded, as_json: bool) -> None:
     emit_json(result) if as_json else _show(result)
 
 
-def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> policy_runs.Task:
+def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, remote: bool) -> policy_runs.Task:
     """Return what the simulations have in common; remote workers get absolute paths of files."""
     config = loaded.config
-    if away:
+    if remote:
         full = {name: file.name for name, file in _shared_files(loaded).items()}
         allocation, placement = (
             msgspec.structs.replace(section, policy=full.get(section.policy, section.policy))
@@ -138,7 +138,7 @@ def _task(loaded: Loaded, files: Mapping[str, PolicyFile], *, away: bool) -> pol
         window=config.simulation.seconds(),
         arbiter=config.arbiter,
         options={config.sharing.policy: config.sharing.options},
-        files=files if away else {},
+        files=files if remote else {},
     )
 
 

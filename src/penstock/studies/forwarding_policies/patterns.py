@@ -198,7 +198,7 @@ def _best_of_shown(table: Table, statistic: Statistic) -> dict[int, str]:
 
 
 def _by_count(letters: Mapping[int, str]) -> str:
-    return ", ".join(f"{count} {said}" for count, said in letters.items())
+    return ", ".join(f"{count} {label}" for count, label in letters.items())
 
 
 def _choices(table: Table) -> list[Claim]:

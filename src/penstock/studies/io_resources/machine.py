@@ -93,7 +93,7 @@ def _static(table: Table) -> Claim:
 def _strict(table: Table) -> Claim:
     loads = unsaturated(table, NODES)
     strict = pair("t-cpu, strict")
-    found = {
+    differences = {
         metric: changes(table, NODES, metric, strict, pair(T_CPU)) for metric in (SLOWDOWN, IDLE)
     }
     other = sum(
@@ -110,7 +110,8 @@ def _strict(table: Table) -> Claim:
     }
     return claim(
         "algorithm-1-strict-comparing-count-job",
-        f"Mean-I/O-SlowDown {extent(found[SLOWDOWN])}, Machine-IdleTime {extent(found[IDLE])}",
+        f"Mean-I/O-SlowDown {extent(differences[SLOWDOWN])}, "
+        f"Machine-IdleTime {extent(differences[IDLE])}",
         all(estimate.low <= 0 for estimate in whole.values()),
         other=other,
         sets=sets,

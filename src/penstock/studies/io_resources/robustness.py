@@ -163,12 +163,12 @@ def _machine(table: Table) -> Claim:
 def _interpolation(table: Table) -> Claim:
     """Hold the sets with measured counts only against the same sets with interpolated ones."""
     loads, names = table.points(MEASURED), (BEST, N_SYS, T_CPU)
-    found: dict[str, Estimate] = {}
+    estimates: dict[str, Estimate] = {}
     for name in names:
         exact = table.grid(MEASURED, pair(name), SLOWDOWN)
         between = table.grid(NODES, pair(name), SLOWDOWN, loads)[: len(exact)]
         ratio = bootstrap(lambda a, b: (a / b).mean(axis=1), exact, between)
-        found[name] = Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
+        estimates[name] = Estimate(value=ratio.value - 1, low=ratio.low - 1, high=ratio.high - 1)
     order = {
         x: [
             sorted(names, key=lambda name: mean(table, scenario, x, pair(name), SLOWDOWN))
@@ -179,19 +179,19 @@ def _interpolation(table: Table) -> Claim:
     return claim(
         "counts-between-the-measured-ones-giving-them-decides",
         "with measured counts only: "
-        + ", ".join(f"{name} {percent(estimate)}" for name, estimate in found.items()),
-        all(abs(estimate.value) < 0.05 for estimate in found.values())
+        + ", ".join(f"{name} {percent(estimate)}" for name, estimate in estimates.items()),
+        all(abs(estimate.value) < 0.05 for estimate in estimates.values())
         and all(exact == between for exact, between in order.values()),
         order=sum((a == b for a, b in order.values())),
         loads=len(loads),
-        moved=_moved(found),
+        moved=_moved(estimates),
     )
 
 
-def _moved(found: Mapping[str, Estimate]) -> str:
+def _moved(estimates: Mapping[str, Estimate]) -> str:
     """Return the allocators that it still changes significantly."""
-    names = [name for name, estimate in found.items() if not estimate.low <= 0 <= estimate.high]
-    same = [name for name, estimate in found.items() if estimate.low == estimate.high == 0]
+    names = [name for name, estimate in estimates.items() if not estimate.low <= 0 <= estimate.high]
+    same = [name for name, estimate in estimates.items() if estimate.low == estimate.high == 0]
     parts = [
         f"Not nothing: {', '.join(names)} changes significantly." if names else "",
         f"For {' and '.join(same)} nothing changes: with straight lines between measured counts "

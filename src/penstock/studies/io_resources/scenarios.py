@@ -250,9 +250,9 @@ class _Met:
         rows: list[dict[str, Value]] = []
         for view, name in known if metric == METRICS[0] else known[:1]:
             search: Search = _policy("allocation", "search", policy)
-            found = search.find(view)
-            places = {f"search, {metric}{name}": self._set.places(found.places)}
-            rows += [row | _account(found, metric, budget) for row in self.rows(places)]
+            result = search.find(view)
+            places = {f"search, {metric}{name}": self._set.places(result.places)}
+            rows += [row | _account(result, metric, budget) for row in self.rows(places)]
         return rows
 
 
@@ -268,20 +268,21 @@ def _values(outcome: Outcome) -> dict[str, Value]:
     }
 
 
-def _account(found: SearchResult, metric: str, budget: int) -> dict[str, Value]:
+def _account(result: SearchResult, metric: str, budget: int) -> dict[str, Value]:
     """Say what a search cost, how it got on, and what it saw that nothing else beats."""
     which = METRICS.index(metric)
-    best_pair = min(costs(verdict)[which] for verdict in found.starts.values())
+    best_pair = min(costs(verdict)[which] for verdict in result.starts.values())
     after = {
-        f"after_{step}": min(cost for at, cost in found.progress if at <= step) / best_pair
+        f"after_{step}": min(cost for at, cost in result.progress if at <= step) / best_pair
         for step in STEPS
         if step <= budget
     }
     front = sorted(
-        (v.mean_slowdown, v.idle_time, v.bandwidth) for v in (verdict for _, verdict in found.front)
+        (v.mean_slowdown, v.idle_time, v.bandwidth)
+        for v in (verdict for _, verdict in result.front)
     )
     return {
-        "evaluations": found.evaluations,
+        "evaluations": result.evaluations,
         **after,
         "front_size": len(front),
         "front": " ".join(":".join(f"{value:.6g}" for value in point) for point in front),

@@ -179,7 +179,7 @@ def _placement(table: Table) -> list[Claim]:
             + f". Over all loads {_significant(gap, 'with')}",
             all(abs(estimate.value) < 0.05 for estimate in gap.values()),
             by_load="; ".join(
-                (f"{name}: {_significant(found, 'at')}" for name, found in by_load.items())
+                (f"{name}: {_significant(estimates, 'at')}" for name, estimates in by_load.items())
             ),
         ),
         claim(

@@ -75,7 +75,7 @@ def _generated(table: Table) -> str:
     return (
         "Much of it follows from the generator of curves, which we chose. All saturate, so that "
         f"b(n) / n falls ({steep} of {len(ost_curves())} have an n with b(n) > n b(1)) and n_sys "
-        "is 1; most rise all the same, so that best-bandwidth takes many targets, and those that "
+        "is 1; most still rise, so that best-bandwidth takes many targets, and those that "
         "are flat but for noise give it any number. Its load is then "
         f"{load[OST]:.1f} times that of n-sys ({load[NODES]:.1f} times with I/O nodes) before any "
         "simulation, while what n-sys loses by its counts, rho_io, stays at "

@@ -106,10 +106,10 @@ def main() -> None:
     writers.write(plan["threads"] * plan["request"])
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    told = sys.stdin.readline()
-    if not told:  # who would say when is gone
+    line = sys.stdin.readline()
+    if not line:  # the parent process is gone
         sys.exit(1)
-    times = play(plan, writers, float(told))
+    times = play(plan, writers, float(line))
     Path(plan["results"]).write_text(json.dumps(times), encoding="utf-8")
 
 

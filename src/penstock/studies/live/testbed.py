@@ -183,7 +183,7 @@ def _play(
 def _start(
     stack: contextlib.ExitStack, state: StateDirectory, plan: Path
 ) -> "subprocess.Popen[bytes]":
-    told = json.loads(plan.read_text(encoding="utf-8"))
+    settings = json.loads(plan.read_text(encoding="utf-8"))
     penstock = [sys.executable, "-P", "-m", "penstock.cli", "run"]
     job = stack.enter_context(
         subprocess.Popen(
@@ -191,7 +191,7 @@ def _start(
                 *penstock,
                 "--require",
                 *("--state", str(state.folder)),
-                *("--name", told["name"], "--hint", told["hint"]),
+                *("--name", settings["name"], "--hint", settings["hint"]),
                 "--",
                 *(sys.executable, "-P", str(_JOB), str(plan)),
             ],
@@ -230,7 +230,7 @@ def _await_ready(jobs: Sequence["subprocess.Popen[bytes]"]) -> None:
 
 
 def _record(workload: Workload, times: Sequence[Mapping[str, Sequence[float]]]) -> Run:
-    """Return what the jobs noted; iterations after the end are none."""
+    """Return what the jobs noted, without the iterations that they did not finish."""
     counts = np.array([len(job["end"]) for job in times])
     done = np.concatenate(
         [np.arange(first, first + n) for first, n in zip(workload.offsets, counts, strict=False)]

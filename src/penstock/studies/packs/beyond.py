@@ -121,8 +121,10 @@ def _dominant(table: Table) -> list[Claim]:
 def _bound(table: Table) -> Claim:
     def over(r: int, policy: str) -> float:
         scenario = f"io-nodes-{r}"
-        found = column(table, scenario, policy, MAKESPAN) / column(table, scenario, policy, "bound")
-        return geometric(found).value
+        ratios = column(table, scenario, policy, MAKESPAN) / column(
+            table, scenario, policy, "bound"
+        )
+        return geometric(ratios).value
 
     contenders = (FIRST_FIT, S_1, NO_BARRIERS, DOMINANT)
     best = max(over(r, DOMINANT) for r in IO_NODES)

@@ -64,8 +64,8 @@ def _values(by_bin: dict[float, Estimate]) -> list[float]:
 
 def _loads(table: Table) -> Claim:
     alpha = load_of(table, BASE)
-    asked = np.repeat(table.points(BASE), len(alpha) // len(table.points(BASE)))
-    off = alpha / asked
+    nominal = np.repeat(table.points(BASE), len(alpha) // len(table.points(BASE)))
+    off = alpha / nominal
     return claim(
         "6-2-2-protocol-covers-io",
         f"alpha {alpha.min():.2f} to {alpha.max():.1f}; median of alpha / alpha_gen "

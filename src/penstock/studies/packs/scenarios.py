@@ -226,11 +226,11 @@ def _asked_at_once(schedule: Schedule, workload: Workload) -> float:
     The sum of its jobs' own I/O parts. L^Pack spreads the I/O of short jobs over the pack's whole
     length; they ask for it in their own.
     """
-    asked = [
+    loads = [
         sum(workload.alpha_io[int(job)] for job in pack.jobs if job not in pack.behind)
         for pack in schedule.packs
     ]
-    return float(np.mean(asked))
+    return float(np.mean(loads))
 
 
 def _balance(run: PackedRun) -> float:

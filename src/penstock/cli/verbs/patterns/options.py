@@ -41,7 +41,7 @@ def observations(file: Path | None) -> Sequence[Sample]:
 
 
 def with_sizes(observations: Sequence[Sample], sizes: Sequence[int], flag: str) -> list[Sample]:
-    """Return the observations with these request sizes; InputError if there are none."""
+    """Return the observations with these request sizes; InputError if no observation has one."""
     selected = samples.of_sizes(observations, sizes)
     if not selected:
         present = sorted({one.request for one in observations})
