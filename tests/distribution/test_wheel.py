@@ -28,8 +28,11 @@ WITHIN = 900.0
 """Seconds: the whole package is compiled, perhaps beside much else."""
 pytestmark = pytest.mark.timeout(WITHIN)
 PRELOADED = [
-    f"penstock/live/libpenstock_{name}.so" for name in ("client", "emulator", "emulator_link")
+    f"penstock/live/protocol/libpenstock_{name}.so"
+    for name in ("client", "emulator", "emulator_link")
 ]
+GENERATED = "_page_layout.py"
+"""The module that the build generates."""
 OLDEST_GLIBC = (2, 17)
 EXTRAS = {"darshan", "ftio", "dask", "mpi", "postgres"}
 BUILDS = re.compile(
@@ -145,9 +148,9 @@ def test_the_wheel_has_what_the_checkout_has(dist: Dist) -> None:
     native = [
         str(file)
         for file in distribution("penstock").files or []
-        if file.suffix == ".so" and file.parts[0] == "penstock"
+        if file.parts[0] == "penstock" and (file.suffix == ".so" or file.name == GENERATED)
     ]
-    assert len(native) == 7
+    assert len(native) == 8
     contents = {name for name in dist.files() if not name.split("/")[0].endswith(".dist-info")}
     assert contents == {name.removeprefix("src/") for name in listed} | set(native)
 
