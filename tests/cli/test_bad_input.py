@@ -112,7 +112,10 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((*SIMULATE, "--window", "a:b"), r"--window: window 'a:b' is not BEGIN:END.*'a' is not a dur"),
     ((*SIMULATE, "--window", "-1:5"), r"--window: window.*zero or more"),
     ((*SIMULATE, "--window", "500:600"), r"good.json: no job is there between 500 and 600 s"),
-    ((*SIMULATE, "--knowledge", "psychic"), r"--knowledge: knowledge 'psychic' is none of exact"),
+    (
+        (*SIMULATE, "--knowledge", "psychic"),
+        r"--knowledge: knowledge 'psychic' is not one of exact",
+    ),
     ((*SIMULATE, "--knowledge", "noisy:-1"), r"--knowledge:.*decades must be between 0 and 10"),
     ((*SIMULATE, "--seed", "x"), r"--seed: simulation.seed is 'x'; give a whole number"),
     ((*SIMULATE, "--io-ratio", "0.1"), r"--io-ratio and --w-iter are for .swf"),

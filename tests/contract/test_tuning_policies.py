@@ -14,7 +14,7 @@ from penstock.model import Context
 from penstock.policies.base import Tuner
 
 VALUES = (125e-6, 250e-6, 500e-6, 1e-3, "off")
-WORTH = dict(zip(VALUES, (6e8, 7e8, 1e9, 8e8, 5e8), strict=True))
+THROUGHPUT = dict(zip(VALUES, (6e8, 7e8, 1e9, 8e8, 5e8), strict=True))
 WRITE = Context(operation="write", pattern="shared-contiguous", size=32768, load=8)
 READ = Context(operation="read", pattern="file-per-process", size=65536, load=1)
 
@@ -36,7 +36,7 @@ def carried_on(tuner: Tuner, start: int, observations: int) -> list[Any]:
         context = (WRITE, READ)[t % 2]
         value = tuner.choose(context, VALUES)
         noise = np.random.default_rng([7, t]).normal(1, 0.05)
-        tuner.learn(context, value, WORTH[value] * noise)
+        tuner.learn(context, value, THROUGHPUT[value] * noise)
         chosen.append(value)
     return chosen
 
@@ -110,7 +110,7 @@ def test_values_come_and_go(name: str) -> None:
     for _ in range(300):
         value = tuner.choose(WRITE, fewer)
         chosen.add(value)
-        tuner.learn(WRITE, value, WORTH.get(value, 1e8))
+        tuner.learn(WRITE, value, THROUGHPUT.get(value, 1e8))
     assert chosen <= set(fewer)
     assert 8e-3 in chosen
     assert tuner.best(WRITE, fewer) == 1e-3

@@ -71,7 +71,7 @@ def seen(rate: float = 100.0, *, read: bool = False, **given: Any) -> Observatio
     return replace(plain, **given)
 
 
-class Told:
+class FixedDetector:
     """A detector that always says the same."""
 
     def __init__(self, pattern: str = "shared-strided") -> None:
@@ -92,7 +92,7 @@ class World:
 
     def __init__(self, nodes: int, *parameters: Parameter, **given: Any) -> None:
         self.tuners = {p.name: Table() for p in parameters}
-        self.council = Council(parameters, Experience(self.tuners), Told(), **given)
+        self.council = Council(parameters, Experience(self.tuners), FixedDetector(), **given)
         self.has: dict[int, dict[str, Value]] = {}
         for k in range(nodes):
             self.do([self.council.joined(k)])
@@ -276,8 +276,8 @@ class Odd(Table):
     def choose(self, context: Context, values: Sequence[Value]) -> Value:
         if isinstance(self.answer, Exception):
             raise self.answer
-        found: Value = self.answer
-        return found
+        value: Value = self.answer
+        return value
 
     best = choose
 
@@ -321,7 +321,7 @@ def test_the_guard_is_each_contexts_own() -> None:
 def test_groups_teach_once_a_round() -> None:
     table = Table()
     experience = Experience({"window": table})
-    groups = [Council([WINDOW], experience, Told(), guard=1.0) for _ in range(5)]
+    groups = [Council([WINDOW], experience, FixedDetector(), guard=1.0) for _ in range(5)]
     for k, council in enumerate(groups):
         council.joined(k)
     for _ in range(2):
@@ -417,6 +417,6 @@ def test_damaged_state_is_refused_and_changes_nothing(damaged: dict[str, Any]) -
 def test_another_detector_takes_over_while_it_runs() -> None:
     world = World(1, WINDOW, guard=1.0)
     world.second({0: seen()})
-    world.council.detector = Told("file-per-process")
+    world.council.detector = FixedDetector("file-per-process")
     world.second({0: seen()})
     assert world.council.last[0].pattern == "file-per-process"

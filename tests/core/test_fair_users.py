@@ -30,7 +30,7 @@ class Busy:
         self.ledger.attend(self.manager)
         self.now = 0.0
         self.transferring: deque[str] = deque()
-        self.asked: dict[str, float] = {}
+        self.requested_at: dict[str, float] = {}
         for job in jobs:
             self.hear(JobStarted(time=0.0, job=job))
 
@@ -44,7 +44,7 @@ class Busy:
         return actions
 
     def begin(self, job: str, io: float = 1.0) -> list[Action]:
-        self.asked[job] = self.now
+        self.requested_at[job] = self.now
         return self.hear(PhaseBegan(time=self.now, job=job, resources=(0,), io=io))
 
     def end(self, job: str) -> list[Action]:
@@ -138,9 +138,9 @@ def test_a_user_keeps_a_preemptive_policys_place_until_a_phase_ends() -> None:
 def test_a_record_says_whether_and_replays_so(tmp_path: Path, fair_users: bool) -> None:
     """One of before there was a choice has none, and is replayed without."""
     header = Header(run="r", epoch=0.0, site=Site(), sharing=PolicySpec(policy="exclusive-fcfs"))
-    told = msgspec.structs.replace(header, fair_users=fair_users)
+    with_flag = msgspec.structs.replace(header, fair_users=fair_users)
     assert not header.fair_users
-    with RecordWriter(tmp_path, told) as record:
+    with RecordWriter(tmp_path, with_flag) as record:
         site = Busy("exclusive-fcfs", fair_users=fair_users)
         for event in [
             *(JobStarted(time=0.0, job=Job(id=f"a{k}", serial=k, user="a")) for k in range(3)),

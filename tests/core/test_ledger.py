@@ -183,13 +183,13 @@ def test_lengths_that_are_none_are_not_believed(wrong: float) -> None:
 
 
 def test_work_left_is_what_the_job_announced() -> None:
-    told = Job(id="a", serial=0, compute=20.0, volume=10.0)
-    desk = Desk("exclusive-fcfs", told, B)
+    announced = Job(id="a", serial=0, compute=20.0, volume=10.0)
+    desk = Desk("exclusive-fcfs", announced, B)
     desk.pass_until(5.0)
-    assert desk.ledger.work_left(told) == 25.0
+    assert desk.ledger.work_left(announced) == 25.0
     assert math.isnan(desk.ledger.work_left(B))
     desk.pass_until(50.0)
-    assert desk.ledger.work_left(told) == 0.0
+    assert desk.ledger.work_left(announced) == 0.0
 
 
 def test_the_jobs_are_the_managers_and_go_with_them() -> None:
@@ -228,9 +228,9 @@ class Compared(reference._Clock):
         self.ledger.did(actions)
         for phase in self.manager._phases.values():
             job = phase.request.job
-            for asked in ("age", "progress", "io_done"):
-                truth, ours = getattr(self, asked)(job), getattr(self.ledger, asked)(job)
-                assert ours == pytest.approx(truth, abs=1e-6), (event, asked)
+            for quantity in ("age", "progress", "io_done"):
+                truth, ours = getattr(self, quantity)(job), getattr(self.ledger, quantity)(job)
+                assert ours == pytest.approx(truth, abs=1e-6), (event, quantity)
             left = self.ledger.remaining(phase.request)
             assert left == pytest.approx(self.remaining(phase.request), abs=1e-6), event
             self.compared += 1

@@ -61,7 +61,7 @@ def watch(
 
 def phases(events: Iterable[Began | Ended]) -> list[tuple[float, float, int]]:
     """Return (begin, end, bytes) of phases that ended; events must alternate, in order of time."""
-    found, began, before = [], None, -np.inf
+    complete, began, before = [], None, -np.inf
     for event in events:
         assert event.time >= before, "events run backwards"
         before = event.time
@@ -71,9 +71,9 @@ def phases(events: Iterable[Began | Ended]) -> list[tuple[float, float, int]]:
         else:
             assert began is not None, "an end without a begin"
             if not event.small:
-                found.append((began, event.time, event.moved))
+                complete.append((began, event.time, event.moved))
             began = None
-    return found
+    return complete
 
 
 def periodic(

@@ -8,7 +8,7 @@ from penstock.live.measure.access_patterns import Pattern
 from penstock.model import Observation
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     client: int
     file: object
     offset: int
@@ -16,45 +16,45 @@ class Asked(NamedTuple):
     read: bool = False
 
 
-def observation(requests: Iterable[Asked], seconds: float = 1.0) -> Observation:
+def observation(requests: Iterable[Request], seconds: float = 1.0) -> Observation:
     """Return what an I/O node sees of requests that arrive in this order."""
-    asked = list(requests)
-    last: dict[object, Asked] = {}
+    arrived = list(requests)
+    last: dict[object, Request] = {}
     distances, continued = [], 0
-    for one in asked:
+    for one in arrived:
         if (before := last.get(one.file)) is not None:
             distances.append(abs(one.offset - before.offset))
             continued += one.offset == before.offset + before.bytes
         last[one.file] = one
-    sizes = [one.bytes for one in asked]
-    reads = sum(one.read for one in asked)
-    read_bytes = sum(one.bytes for one in asked if one.read)
+    sizes = [one.bytes for one in arrived]
+    reads = sum(one.read for one in arrived)
+    read_bytes = sum(one.bytes for one in arrived if one.read)
     return Observation(
         seconds=seconds,
-        busy=seconds if asked else 0.0,
+        busy=seconds if arrived else 0.0,
         reads=reads,
-        writes=len(asked) - reads,
+        writes=len(arrived) - reads,
         read_bytes=read_bytes,
         write_bytes=sum(sizes) - read_bytes,
         handles=len(last),
-        clients=len({one.client for one in asked}),
+        clients=len({one.client for one in arrived}),
         smallest=min(sizes, default=0),
         largest=max(sizes, default=0),
         asked=sum(sizes),
         distance=sum(distances) / len(distances) if distances else 0.0,
         forward=continued / len(distances) if distances else 0.0,
-        queued=1.0 if asked else 0.0,
+        queued=1.0 if arrived else 0.0,
     )
 
 
 def played(
     pattern: Pattern, ranks: int, *, requests: int, seed: int = 0, job: str = ""
-) -> Iterator[Asked]:
+) -> Iterator[Request]:
     """Yield the requests of ranks that all go to one I/O node, each rank as fast as the others."""
     rng = random.Random(seed)
     for k in range(requests):
         for rank in rng.sample(range(ranks), ranks):
-            yield Asked(
+            yield Request(
                 hash((job, rank)),
                 pattern.file(job, rank),
                 pattern.offset(k, rank, ranks),

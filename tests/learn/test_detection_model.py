@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from learn.observations import Asked, observation, played
+from learn.observations import Request, observation, played
 
 from penstock.errors import InputError
 from penstock.learn.detection import features, model
@@ -27,24 +27,24 @@ PLAYED = {
 
 
 def seen(pattern: str, *, ranks: int = 8, size: int = 64 * KIB, requests: int = 20) -> Observation:
-    told = Pattern(operation="write", total_size=2**30, request_size=size, **PLAYED[pattern])  # type: ignore[arg-type]
-    return observation(played(told, ranks, requests=requests))
+    access = Pattern(operation="write", total_size=2**30, request_size=size, **PLAYED[pattern])  # type: ignore[arg-type]
+    return observation(played(access, ranks, requests=requests))
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 @pytest.mark.parametrize("size", [8 * KIB, 128 * KIB])
 @pytest.mark.parametrize("pattern", PLAYED)
 def test_ideal_patterns_are_told_at_any_scale(pattern: str, size: int, ranks: int) -> None:
-    said, confidence = model.shipped().detect(seen(pattern, ranks=ranks, size=size))
-    assert said == pattern
+    detected, confidence = model.shipped().detect(seen(pattern, ranks=ranks, size=size))
+    assert detected == pattern
     assert confidence >= model.shipped().least_confidence
 
 
 @pytest.mark.parametrize("pattern", ["shared-contiguous", "shared-strided"])
 def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own(pattern: str) -> None:
     """A rule on the number of files alone, as the thesis' tree has it, would say so."""
-    told = Pattern(operation="write", total_size=2**30, request_size=64 * KIB, **PLAYED[pattern])  # type: ignore[arg-type]
-    jobs = [played(told, 8, requests=20, job=job) for job in "ab"]
+    access = Pattern(operation="write", total_size=2**30, request_size=64 * KIB, **PLAYED[pattern])  # type: ignore[arg-type]
+    jobs = [played(access, 8, requests=20, job=job) for job in "ab"]
     both = observation(one for pair in zip(*jobs, strict=True) for one in pair)
     assert (both.handles, both.clients) == (2, 16)
     assert model.shipped().detect(both).pattern == pattern
@@ -52,14 +52,14 @@ def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own(pattern
 
 def test_one_client_cannot_show_whose_file_it_is() -> None:
     """Its own file or its part of a shared one: the same requests, and any answer is a guess."""
-    alone = observation(Asked(1, "f", 64 * KIB * k, 64 * KIB) for k in range(20))
-    said, confidence = model.shipped().detect(alone)
-    assert said == UNKNOWN
+    alone = observation(Request(1, "f", 64 * KIB * k, 64 * KIB) for k in range(20))
+    detected, confidence = model.shipped().detect(alone)
+    assert detected == UNKNOWN
     assert 0.3 < confidence < model.shipped().least_confidence
 
 
 def test_one_client_with_strides_is_told() -> None:
-    alone = observation(Asked(1, "f", 8 * 64 * KIB * k, 64 * KIB) for k in range(20))
+    alone = observation(Request(1, "f", 8 * 64 * KIB * k, 64 * KIB) for k in range(20))
     assert model.shipped().detect(alone).pattern == "shared-strided"
 
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_is_unknown(name: str) -> None:
 def test_a_model_that_is_not_sure_says_nothing() -> None:
     demanding = msgspec.structs.replace(model.shipped(), least_confidence=1.0)
     unsure = [demanding.detect(seen(name)) for name in PLAYED]
-    assert all(said == UNKNOWN or confidence == 1 for said, confidence in unsure)
+    assert all(detected == UNKNOWN or confidence == 1 for detected, confidence in unsure)
     assert any(0 < confidence < 1 for _, confidence in unsure)
 
 
@@ -145,7 +145,7 @@ def test_a_tree_goes_left_at_its_threshold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"version": 2}, "version 2"),
         ({"format": "other"}, "not a model of access patterns"),
@@ -163,10 +163,10 @@ def test_a_tree_goes_left_at_its_threshold(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_no_models_say_why(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     base = {"kind": "tree", "features": ["handles"], "trees": a_tree(), "network": None}
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         model.load(stored(tmp_path, **(base | changed)))
     assert "model.json" in str(refused.value)
     assert "penstock patterns train" in str(refused.value)
@@ -203,7 +203,7 @@ def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"scale": [0.0]}, "above zero"),
         ({"mean": []}, "every feature"),
@@ -216,11 +216,11 @@ def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_networks_that_do_not_fit_are_refused(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     base: dict[str, Any] = {"kind": "network", "features": ["handles"], "trees": []}
     assert model.load(stored(tmp_path, **base, network=NETWORK)).shares(FINE)[0] > 0.5
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         model.load(stored(tmp_path, **base, network=NETWORK | changed))
 
 

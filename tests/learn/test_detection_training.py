@@ -31,14 +31,14 @@ def trained(kind: Kind) -> Trained:
 def test_the_exported_model_is_the_one_that_was_trained(kind: Kind) -> None:
     """Class by class, on what it has never seen; a tree's shares are smoothed on export."""
     made = trained(kind)
-    theirs = made.estimator.predict_proba(selection.table(UNSEEN, made.model.features))
-    ours = np.array([made.model.shares(one.observation) for one in UNSEEN])
-    assert np.allclose(ours.sum(axis=1), 1, atol=1e-4)
+    reference = made.estimator.predict_proba(selection.table(UNSEEN, made.model.features))
+    exported = np.array([made.model.shares(one.observation) for one in UNSEEN])
+    assert np.allclose(exported.sum(axis=1), 1, atol=1e-4)
     if kind != "tree":
-        assert np.allclose(ours, theirs, atol=1e-5)
-    decided = np.sort(theirs, axis=1)[:, -1] - np.sort(theirs, axis=1)[:, -2] > 1e-6
+        assert np.allclose(exported, reference, atol=1e-5)
+    decided = np.sort(reference, axis=1)[:, -1] - np.sort(reference, axis=1)[:, -2] > 1e-6
     assert decided.mean() > 0.8
-    assert (ours.argmax(axis=1) == theirs.argmax(axis=1))[decided].all()
+    assert (exported.argmax(axis=1) == reference.argmax(axis=1))[decided].all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,18 +90,18 @@ def guesses(seed: int) -> tuple[list[Sample], list[str]]:
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
-    there, said = guesses(3)
-    answers = dict(zip((id(one.observation) for one in there), said, strict=True))
+    there, answered = guesses(3)
+    answers = dict(zip((id(one.observation) for one in there), answered, strict=True))
     scores = evaluation.scores(there, lambda seen: answers[id(seen)])
     truth = [one.pattern for one in there]
-    assert np.array_equal(scores.matrix, confusion_matrix(truth, said, labels=list(PATTERNS)))
-    assert scores.accuracy == pytest.approx(accuracy_score(truth, said))
-    assert scores.kappa == pytest.approx(cohen_kappa_score(truth, said))
-    by_class = recall_score(truth, said, labels=list(PATTERNS), average=None)
+    assert np.array_equal(scores.matrix, confusion_matrix(truth, answered, labels=list(PATTERNS)))
+    assert scores.accuracy == pytest.approx(accuracy_score(truth, answered))
+    assert scores.kappa == pytest.approx(cohen_kappa_score(truth, answered))
+    by_class = recall_score(truth, answered, labels=list(PATTERNS), average=None)
     assert scores.sensitivity == pytest.approx(by_class)
     for k, pattern in enumerate(PATTERNS):
         others = [a != pattern for a in truth]
-        kept = [a != pattern for a in said]
+        kept = [a != pattern for a in answered]
         assert scores.specificity[k] == pytest.approx(recall_score(others, kept))
 
 
@@ -124,21 +124,21 @@ def test_the_strongest_features_are_chosen_and_none_twice() -> None:
 def test_spearman_is_scipys() -> None:
     from scipy.stats import spearmanr  # noqa: PLC0415
 
-    (found,) = [one for one in selection.correlations(KNOWN) if one.feature == "distance"]
+    (correlation,) = [one for one in selection.correlations(KNOWN) if one.feature == "distance"]
     distance = [one.observation.distance for one in KNOWN]
     order = [selection.THESIS_ORDER.index(one.pattern) for one in KNOWN]
-    assert found.ordered == pytest.approx(spearmanr(distance, order).statistic)
+    assert correlation.ordered == pytest.approx(spearmanr(distance, order).statistic)
     own = [one.pattern == PATTERNS[0] for one in KNOWN]
-    assert found.by_class[0] == pytest.approx(spearmanr(distance, own).statistic)
+    assert correlation.by_class[0] == pytest.approx(spearmanr(distance, own).statistic)
 
 
 def test_forests_are_judged_by_folds() -> None:
     some = SEVERAL[::4]
-    found = training.cross_validated(
+    scores = training.cross_validated(
         some, features.THESIS, classes=training.labels(some), seed=1, folds=3, trees=5
     )
-    assert [one.mtry for one in found] == [2, 3, 5]
-    assert all(0.9 < one.kappa <= one.accuracy <= 1 for one in found)
+    assert [one.mtry for one in scores] == [2, 3, 5]
+    assert all(0.9 < one.kappa <= one.accuracy <= 1 for one in scores)
 
 
 def test_samples_are_read_back(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_the_shipped_observations_are_balanced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("pattern", "shared-stirred"), "line 2"),
         (("requests", "4"), ""),
@@ -166,29 +166,29 @@ def test_the_shipped_observations_are_balanced() -> None:
         (("distance", ""), "line 2"),
     ],
 )
-def test_wrong_lines_are_named(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+def test_wrong_lines_are_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     row = {k: str(v) for k, v in UNSEEN[0].row.items()} | dict([change])
     path = tmp_path / "some.csv"
     with path.open("w", newline="") as file:
         table = csv.DictWriter(file, row)
         table.writeheader()
         table.writerow(row)
-    if not said:
+    if not message:
         assert samples.read(path)[0] == UNSEEN[0], "a column that is not known is passed over"
         return
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         samples.read(path)
 
 
 def test_files_that_are_no_observations_say_so(tmp_path: Path) -> None:
     path = tmp_path / "some.csv"
-    for content, said in (
+    for content, message in (
         ("a,b\n1,2\n", "no column 'pattern'"),
         ("", "no column"),
         (",".join(samples.COLUMNS) + "\n", "no observations"),
     ):
         path.write_text(content)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             samples.read(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="cannot be read"):

@@ -62,12 +62,14 @@ def test_we_agree_with_ftio_where_it_is_sure(periods: ModuleType, *, full: bool)
         span, period, confidence = (
             (trace.span, *periods.ftio(trace)) if full else published(trace.name)
         )
-        found = periods.ours(trace, sample=0.02)
-        print(f"{trace.name}: w_iter {found.w_iter}, FTIO {period} (confidence {confidence:.2f})")
+        estimate = periods.ours(trace, sample=0.02)
+        print(
+            f"{trace.name}: w_iter {estimate.w_iter}, FTIO {period} (confidence {confidence:.2f})"
+        )
         if period is None or confidence < periods.CONFIDENT:
             continue
         sure.append(trace.name)
-        cycle = found.w_iter * (2 if trace.name == TWO_PHASES else 1)
+        cycle = estimate.w_iter * (2 if trace.name == TWO_PHASES else 1)
         bin_of_transform = period / span
         assert cycle == pytest.approx(period, rel=max(0.03, bin_of_transform / 2)), trace.name
     assert len(sure) >= 8
@@ -89,9 +91,9 @@ def test_how_often_counters_are_sampled_matters_little(
 ) -> None:
     """Ten checkpoints, and fifteen iterations with less than 0.1 s between them."""
     expected = {NODES: 10, "tmio_8.jsonl": 15, "custom.json": 8, "custom_4.txt": 1}
-    found = {
+    w_iters = {
         trace.name: periods.ours(trace, sample).phases
         for trace in traces(periods, full=full)
         if trace.name in expected
     }
-    assert found == expected
+    assert w_iters == expected

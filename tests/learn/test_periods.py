@@ -183,8 +183,8 @@ class TestLive:
 def test_nothing_that_is_observed_breaks_it(observed: list[tuple[float, float]]) -> None:
     period = Period.live()
     for time, io in observed:
-        told = period.began(time)
-        assert told is None or 0 < told < math.inf
+        estimate = period.began(time)
+        assert estimate is None or 0 < estimate < math.inf
         period.ended(time, io)
 
 

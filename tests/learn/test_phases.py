@@ -38,9 +38,9 @@ def test_pauses_inside_phases_are_learnt(step: float, bursts: int) -> None:
     """Phases of many bursts, 100 ms between them, and 10 s of compute: from the third on whole."""
     rng = np.random.default_rng(1)
     made = periodic(rng, phases=12, compute=10, bursts=bursts, pause=0.1, jitter=0.2)
-    found = phases(watch(PhaseFinder(), made, every(step, made)))
+    detected = phases(watch(PhaseFinder(), made, every(step, made)))
     whole = bursts * 4 * MIB
-    assert [moved for _, _, moved in found[-9:]] == [whole] * 9
+    assert [moved for _, _, moved in detected[-9:]] == [whole] * 9
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -55,8 +55,8 @@ def test_a_long_start_does_not_merge_the_phases_after_it() -> None:
     """Input, twenty seconds of set-up, more input, set-up again, then 0.3 s of compute a phase."""
     starts = [1.0, 21.0, 41.0, *(41.0 + 0.5 * k for k in range(1, 100))]
     made = [Burst(start, start + 0.2, 8 * MIB) for start in starts]
-    found = phases(watch(PhaseFinder(), made, every(0.02, made)))
-    assert [moved for _, _, moved in found[-60:]] == [8 * MIB] * 60
+    detected = phases(watch(PhaseFinder(), made, every(0.02, made)))
+    assert [moved for _, _, moved in detected[-60:]] == [8 * MIB] * 60
 
 
 def test_bursts_that_are_small_in_all_are_no_phase() -> None:
@@ -195,10 +195,10 @@ def test_the_number_of_phases_and_w_iter_are_the_truth(
             last_call = math.floor(last_call * 250) / 250
         event = finder.sample(now, busy=busy, last_call=last_call, moved=moved, waiting=False)
         events += [] if event is None else [event]
-    found = phases(events)
-    assert [moved for _, _, moved in found] == [4 * MIB] * 12
+    detected = phases(events)
+    assert [moved for _, _, moved in detected] == [4 * MIB] * 12
     period = Period()
-    for began, ended, _ in found:
+    for began, ended, _ in detected:
         period.began(began)
         period.ended(ended, ended - began)
     truth = Period()
@@ -223,8 +223,8 @@ def test_phases_of_bursts_become_whole(
     """Compute times of at least 30 pauses: from the fifth phase on each is found as one."""
     rng = np.random.default_rng(seed)
     made = periodic(rng, phases=9, compute=times * pause, bursts=bursts, pause=pause, jitter=jitter)
-    found = phases(watch(PhaseFinder(), made, every(step, made, tail=6.0)))
-    assert [moved for _, _, moved in found[-5:]] == [bursts * 4 * MIB] * 5
+    detected = phases(watch(PhaseFinder(), made, every(step, made, tail=6.0)))
+    assert [moved for _, _, moved in detected[-5:]] == [bursts * 4 * MIB] * 5
 
 
 NUMBERS = st.one_of(

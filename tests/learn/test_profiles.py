@@ -218,12 +218,12 @@ def test_times_of_parts_add_up() -> None:
     slow = base("slow", curve={0: 10.0, 2: 40.0, 4: 50.0})
     fast = base("fast", size=MIB, curve={0: 100.0, 2: 60.0})
     other = replace(PART, request_size=MIB, volume=3 * PART.volume)
-    told = combine([PART, other], [slow, fast])
-    assert told.curve.counts == (0, 2)
-    assert told.curve.bandwidth(0) == pytest.approx(4 / (1 / 10 + 3 / 100))
-    assert told.curve.bandwidth(2) == pytest.approx(4 / (1 / 40 + 3 / 60))
-    assert told.octaves == 0
-    assert not told.guess
+    combined = combine([PART, other], [slow, fast])
+    assert combined.curve.counts == (0, 2)
+    assert combined.curve.bandwidth(0) == pytest.approx(4 / (1 / 10 + 3 / 100))
+    assert combined.curve.bandwidth(2) == pytest.approx(4 / (1 / 40 + 3 / 60))
+    assert combined.octaves == 0
+    assert not combined.guess
 
 
 def test_the_nearest_pattern_is_alike_before_it_is_of_the_same_size() -> None:
@@ -264,6 +264,6 @@ def test_every_pattern_of_mare_nostrum_is_its_own_nearest() -> None:
             request_size=one.request_size,
             processes=one.processes,
         )
-        told = combine([part], known)
-        assert told.octaves == 0
-        assert told.matches[0].base.name.split() == one.name.split()
+        combined = combine([part], known)
+        assert combined.octaves == 0
+        assert combined.matches[0].base.name.split() == one.name.split()

@@ -28,7 +28,7 @@ def as_user(user: int, does: Callable[[], object]) -> str:
             os.write(writing, repr(error).encode())
         os._exit(0)
     os.close(writing)
-    with open(reading) as told:  # noqa: PTH123 - a pipe
-        said = told.read()
+    with open(reading) as pipe:  # noqa: PTH123 - a pipe
+        output = pipe.read()
     os.waitpid(child, 0)
-    return said
+    return output

@@ -102,10 +102,10 @@ def test_work_done_equals_work_asked(name: str, case: Case) -> None:
         (timeline.job, timeline.resource),
         (timeline.end - timeline.start) * timeline.share,
     )
-    asked = np.zeros_like(done)
+    demand = np.zeros_like(done)
     for j, io in enumerate(case.workload.total(case.workload.io)):
-        asked[j, list(case.workload.resources_of(j))] = io
-    np.testing.assert_allclose(done, asked, atol=1e-7)
+        demand[j, list(case.workload.resources_of(j))] = io
+    np.testing.assert_allclose(done, demand, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", sorted(NO_HISTORY))

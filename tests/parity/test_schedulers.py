@@ -29,15 +29,15 @@ GRAIN = 30  # bytes: small multiples meet, overlap and coincide often
 class Native:
     """The native fair queue behind the twin's interface, for timelines written once."""
 
-    def __init__(self, name: str, told: Settings) -> None:
+    def __init__(self, name: str, config: Settings) -> None:
         self.queue = _schedulers.Scheduler(
             name,
-            window=told.window,
-            quantum=told.quantum,
-            aggregation=told.aggregation,
-            servers=told.servers,
-            io_node=told.io_node,
-            shares=told.shares,
+            window=config.window,
+            quantum=config.quantum,
+            aggregation=config.aggregation,
+            servers=config.servers,
+            io_node=config.io_node,
+            shares=config.shares,
         )
         self.weigh, self.served = self.queue.weigh, self.queue.served
         self.ready_at, self.drain = self.queue.ready_at, self.queue.drain
@@ -56,7 +56,7 @@ class Twin(FairQueue):
         return [request.id for request in super().take(now)]
 
 
-TOLD = st.builds(
+SETTINGS = st.builds(
     Settings,
     window=st.sampled_from([1, 5, 40]),
     quantum=st.sampled_from([1, 45, 90]),
@@ -124,11 +124,11 @@ TRAFFIC = st.builds(
 
 @pytest.mark.parametrize("name", _schedulers.names())
 @settings(max_examples=120, deadline=None)
-@given(told=TOLD, traffic=TRAFFIC)
+@given(config=SETTINGS, traffic=TRAFFIC)
 def test_native_scheduler_does_what_its_twin_does(
-    name: str, told: Settings, traffic: Traffic
+    name: str, config: Settings, traffic: Traffic
 ) -> None:
-    native, twin = Native(name, told), Twin(name, told)
+    native, twin = Native(name, config), Twin(name, config)
     waiting: list[int] = []
     for now, operation in traffic.operations():
         if isinstance(operation, Request):
@@ -158,9 +158,9 @@ Implementation = type[Native] | type[Twin]
 
 
 def queue_of(
-    implementation: Implementation, name: str, told: Settings, added: list[Request]
+    implementation: Implementation, name: str, config: Settings, added: list[Request]
 ) -> Native | Twin:
-    queue = implementation(name, told)
+    queue = implementation(name, config)
     for request in added:
         queue.add(request)
     return queue
@@ -272,9 +272,9 @@ def test_twins_of_different_io_nodes_serve_different_servers_in_every_window(
     for now in range(0, 20 * servers, 10):
         served = set()
         for io_node in range(servers):
-            told = Settings(window=20, servers=servers, io_node=io_node)
+            config = Settings(window=20, servers=servers, io_node=io_node)
             added = [write(server, server=server, file=server) for server in range(servers)]
-            served.update(queue_of(implementation, "twins", told, added).take(now))
+            served.update(queue_of(implementation, "twins", config, added).take(now))
         assert served == set(range(servers))
 
 
@@ -358,9 +358,9 @@ def test_a_stream_ahead_of_the_sweep_does_not_starve_those_behind_it(
 
 @IMPLEMENTATIONS
 def test_fair_queue_serves_backlogged_groups_by_weight(implementation: Implementation) -> None:
-    told, share = Settings(), {1: 1.0, 2: 3.0}
+    config, share = Settings(), {1: 1.0, 2: 3.0}
     added = [write(k, bytes=4096, file=k, group=1 + k % 2) for k in range(80)]
-    queue = queue_of(implementation, "fifo", told, added)
+    queue = queue_of(implementation, "fifo", config, added)
     for group, weight in share.items():
         queue.weigh(group, weight)
     groups = [1 + queue.take(0)[0] % 2 for _ in range(40)]
@@ -403,11 +403,11 @@ def test_a_batch_holds_requests_of_one_group_only(implementation: Implementation
 def test_groups_asleep_save_nothing_up(implementation: Implementation) -> None:
     # Group 1 has requests for server 1 alone, and sleeps through server 0's window, in which
     # group 0 is served ten times. In its own window it shares equally with group 0.
-    told = Settings(window=100, servers=2)
+    config = Settings(window=100, servers=2)
     added = [write(k, file=k, server=0, group=0, bytes=1) for k in range(10)]
     added += [write(10 + k, file=k, server=1, group=0, bytes=1) for k in range(10)]
     added += [write(20 + k, file=k, server=1, group=1, bytes=1) for k in range(10)]
-    queue = queue_of(implementation, "twins", told, added)
+    queue = queue_of(implementation, "twins", config, added)
     assert [len(queue.take(0)) for _ in range(11)] == [1] * 10 + [0]
     groups = [queue.take(100)[0] >= 20 for _ in range(10)]
     assert all(a != b for a, b in pairwise(groups))

@@ -45,8 +45,8 @@ def test_mckp_with_a_shared_resource_comes_out_as_it_meant() -> None:
     last = users[19]
     assert len(last) == sum(counts.values()) - 19
     alone = [name for name, n in counts.items() if n == 1 and name not in last]
-    worth = {job.id: job.curve.bandwidth(1) for job in jobs if job.curve is not None}
-    assert max(worth[name] for name in last) <= min((worth[n] for n in alone), default=1e9)
+    bandwidth = {job.id: job.curve.bandwidth(1) for job in jobs if job.curve is not None}
+    assert max(bandwidth[name] for name in last) <= min((bandwidth[n] for n in alone), default=1e9)
 
 
 def test_those_who_stay_keep_theirs() -> None:

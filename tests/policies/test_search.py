@@ -22,15 +22,15 @@ from penstock.sim.generators.io_resources import SITE, io_resources
 def test_never_worse_than_the_papers_pairs(metric: Any) -> None:
     jobs = io_resources(0.7, seed=2)
     view = Snapshot.of(jobs, SITE)
-    found = Search(metric=metric, budget=60).find(view)
+    result = Search(metric=metric, budget=60).find(view)
     several, which = JobSet(jobs, SITE), METRICS.index(metric)
 
     def cost(places: Mapping[str, tuple[int, ...]]) -> float:
         outcome = several.simulate(several.places(places))
         return (outcome.mean_slowdown, outcome.idle_time, -outcome.bandwidth)[which]
 
-    ours = cost(found.places)
-    assert ours == costs(found.verdict)[which]
+    ours = cost(result.places)
+    assert ours == costs(result.verdict)[which]
     pairs = 0
     for allocator, options in (
         ("random", {}),
@@ -46,9 +46,9 @@ def test_never_worse_than_the_papers_pairs(metric: Any) -> None:
             assert ours <= cost(registry.policy("placement", placer).place(view, counts))
     counts = registry.policy("allocation", "mckp", {"shared": True}).allocate(view)
     assert ours <= cost(registry.policy("placement", "exclusive").place(view, counts))
-    assert len(found.starts) == pairs + 1
+    assert len(result.starts) == pairs + 1
     # Sixty looks at forty jobs find something better than any of the pairs.
-    assert ours < min(costs(verdict)[which] for verdict in found.starts.values())
+    assert ours < min(costs(verdict)[which] for verdict in result.starts.values())
 
 
 def test_the_budget_is_kept_and_pays() -> None:
@@ -67,15 +67,15 @@ def test_the_same_seed_finds_the_same() -> None:
 
 def test_the_front_holds_what_nothing_beats() -> None:
     view = Snapshot.of(io_resources(0.7, seed=2), SITE)
-    found = Search(budget=60).find(view)
-    front = np.array([costs(verdict) for _, verdict in found.front])
+    result = Search(budget=60).find(view)
+    front = np.array([costs(verdict) for _, verdict in result.front])
     for k, one in enumerate(front):
         others = np.delete(front, k, axis=0)
         assert not ((others <= one).all(axis=1)).any()
-    everything = np.array([costs(v) for v in (*found.starts.values(), found.verdict)])
+    everything = np.array([costs(v) for v in (*result.starts.values(), result.verdict)])
     assert all((front <= seen).all(axis=1).any() for seen in everything)
     judge = EngineJudge(list(view.jobs.values()), SITE)
-    places, verdict = found.front[0]
+    places, verdict = result.front[0]
     assert costs(judge(places)) == costs(verdict)
 
 
@@ -99,11 +99,11 @@ def test_places_for_counts_of_others() -> None:
 
     ours = Search(budget=40).place(view, counts)
     assert {name: len(where) for name, where in ours.items()} == counts
-    theirs = [
+    published = [
         slowdown(registry.policy("placement", placer).place(view, counts))
         for placer in ("random", "greedy-non-clairvoyant", "greedy-clairvoyant")
     ]
-    assert slowdown(ours) < min(theirs)
+    assert slowdown(ours) < min(published)
 
 
 def test_a_site_that_not_all_pairs_fit() -> None:
@@ -114,9 +114,9 @@ def test_a_site_that_not_all_pairs_fit() -> None:
         for k in range(4)
     ]
     site = Site(resources=3, direct=True)
-    found = Search(budget=30).find(Snapshot.of(jobs, site))
-    assert not any(name.startswith("static") for name in found.starts)
-    assert all(where for where in found.places.values())
+    result = Search(budget=30).find(Snapshot.of(jobs, site))
+    assert not any(name.startswith("static") for name in result.starts)
+    assert all(where for where in result.places.values())
     # One lone job with one choice: the search ends though its budget does not.
     alone = replace(jobs[0], curve=Curve.of({1: 5.0}))
     assert Search(budget=1000).find(Snapshot.of([alone], Site(resources=1))).evaluations == 1

@@ -98,12 +98,12 @@ def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
     wrong = (Admit(job="j0", resource=0, weight=7.0, max_share=1.0),)
     entries[at] = replace(entries[at], actions=wrong)
     (path,) = write(tmp_path, made, entries)
-    found = replay(Record(path))
-    assert found.events == at
-    assert found.first_difference is not None
-    assert found.first_difference.recorded == wrong
-    assert found.first_difference.replayed[0].weight == 1.0  # type: ignore[attr-defined]
-    assert found.first_difference.where == f"{path}, line {at + 2}"
+    result = replay(Record(path))
+    assert result.events == at
+    assert result.first_difference is not None
+    assert result.first_difference.recorded == wrong
+    assert result.first_difference.replayed[0].weight == 1.0  # type: ignore[attr-defined]
+    assert result.first_difference.where == f"{path}, line {at + 2}"
 
 
 def test_another_policy_than_the_recorded_one_is_a_difference(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str
             turns.phase_ended(5.0, name, report)
             turns.ended(6.0, name)
     (path,) = (tmp_path / "records").iterdir()
-    found = replay(Record(path), trusted=[policy])
-    assert found.first_difference is None
+    result = replay(Record(path), trusted=[policy])
+    assert result.first_difference is None
     assert [entry.event.time for entry in Record(path) if entry.failed] == [3.0]
-    assert found.events == sum(1 for _ in Record(path)) >= 11
+    assert result.events == sum(1 for _ in Record(path)) >= 11
     # Mended, the policy decides where it failed: that is a difference, and told.
     (tmp_path / "failing.py").write_text(FAILING.format(where=where).replace('"bad"', '"no one"'))
     different = replay(Record(path), trusted=[policy]).first_difference
@@ -250,15 +250,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("at", "text", "told"), WRONG)
+@pytest.mark.parametrize(("at", "text", "message"), WRONG)
 def test_bad_files_are_refused_with_their_line(
-    tmp_path: Path, at: int, text: bytes, told: str
+    tmp_path: Path, at: int, text: bytes, message: str
 ) -> None:
     (path,) = write(tmp_path, header(), run(header(), a_day()))
     lines = path.read_bytes().splitlines()
     lines[at] = text
     path.write_bytes(b"\n".join(lines) + b"\n")
-    with pytest.raises(InputError, match=told) as error:
+    with pytest.raises(InputError, match=message) as error:
         list(Record(path))
     assert str(path) in str(error.value)
 
@@ -276,12 +276,12 @@ def test_damaged_records_are_read_or_refused(data: st.DataObject) -> None:
         path = Path(directory) / "record.jsonl"
         path.write_bytes(text)
         for use in (from_record.load, replay):
-            told = ""
+            message = ""
             try:
                 use(Record(path))  # type: ignore[operator]
             except InputError as error:
-                told = str(error)
-            assert not told or str(path) in told
+                message = str(error)
+            assert not message or str(path) in message
 
 
 def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path) -> None:
@@ -329,10 +329,10 @@ def test_a_gone_job_is_not_carried_on(tmp_path: Path) -> None:
     assert Record(parts[1]).header.running == [events[1]]
 
 
-def until(condition: object, told: str) -> None:
+def until(condition: object, message: str) -> None:
     limit = time.monotonic() + WITHIN
     while not condition():  # type: ignore[operator]
-        assert time.monotonic() < limit, told
+        assert time.monotonic() < limit, message
         time.sleep(0.005)
 
 

@@ -100,7 +100,7 @@ def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"),
+    ("limit", "kept"),
     [
         ("30 d", (30 * DAY, math.inf)),
         ("2 GiB", (math.inf, 2 << 30)),
@@ -108,11 +108,11 @@ def test_a_fault_of_the_writer_is_logged_with_its_place_and_tried_again(
         ("0 B", (math.inf, math.inf)),
     ],
 )
-def test_the_configuration_says_how_long(told: str, kept: tuple[float, float]) -> None:
-    assert load(None, [Setting.parse(f"live.keep-records={told}")]).config.live.retention() == kept
+def test_the_configuration_says_how_long(limit: str, kept: tuple[float, float]) -> None:
+    assert load(None, [Setting.parse(f"live.keep-records={limit}")]).config.live.retention() == kept
 
 
-@pytest.mark.parametrize("told", ["30 days", "1 s", "3 KiB", "-1 d"])
-def test_nonsense_is_refused(told: str) -> None:
+@pytest.mark.parametrize("limit", ["30 days", "1 s", "3 KiB", "-1 d"])
+def test_nonsense_is_refused(limit: str) -> None:
     with pytest.raises(InputError, match=r"live\.keep-records"):
-        load(None, [Setting.parse(f"live.keep-records={told}")])
+        load(None, [Setting.parse(f"live.keep-records={limit}")])

@@ -170,7 +170,7 @@ class PhaseFinder:
         return self._announce(self._phase)
 
     def ended(self, now: float, moved: int) -> Ended | None:
-        """The job marks the end of a phase; None if there is none, or processes are still in it."""
+        """The job marks the end of a phase; None without a phase, or with processes still in it."""
         self._marks = max(self._marks - 1, 0)
         now = self._tick(now)
         if self._marks or self._phase is None or not self._phase.announced:

@@ -29,7 +29,7 @@ class Knowledge:
         match = re.fullmatch(r"(exact|learned|noisy)(?::([0-9.eE+-]+))?", text)
         if match is None or (match[2] and match[1] != "noisy"):
             raise InputError(
-                f"knowledge {text!r} is none of exact, learned, noisy, noisy:DECADES (noisy:0.5)"
+                f"knowledge {text!r} is not one of exact, learned, noisy, noisy:DECADES (noisy:0.5)"
             )
         try:
             decades = float(match[2]) if match[2] else 0.25

@@ -31,8 +31,8 @@ def upstream(table: Path) -> str:
 
 def table(*, by_job: bool = False, full: bool) -> Dataset:
     """Return them as a table, tagged with library and stripes."""
-    found = samples(by_job=by_job, full=full)
-    return Dataset.from_samples(machine.load(archer.MACHINE), found, list(map(archer.tag, found)))
+    rows = samples(by_job=by_job, full=full)
+    return Dataset.from_samples(machine.load(archer.MACHINE), rows, list(map(archer.tag, rows)))
 
 
 def large(nodes: int, *, full: bool) -> list[Sample]:

@@ -16,8 +16,8 @@ SCALES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 def seconds(write: Write) -> float:
     """The law: a latency, the busiest OST at 400 MB/s, the network at 20 GB/s."""
-    told = parameters(TITAN, write)
-    return 1.0 + told["s_ost"] / 4e8 + write.bytes / 2e10
+    values = parameters(TITAN, write)
+    return 1.0 + values["s_ost"] / 4e8 + write.bytes / 2e10
 
 
 def writes(count: int, scales: Sequence[int] = SCALES, *, seed: int = 1) -> list[Write]:

@@ -18,7 +18,7 @@ TITAN = machines.load("titan")
 WRITE = Write(nodes=64, cores=16, burst=1e8)
 
 
-def told(seconds: float, factor: float = 1.25, outside: tuple[str, ...] = ()) -> Prediction:
+def prediction(seconds: float, factor: float = 1.25, outside: tuple[str, ...] = ()) -> Prediction:
     return Prediction(
         seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=0.9, outside=outside
     )
@@ -32,11 +32,11 @@ class Known:
     machine: Machine = field(default=TITAN)
 
     def predict(self, write: Write) -> Prediction:
-        return self.by_bursts.get(write.bursts, told(100.0))
+        return self.by_bursts.get(write.bursts, prediction(100.0))
 
 
 def choice(write: Write, seconds: float, factor: float = 1.25) -> Choice:
-    return Choice(write=write, prediction=told(seconds, factor))
+    return Choice(write=write, prediction=prediction(seconds, factor))
 
 
 OTHER = Write(nodes=32, cores=1, burst=3.2e9)
@@ -47,56 +47,56 @@ def test_the_gain_is_that_of_trap_11() -> None:
 
     That e stays is assumed: the interval goes on to where it would be if e did not.
     """
-    found = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=48.0)
-    assert found.expected == pytest.approx(48 / 25)
-    assert found.low == pytest.approx(48 / (27 * 1.25))
-    assert found.high == pytest.approx(48 / (27 / 1.25 - 2))
+    result = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=48.0)
+    assert result.expected == pytest.approx(48 / 25)
+    assert result.low == pytest.approx(48 / (27 * 1.25))
+    assert result.high == pytest.approx(48 / (27 / 1.25 - 2))
 
 
 def test_an_error_the_other_way_widens_the_interval_the_other_way() -> None:
     """t = 52, t' = 50: e = -2."""
-    found = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=52.0)
-    assert found.expected == pytest.approx(52 / 29)
-    assert found.low == pytest.approx(52 / (27 * 1.25 + 2))
-    assert found.high == pytest.approx(52 / (27 / 1.25))
+    result = gain(choice(WRITE, 50.0), choice(OTHER, 27.0), measured=52.0)
+    assert result.expected == pytest.approx(52 / 29)
+    assert result.low == pytest.approx(52 / (27 * 1.25 + 2))
+    assert result.high == pytest.approx(52 / (27 / 1.25))
 
 
 @pytest.mark.parametrize("measured", [39.9, 62.6, 600.0])
 def test_a_measurement_that_the_model_rules_out_leaves_the_ratio(measured: float) -> None:
     """An error as large as that says that the model is wrong, not by how much it will be."""
-    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured)
-    assert found == gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
-    model = Known({1024: told(50.0), 16: told(25.0)})
+    result = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured)
+    assert result == gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
+    model = Known({1024: prediction(50.0), 16: prediction(25.0)})
     assert advise(model, WRITE, measured=measured, gather=1e12).contradicted
     assert not advise(model, WRITE, measured=55.0, gather=1e12).contradicted
 
 
 @pytest.mark.parametrize("measured", [None, 45.0, 60.0, 600.0])
 def test_now_over_then_is_the_gain(measured: float | None) -> None:
-    model = Known({1024: told(50.0), 16: told(25.0)})
-    found = advise(model, WRITE, measured=measured, gather=1e9)
-    assert found.best.moving > 1
-    now = found.now.seconds if measured is None else measured
-    seconds, low, high = found.outcome()
-    assert now / seconds == pytest.approx(found.gain.expected)
+    model = Known({1024: prediction(50.0), 16: prediction(25.0)})
+    advice = advise(model, WRITE, measured=measured, gather=1e9)
+    assert advice.best.moving > 1
+    now = advice.now.seconds if measured is None else measured
+    seconds, low, high = advice.outcome()
+    assert now / seconds == pytest.approx(advice.gain.expected)
     assert low < seconds < high
 
 
 def test_an_error_larger_than_the_candidate_leaves_the_ratio() -> None:
-    found = gain(choice(WRITE, 50.0, 10), choice(OTHER, 25.0), measured=10.0)
-    assert found.expected == pytest.approx(2.0)
+    result = gain(choice(WRITE, 50.0, 10), choice(OTHER, 25.0), measured=10.0)
+    assert result.expected == pytest.approx(2.0)
 
 
 def test_without_a_measurement_two_errors_meet() -> None:
-    found = gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
+    result = gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
     wide = math.sqrt(2) * math.log(1.25)
-    assert found.expected == pytest.approx(2.0)
-    assert math.log(found.expected / found.low) == pytest.approx(wide)
-    assert math.log(found.high / found.expected) == pytest.approx(wide)
+    assert result.expected == pytest.approx(2.0)
+    assert math.log(result.expected / result.low) == pytest.approx(wide)
+    assert math.log(result.high / result.expected) == pytest.approx(wide)
 
 
 def test_the_best_is_taken_and_its_way_is_counted() -> None:
-    model = Known({1024: told(50.0), 16: told(30.0)})
+    model = Known({1024: prediction(50.0), 16: prediction(30.0)})
     silent = msgspec.structs.replace(
         TITAN, stage=tuple(s for s in TITAN.stage if s.kind != "node"), cross=()
     )
@@ -115,11 +115,11 @@ def test_the_best_is_taken_and_its_way_is_counted() -> None:
 
 def test_advice_that_may_be_slower_says_so() -> None:
     """A gain whose interval goes below 1 is a gamble; one that does not is none."""
-    unsure = advise(Known({1024: told(50.0), 16: told(40.0)}), WRITE, gather=1e12)
+    unsure = advise(Known({1024: prediction(50.0), 16: prediction(40.0)}), WRITE, gather=1e12)
     assert unsure.worth_it
     assert unsure.gain.low < 1 < unsure.gain.expected
     assert unsure.may_be_slower
-    sure = advise(Known({1024: told(50.0), 16: told(20.0)}), WRITE, gather=1e12)
+    sure = advise(Known({1024: prediction(50.0), 16: prediction(20.0)}), WRITE, gather=1e12)
     assert sure.worth_it
     assert not sure.may_be_slower
 
@@ -131,22 +131,27 @@ def test_what_is_kept_as_it_is_cannot_be_slower() -> None:
 
 
 def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
-    guess = told(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
-    found = advise(Known({1024: told(50.0), 16: guess, 32: told(40.0)}), WRITE, gather=1e12)
-    assert found.best.write.bursts == 32
-    assert found.rejected > 0
+    guess = prediction(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
+    advice = advise(
+        Known({1024: prediction(50.0), 16: guess, 32: prediction(40.0)}), WRITE, gather=1e12
+    )
+    assert advice.best.write.bursts == 32
+    assert advice.rejected > 0
 
 
 def test_a_write_outside_is_advised_what_is_less_so() -> None:
-    now, other = told(50.0, 3, ("nodes 64, seen 1 to 8",)), told(5.0, 2, ("nodes 16, seen 1 to 8",))
-    found = advise(Known({1024: now, 16: other}), WRITE, gather=1e12)
-    assert found.best.write.bursts == 16
+    now, other = (
+        prediction(50.0, 3, ("nodes 64, seen 1 to 8",)),
+        prediction(5.0, 2, ("nodes 16, seen 1 to 8",)),
+    )
+    advice = advise(Known({1024: now, 16: other}), WRITE, gather=1e12)
+    assert advice.best.write.bursts == 16
 
 
 def test_a_measured_time_is_what_the_advice_divides() -> None:
-    model = Known({1024: told(50.0), 16: told(30.0)})
-    found = advise(model, WRITE, measured=60.0, gather=1e12)
-    seconds, _, slowest = found.outcome()
+    model = Known({1024: prediction(50.0), 16: prediction(30.0)})
+    advice = advise(model, WRITE, measured=60.0, gather=1e12)
+    seconds, _, slowest = advice.outcome()
     assert seconds == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
     assert slowest == pytest.approx(30 * 1.25 + 10, rel=1e-3)
     assert advise(Known({}), WRITE, measured=60.0).outcome() == (60.0, 60.0, 60.0)
@@ -157,10 +162,10 @@ def test_the_description_never_advises_what_it_holds_to_be_slower(name: str) -> 
     model = Physical(machine=machines.load(name))
     for shared in (False, True):
         write = Write(nodes=300, cores=16, burst=1e8, shared=shared)
-        found = advise(model, write)
-        assert found.best.seconds <= found.now.seconds
-        again = model.predict(found.best.write)
-        assert again.seconds == found.best.prediction.seconds
+        advice = advise(model, write)
+        assert advice.best.seconds <= advice.now.seconds
+        again = model.predict(advice.best.write)
+        assert again.seconds == advice.best.prediction.seconds
 
 
 @pytest.mark.parametrize(("name", "value"), [("measured", 0.0), ("gather", math.nan)])
@@ -170,18 +175,18 @@ def test_impossible_times_and_bandwidths_are_refused(name: str, value: float) ->
 
 
 def test_hints_are_for_one_file_and_adios2_for_files_each() -> None:
-    model = Known({1024: told(50.0), 16: told(10.0)})
+    model = Known({1024: prediction(50.0), 16: prediction(10.0)})
     each = settings(TITAN, advise(model, WRITE, gather=1e12), "out")
     assert each.hints == {}
     assert each.adios2 == {"NumAggregators": "16"}
     shared = Write(nodes=64, cores=16, burst=1e8, shared=True)
-    found = advise(model, shared, gather=1e12)
-    typed = settings(TITAN, found, "out", hints_file=Path("/my hints"))
+    advice = advise(model, shared, gather=1e12)
+    typed = settings(TITAN, advice, "out", hints_file=Path("/my hints"))
     assert typed.hints["cb_nodes"] == "16"
     assert typed.hints["cb_buffer_size"] == f"{16 * 2**20}"
     assert typed.commands == ("export ROMIO_HINTS='/my hints'",), "Cray's cannot place aggregators"
     assert "cb_nodes 16\n" in typed.hints_file()
-    assert settings(TITAN, found, "out").commands == (), "a file that nobody wrote is not named"
+    assert settings(TITAN, advice, "out").commands == (), "a file that nobody wrote is not named"
 
 
 @dataclass
@@ -191,7 +196,7 @@ class Wide:
     machine: Machine = field(default=TITAN)
 
     def predict(self, write: Write) -> Prediction:
-        return told(100.0 / (write.stripe_count or 4))
+        return prediction(100.0 / (write.stripe_count or 4))
 
 
 def test_stripes_are_set_by_the_machines_command() -> None:
@@ -214,6 +219,6 @@ def test_files_each_take_the_stripes_of_a_directory_that_is_there() -> None:
 
 
 def test_nothing_is_typed_for_nothing() -> None:
-    found = advise(Known({}), WRITE)
-    typed = settings(TITAN, found, "out")
+    advice = advise(Known({}), WRITE)
+    typed = settings(TITAN, advice, "out")
     assert (typed.commands, typed.hints, typed.adios2) == ((), {}, {})

@@ -31,11 +31,11 @@ def judged(technique: str, *, full: bool) -> tuple[float, float]:
     """Return the median relative error on larger scales, and how often the interval held."""
     first, last = parts(full=full)
     learned = training.train(first, technique, seed=1)
-    asked = [learned.predict(w, tag=t) for w, t in zip(last.writes, last.tags, strict=True)]
-    told = np.array([one.seconds for one in asked])
-    held = [one.low <= t <= one.high for one, t in zip(asked, last.seconds, strict=True)]
-    assert all(one.outside for one in asked), "every one of them is outside, and said to be"
-    return float(np.median(np.abs(told / last.seconds - 1))), float(np.mean(held))
+    predictions = [learned.predict(w, tag=t) for w, t in zip(last.writes, last.tags, strict=True)]
+    seconds = np.array([one.seconds for one in predictions])
+    held = [one.low <= t <= one.high for one, t in zip(predictions, last.seconds, strict=True)]
+    assert all(one.outside for one in predictions), "every one of them is outside, and said to be"
+    return float(np.median(np.abs(seconds / last.seconds - 1))), float(np.mean(held))
 
 
 @published_data.either
@@ -45,9 +45,9 @@ def test_ours_goes_as_far_as_the_papers(technique: str, *, full: bool) -> None:
 
     Set after the figures were known. docs/writes/write-models.md has all six.
     """
-    ours, theirs = judged("extrapolating", full=full)[0], judged(technique, full=full)[0]
-    print(f"extrapolating {ours:.3f}, {technique} {theirs:.3f}")
-    assert ours <= theirs
+    own, published = judged("extrapolating", full=full)[0], judged(technique, full=full)[0]
+    print(f"extrapolating {own:.3f}, {technique} {published:.3f}")
+    assert own <= published
 
 
 @published_data.either

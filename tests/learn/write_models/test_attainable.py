@@ -32,8 +32,8 @@ def names(write: Write) -> list[str]:
 
 def advising(write: Write, other: Write) -> Advice:
     """Return the advice to write in another way, whatever that takes."""
-    told = Prediction(seconds=10.0, low=9.0, high=11.0, coverage=0.9)
-    now, best = (Choice(write=one, prediction=told) for one in (write, other))
+    prediction = Prediction(seconds=10.0, low=9.0, high=11.0, coverage=0.9)
+    now, best = (Choice(write=one, prediction=prediction) for one in (write, other))
     twice = Gain(expected=2.0, low=1.5, high=2.5)
     return Advice(now=now, best=best, gain=twice, candidates=1, rejected=0, moves_counted=True)
 
@@ -45,31 +45,31 @@ def romio(hints: dict[str, str], host_of: Sequence[str], stripe_count: int | Non
     of ranks; each gives at most so many. On Lustre their number is cut to a multiple of the stripe
     count, at most romio_lustre_co_ratio times, or to a divisor of it.
     """
-    found: list[int] = []
+    aggregators: list[int] = []
     left: dict[str, list[int]] = {}
     for rank, name in enumerate(host_of):
         left.setdefault(name, []).append(rank)
     for item in hints["cb_config_list"].split(","):
         host, most = item.split(":")
         for name in list(left) if host == "*" else [host]:
-            found += left.pop(name)[: int(most)]
-    found = found[: int(hints["cb_nodes"])]
+            aggregators += left.pop(name)[: int(most)]
+    aggregators = aggregators[: int(hints["cb_nodes"])]
     if stripe_count is None:
-        return found
-    if len(found) >= stripe_count:
+        return aggregators
+    if len(aggregators) >= stripe_count:
         ratio = int(hints.get("romio_lustre_co_ratio", "1"))
-        return found[: stripe_count * min(len(found) // stripe_count, ratio)]
-    return found[: max(k for k in range(1, len(found) + 1) if stripe_count % k == 0)]
+        return aggregators[: stripe_count * min(len(aggregators) // stripe_count, ratio)]
+    return aggregators[: max(k for k in range(1, len(aggregators) + 1) if stripe_count % k == 0)]
 
 
 def adios2(parameters: dict[str, str], ranks: int) -> list[int]:
     """Return the ranks that write: the first of each run of ranks, the longer runs first."""
     count = int(parameters["NumAggregators"])
-    found, at = [], 0
+    aggregators, at = [], 0
     for k in range(count):
-        found.append(at)
+        aggregators.append(at)
         at += ranks // count + (k < ranks % count)
-    return found
+    return aggregators
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -102,10 +102,10 @@ def test_what_is_typed_does_what_was_predicted(machine: Machine, write: Write, n
 def test_the_same_bytes_from_the_jobs_own_nodes_and_none_twice(
     machine: Machine, write: Write
 ) -> None:
-    found = list(attainable_candidates(machine, write))
-    assert found[0] == write
-    assert len(set(found)) == len(found) <= 3000
-    for other in found:
+    others = list(attainable_candidates(machine, write))
+    assert others[0] == write
+    assert len(set(others)) == len(others) <= 3000
+    for other in others:
         assert other.bytes == pytest.approx(write.bytes)
         parameters(machine, other)
     alone = list(attainable_candidates(machine, write, aggregators=False))
@@ -133,12 +133,12 @@ def test_placement_wants_names_that_fit_into_a_hint() -> None:
 def test_the_reviewed_write_is_not_promised_routers_that_it_does_not_get() -> None:
     """96 nodes behind three routers were promised; the first 96 hosts are behind one."""
     write, model = WRITES[0][1], Physical(machine=TITAN)
-    found = advise(model, write)
+    advice = advise(model, write)
     spread = replace(
         write, nodes=96, burst=write.bytes / 1536, stripe_count=64, stripe_size=2.0**20,
         placement=(*range(32), *range(109, 141), *range(218, 250)),
     )  # fmt: skip
-    assert model.predict(spread).seconds < found.best.seconds
+    assert model.predict(spread).seconds < advice.best.seconds
     with_names = advise(model, write, hosts=names(write))
-    assert with_names.best.seconds < found.best.seconds
-    assert found.best.write.bursts == write.bursts, "the stripes alone"
+    assert with_names.best.seconds < advice.best.seconds
+    assert advice.best.write.bursts == write.bursts, "the stripes alone"

@@ -24,16 +24,16 @@ def test_they_write_the_same_from_the_jobs_own_nodes(
     machine: machines.Machine, write: Write
 ) -> None:
     own = set(write.placement or range(write.nodes))
-    found = list(candidates(machine, write))
-    assert found[0] == write
-    for one in found:
+    writes = list(candidates(machine, write))
+    assert writes[0] == write
+    for one in writes:
         assert one.bytes == pytest.approx(write.bytes)
         assert own.issuperset(one.placement)
         assert one.nodes <= write.nodes
         assert one.cores <= write.cores
         parameters(machine, one)
-    assert len(set(found)) == len(found), "none is tried twice"
-    assert len(found) <= 3000, "the search is bounded"
+    assert len(set(writes)) == len(writes), "none is tried twice"
+    assert len(writes) <= 3000, "the search is bounded"
 
 
 @pytest.mark.parametrize("taken", [1, 3, 7, 12, 100, 299])
@@ -49,8 +49,8 @@ def test_every_beginning_is_spread_as_evenly_as_can_be(taken: int) -> None:
 
 def test_links_and_routers_are_in_balance_somewhere() -> None:
     write = Write(nodes=256, cores=16, burst=1e8)
-    found = [parameters(CETUS, one) for one in candidates(CETUS, write) if one.nodes == 8]
-    assert {(one["s_io"], one["n_io"], one["s_b"]) for one in found} == {(4, 2, 2)}
+    values = [parameters(CETUS, one) for one in candidates(CETUS, write) if one.nodes == 8]
+    assert {(one["s_io"], one["n_io"], one["s_b"]) for one in values} == {(4, 2, 2)}
 
 
 def test_stripes_are_chosen_only_where_users_may() -> None:
@@ -61,9 +61,9 @@ def test_stripes_are_chosen_only_where_users_may() -> None:
 
 def test_without_aggregators_only_stripes_differ() -> None:
     write = Write(nodes=64, cores=16, burst=1e9)
-    found = list(candidates(TITAN, write, aggregators=False))
-    assert {(one.nodes, one.cores, one.burst) for one in found} == {(64, 16, 1e9)}
-    assert len(found) > 3
+    writes = list(candidates(TITAN, write, aggregators=False))
+    assert {(one.nodes, one.cores, one.burst) for one in writes} == {(64, 16, 1e9)}
+    assert len(writes) > 3
 
 
 def test_settings_that_change_nothing_are_not_tried() -> None:

@@ -9,10 +9,10 @@ from penstock.learn.write_models import checkpoint
 
 
 def test_a_budget_is_met_exactly() -> None:
-    found = checkpoint.for_budget(30.0, 0.1, 6 * 3600.0)
-    assert found.seconds == pytest.approx(270.0), "30 s of every 300"
-    assert found.cost == pytest.approx(0.1)
-    assert found.checkpoints == 80
+    interval = checkpoint.for_budget(30.0, 0.1, 6 * 3600.0)
+    assert interval.seconds == pytest.approx(270.0), "30 s of every 300"
+    assert interval.cost == pytest.approx(0.1)
+    assert interval.checkpoints == 80
 
 
 def waste(interval: float, write: float, mtbf: float) -> float:

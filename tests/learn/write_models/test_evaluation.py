@@ -36,11 +36,11 @@ SAMPLES = [sample(1, 10.0), sample(1, 8.0, 10.0), sample(64, 8.0), sample(64, 20
 
 def test_errors_are_relative_to_what_was_measured() -> None:
     """Predicted 10 of 10, 9, 8 and 20: errors of 0, 0.11, 0.25 and 0.5."""
-    found = evaluate(Constant(), SAMPLES)
-    assert found.within == {0.2: 0.5, 0.3: 0.75}
-    assert found.median_error == pytest.approx((1 / 9 + 1 / 4) / 2)
-    assert (found.covered, found.coverage) == (0.75, 0.9)
-    assert (found.samples, found.outside) == (4, 2)
+    evaluation = evaluate(Constant(), SAMPLES)
+    assert evaluation.within == {0.2: 0.5, 0.3: 0.75}
+    assert evaluation.median_error == pytest.approx((1 / 9 + 1 / 4) / 2)
+    assert (evaluation.covered, evaluation.coverage) == (0.75, 0.9)
+    assert (evaluation.samples, evaluation.outside) == (4, 2)
 
 
 def test_samples_of_another_machine_are_refused() -> None:
@@ -56,8 +56,8 @@ def test_identical_samples_tell_each_other() -> None:
     A write that was not repeated says nothing.
     """
     alike = [sample(2, 8.0), sample(2, 10.0), sample(2, 20.0), sample(4, 100.0)]
-    found = repeatability(alike)
-    assert (found.own, found.others) == pytest.approx((1 / 4, 11 / 20))
-    assert found.samples == 3
+    result = repeatability(alike)
+    assert (result.own, result.others) == pytest.approx((1 / 4, 11 / 20))
+    assert result.samples == 3
     with pytest.raises(InputError, match="no write was repeated"):
         repeatability(alike[2:])

@@ -24,8 +24,8 @@ WIDTH = len(parameters.stage_names(synthetic.TITAN))
 def test_a_physical_law_is_found_and_goes_on_at_sixteen_times_the_scale() -> None:
     model = extrapolation.fit(synthetic.table(200), Options(power=1.0, damping=0.0))
     far = synthetic.table(60, (256, 512, 1024, 2000), seed=9)
-    told = np.exp(extrapolation.predict(model, far))
-    assert np.median(np.abs(told / far.seconds - 1)) < 0.02
+    predicted = np.exp(extrapolation.predict(model, far))
+    assert np.median(np.abs(predicted / far.seconds - 1)) < 0.02
 
 
 def test_a_soft_maximum_is_the_sum_at_one_and_the_largest_far_above() -> None:
@@ -45,8 +45,8 @@ def test_time_never_falls_when_a_load_grows(row: list[float], which: int, more: 
     """Within the range and outside it, trees and all."""
     larger = list(row)
     larger[which] += more
-    told, _ = BOOSTED.evaluate(np.array([row, larger]), ["", ""], np.zeros((2, WIDTH)))
-    assert told[1] >= told[0] - 1e-9
+    logs, _ = BOOSTED.evaluate(np.array([row, larger]), ["", ""], np.zeros((2, WIDTH)))
+    assert logs[1] >= logs[0] - 1e-9
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.5, 1.0])
@@ -56,14 +56,15 @@ def test_beyond_the_largest_scale_time_grows_between_the_terms_way_and_the_datas
     """From 128 nodes to 1,024: eight times the data; the term says less, for its latency."""
     model = extrapolation.fit(synthetic.table(200), Options(power=1.0, damping=damping))
     assert model.largest == 128
-    asked = synthetic.table(1, (128,), seed=3)
-    write = asked.writes[0]
+    largest = synthetic.table(1, (128,), seed=3)
+    write = largest.writes[0]
     sample = Sample(machine="titan", source="", write=replace(write, nodes=1024), times=(1.0,))
     further = Dataset.from_samples(synthetic.TITAN, [sample])
-    grown = extrapolation.predict(model, further)[0] - extrapolation.predict(model, asked)[0]
+    grown = extrapolation.predict(model, further)[0] - extrapolation.predict(model, largest)[0]
     term_alone = msgspec.structs.replace(model, damping=0.0)
     terms = (
-        extrapolation.predict(term_alone, further)[0] - extrapolation.predict(term_alone, asked)[0]
+        extrapolation.predict(term_alone, further)[0]
+        - extrapolation.predict(term_alone, largest)[0]
     )
     assert terms < math.log(8)
     assert grown == pytest.approx(terms + damping * (math.log(8) - terms), abs=0.15)
@@ -110,9 +111,9 @@ def test_intervals_cover_as_often_as_they_say_where_writes_are_like_the_samples(
             synthetic.table(80, (1, 2), noise=0.3, seed=seed), seed=seed
         )
         new = synthetic.table(200, (1, 2), noise=0.3, seed=1000 + seed)
-        asked = [learned.predict(write) for write in new.writes]
-        inside = [not one.outside for one in asked]
-        held = [p.low <= t <= p.high for p, t in zip(asked, new.seconds, strict=True)]
+        predictions = [learned.predict(write) for write in new.writes]
+        inside = [not one.outside for one in predictions]
+        held = [p.low <= t <= p.high for p, t in zip(predictions, new.seconds, strict=True)]
         covered.append(np.mean(np.array(held)[inside]))
     assert 0.87 <= np.mean(covered) <= 0.95
 
@@ -141,7 +142,7 @@ def test_outside_the_interval_is_what_larger_scales_needed() -> None:
 
 
 def test_samples_of_too_few_scales_do_not_say_how_it_widens() -> None:
-    found = training.train_extrapolation(
+    trained = training.train_extrapolation(
         synthetic.table(80, (1, 2), noise=0.2), seed=1
     ).model.interval
-    assert (found.beyond, found.growth) == (found.half, intervals.UNKNOWN_GROWTH)
+    assert (trained.beyond, trained.growth) == (trained.half, intervals.UNKNOWN_GROWTH)

@@ -70,8 +70,8 @@ def test_columns_are_distinct(machine: Machine, distinct: int) -> None:
 
 def test_each_value_is_its_product() -> None:
     write = Write(nodes=200, cores=2, burst=20.0 * 2**20)
-    told = parameters(CETUS, write)
-    by_name = {one.name: one.value(told) for one in features.all_features(CETUS)}
+    values = parameters(CETUS, write)
+    by_name = {one.name: one.value(values) for one in features.all_features(CETUS)}
     mnk = 200 * 2 * 20 * 2**20
     assert by_name["s_io*n*n_sub"] == 128 * 2 * 16
     assert by_name["m*n*n_sub"] == 200 * 2 * 16
@@ -84,8 +84,8 @@ def test_each_value_is_its_product() -> None:
 
 
 def test_no_subblock_is_zero_and_has_no_inverse() -> None:
-    told = parameters(CETUS, Write(nodes=4, cores=2, burst=8.0 * 2**20))
-    values = {one.name: one.value(told) for one in features.features(CETUS)}
+    loads = parameters(CETUS, Write(nodes=4, cores=2, burst=8.0 * 2**20))
+    values = {one.name: one.value(loads) for one in features.features(CETUS)}
     assert values["m*n*n_sub"] == 0
     assert not any("n_sub" in name for name in values if name.startswith("1/"))
 
@@ -98,7 +98,7 @@ def test_on_cetus_bridge_and_link_say_the_same() -> None:
         for k in range(1, 60)
     ]
     columns = features.matrix(CETUS, writes).T
-    told = [one.name for one in features.features(CETUS)]
+    names = [one.name for one in features.features(CETUS)]
     same = features.twins(CETUS)
     assert same == {
         "s_l*n*K": "s_b*n*K",
@@ -108,8 +108,8 @@ def test_on_cetus_bridge_and_link_say_the_same() -> None:
         "(s_l*n*K)*(n_nsds)": "(s_b*n*K)*(n_nsds)",
     }
     for one, other in same.items():
-        assert (columns[told.index(one)] == columns[told.index(other)]).all()
-    assert len(told) - len(same) == 35
+        assert (columns[names.index(one)] == columns[names.index(other)]).all()
+    assert len(names) - len(same) == 35
     assert features.twins(TITAN) == {}
 
 

@@ -25,7 +25,7 @@ def test_the_machine_that_is_changed_below_can_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ((HEAD + STAGES.replace("OST", "Größe")).encode("latin-1"), "is not UTF-8 text"),
         ((HEAD + STAGES.replace('"OST"', '"node"')).encode(), "two stages have the name 'node'"),
@@ -51,8 +51,8 @@ def test_the_machine_that_is_changed_below_can_be() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused(content: bytes, said: str) -> None:
-    with pytest.raises(InputError, match=said) as told:
+def test_what_cannot_be_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         parse(content, "x.toml")
-    assert str(told.value).startswith("x.toml")
-    assert "\n" not in str(told.value)
+    assert str(error.value).startswith("x.toml")
+    assert "\n" not in str(error.value)

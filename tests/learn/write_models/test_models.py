@@ -44,10 +44,10 @@ def test_what_is_stored_says_the_same(tmp_path: Path, technique: str) -> None:
 
 @pytest.mark.parametrize("technique", training.TECHNIQUES)
 def test_a_prediction_is_near_the_law_and_inside_its_interval(technique: str) -> None:
-    told = learned(technique).predict(WRITE)
-    assert told.seconds == pytest.approx(synthetic.seconds(WRITE), rel=0.4)
-    assert told.low < told.seconds < told.high
-    assert (told.coverage, told.outside) == (0.9, ())
+    prediction = learned(technique).predict(WRITE)
+    assert prediction.seconds == pytest.approx(synthetic.seconds(WRITE), rel=0.4)
+    assert prediction.low < prediction.seconds < prediction.high
+    assert (prediction.coverage, prediction.outside) == (0.9, ())
 
 
 def test_a_search_gives_the_model_that_its_estimator_is() -> None:
@@ -80,14 +80,18 @@ def test_the_stages_add_up_and_the_largest_is_first() -> None:
 
 def test_the_features_of_a_lasso_have_a_stage_a_meaning_and_seconds_a_unit() -> None:
     one = learned("lasso")
-    found = parameters(synthetic.TITAN, WRITE)
+    values = parameters(synthetic.TITAN, WRITE)
     by_name = {feature.name: feature for feature in features.features(synthetic.TITAN)}
     assert 0 < len(one.selected_features) < len(by_name), "a lasso leaves some out"
-    for told in one.selected_features:
-        assert (told.stage, told.meaning) == (by_name[told.name].stage, by_name[told.name].meaning)
+    for selected in one.selected_features:
+        assert (selected.stage, selected.meaning) == (
+            by_name[selected.name].stage,
+            by_name[selected.name].meaning,
+        )
     assert one.model.linear is not None
     whole = sum(
-        told.coefficient * by_name[told.name].value(found) for told in one.selected_features
+        selected.coefficient * by_name[selected.name].value(values)
+        for selected in one.selected_features
     )
     assert one.model.linear.intercept + whole == pytest.approx(one.predict(WRITE).seconds)
     assert learned("tree").selected_features == []
@@ -110,7 +114,7 @@ def around(**other: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("technique", "changed", "said"),
+    ("technique", "changed", "message"),
     [
         ("linear", {"format": "other"}, "not a model of writes"),
         ("linear", {"version": 9}, "version 9"),
@@ -137,24 +141,24 @@ def around(**other: float) -> dict[str, float]:
     ],
 )
 def test_files_that_are_no_models_say_why(
-    tmp_path: Path, technique: str, changed: dict[str, Any], said: str
+    tmp_path: Path, technique: str, changed: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         model.load(stored(tmp_path, technique, **changed))
     assert "model.json" in str(refused.value)
     assert "penstock write-model train" in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [({"level": []}, "fit the machine"), ({"power": 0}, "power"), ({"level": "x"}, "damaged")],
 )
 def test_terms_that_do_not_fit_are_refused(
-    tmp_path: Path, changed: dict[str, Any], said: str
+    tmp_path: Path, changed: dict[str, Any], message: str
 ) -> None:
     whole = msgspec.to_builtins(learned("extrapolating").model.extrapolating)
     whole["term"] |= changed
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         model.load(stored(tmp_path, "extrapolating", extrapolating=whole))
 
 
@@ -185,14 +189,14 @@ def test_every_respect_adds_to_how_far_outside_a_write_is() -> None:
     """An unseen layout added nothing to unseen nodes; bytes in all are nodes and bursts again."""
     seen = learned("linear").model.range
 
-    def away(**changed: Any) -> float:
+    def octaves(**changed: Any) -> float:
         write = replace(WRITE, **changed)
         return dataset.distance(seen.outside(synthetic.TITAN, write))
 
-    assert away() == 0
-    assert away(nodes=512) == pytest.approx(2)
-    assert away(nodes=512, shared=True) == pytest.approx(2 + dataset.UNSEEN_KIND)
-    assert away(nodes=512, burst=seen.axes["bytes of a burst"][1] * 8) == pytest.approx(5)
+    assert octaves() == 0
+    assert octaves(nodes=512) == pytest.approx(2)
+    assert octaves(nodes=512, shared=True) == pytest.approx(2 + dataset.UNSEEN_KIND)
+    assert octaves(nodes=512, burst=seen.axes["bytes of a burst"][1] * 8) == pytest.approx(5)
 
 
 def test_samples_that_agree_leave_a_percent_of_doubt() -> None:

@@ -31,8 +31,8 @@ MIB = 2**20
     ],
 )
 def test_cetus(symbol: str, value: float) -> None:
-    told = parameters(CETUS, Write(nodes=200, cores=2, burst=20 * MIB))
-    assert told[symbol] == pytest.approx(value, rel=1e-9)
+    values = parameters(CETUS, Write(nodes=200, cores=2, burst=20 * MIB))
+    assert values[symbol] == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_cetus(symbol: str, value: float) -> None:
     ],
 )
 def test_titan(symbol: str, value: float) -> None:
-    told = parameters(TITAN, Write(nodes=2, cores=1, burst=10 * MIB))
-    assert told[symbol] == pytest.approx(value, rel=1e-9)
+    values = parameters(TITAN, Write(nodes=2, cores=1, burst=10 * MIB))
+    assert values[symbol] == pytest.approx(value, rel=1e-9)
 
 
 def test_nodes_that_lie_apart_load_components_less() -> None:
     """109 compute nodes behind a router: two on the first, one on the third."""
-    told = parameters(TITAN, Write(nodes=3, cores=1, burst=MIB, placement=(0, 108, 218)))
-    assert (told["s_r"], told["n_r"]) == (2, 2)
+    values = parameters(TITAN, Write(nodes=3, cores=1, burst=MIB, placement=(0, 108, 218)))
+    assert (values["s_r"], values["n_r"]) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_the_busiest_target_has_whole_blocks(
 def test_a_server_has_several_targets_of_a_wide_file() -> None:
     """290 targets over 144 servers: two servers have three, at a block each."""
     write = Write(nodes=1, cores=1, burst=290.0 * MIB, stripe_count=290)
-    told = parameters(TITAN, write)
-    assert told["s_oss"] == pytest.approx(3 * MIB)
-    assert (told["n_oss"], told["n_ost"]) == (144, 290)
+    values = parameters(TITAN, write)
+    assert values["s_oss"] == pytest.approx(3 * MIB)
+    assert (values["n_oss"], values["n_ost"]) == (144, 290)
 
 
 def test_many_files_come_near_to_an_even_load() -> None:
@@ -100,10 +100,10 @@ def test_many_files_come_near_to_an_even_load() -> None:
     ("machine", "symbol"), [(TITAN, "ost"), (TITAN, "oss"), (CETUS, "nsd"), (CETUS, "nsds")]
 )
 def test_larger_bursts_never_lighten_the_busiest(machine: Machine, symbol: str, nodes: int) -> None:
-    found = [
+    sizes = [
         parameters(machine, Write(nodes=nodes, cores=3, burst=k * MIB / 7)) for k in range(1, 400)
     ]
-    loads = [told[f"s_{symbol}"] for told in found]
+    loads = [values[f"s_{symbol}"] for values in sizes]
     assert loads == sorted(loads)
 
 
@@ -117,7 +117,7 @@ def test_the_busiest_of_places_that_files_draw() -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [
         (Write(nodes=0, cores=1, burst=1e6), "0 nodes of titan"),
         (Write(nodes=1, cores=17, burst=1e6), "17 cores per node"),
@@ -129,6 +129,6 @@ def test_the_busiest_of_places_that_files_draw() -> None:
         (Write(nodes=2, cores=1, burst=1e6, placement=(1,)), "placement must be 2"),
     ],
 )
-def test_a_write_that_a_machine_cannot_do_is_refused(write: Write, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_write_that_a_machine_cannot_do_is_refused(write: Write, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         check(TITAN, write)

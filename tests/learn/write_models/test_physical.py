@@ -42,9 +42,9 @@ def test_description_term_and_simulator_count_the_same_operations(
     machine: Machine, shared: bool
 ) -> None:
     write = Write(nodes=200, cores=4, burst=1e6, shared=shared)
-    told = loads(machine, parameters(machine, write))
+    counts = loads(machine, parameters(machine, write))
     simulated = WritePath(machine, np.random.default_rng(1)).run(write).stages
-    for stage, load in zip(machine.stage, told, strict=False):
+    for stage, load in zip(machine.stage, counts, strict=False):
         if stage.kind in OPERATIONS:
             assert stage.rate is not None
             assert simulated[stage.name] == pytest.approx(load / stage.rate)
@@ -55,18 +55,22 @@ def test_operations_come_first_and_the_slowest_of_the_others_decides() -> None:
     write = Write(nodes=200, cores=4, burst=100e6)
     busy = stage_seconds(CETUS, write)
     first = busy.pop("metadata") + busy.pop("subblocks")
-    told = Physical(machine=CETUS).predict(write)
-    assert told.seconds == pytest.approx(first + max(busy.values()))
-    assert told.stages is not None
-    assert list(told.stages.values()) == sorted(told.stages.values(), reverse=True)
-    assert next(iter(told.stages)) == "I/O node"
+    prediction = Physical(machine=CETUS).predict(write)
+    assert prediction.seconds == pytest.approx(first + max(busy.values()))
+    assert prediction.stages is not None
+    assert list(prediction.stages.values()) == sorted(prediction.stages.values(), reverse=True)
+    assert next(iter(prediction.stages)) == "I/O node"
 
 
 def test_it_says_that_it_is_a_guess() -> None:
-    told = Physical(machine=TITAN).predict(Write(nodes=8, cores=16, burst=1e9))
-    assert math.isnan(told.coverage)
-    assert told.outside == (UNMEASURED,)
-    assert told.high / told.seconds == told.seconds / told.low == pytest.approx(FACTOR)
+    prediction = Physical(machine=TITAN).predict(Write(nodes=8, cores=16, burst=1e9))
+    assert math.isnan(prediction.coverage)
+    assert prediction.outside == (UNMEASURED,)
+    assert (
+        prediction.high / prediction.seconds
+        == prediction.seconds / prediction.low
+        == pytest.approx(FACTOR)
+    )
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -22,15 +22,15 @@ NOISY = SECONDS + RNG.normal(0, 1.0, 60)
 
 @pytest.mark.parametrize("technique", ["linear", "ridge", "lasso"])
 def test_a_linear_law_is_found_in_its_own_units(technique: str) -> None:
-    found = regressors.fit(technique, {"penalty": 1e-9}, MATRIX, SECONDS)
-    assert isinstance(found, regressors.Linear)
-    assert found.intercept == pytest.approx(7.0, rel=1e-3)
+    fitted = regressors.fit(technique, {"penalty": 1e-9}, MATRIX, SECONDS)
+    assert isinstance(fitted, regressors.Linear)
+    assert fitted.intercept == pytest.approx(7.0, rel=1e-3)
     scale = MATRIX.std(axis=0)
-    assert found.coefficients * scale == pytest.approx(TRUE * scale, abs=1e-3)
+    assert fitted.coefficients * scale == pytest.approx(TRUE * scale, abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("technique", "options", "theirs"),
+    ("technique", "options", "reference"),
     [
         ("linear", {}, LinearRegression()),
         ("ridge", {"penalty": 0.1}, Ridge(0.1 * 60)),
@@ -38,13 +38,13 @@ def test_a_linear_law_is_found_in_its_own_units(technique: str) -> None:
     ],
 )
 def test_moments_added_up_give_the_fit_to_all_samples(
-    technique: str, options: dict[str, float], theirs: object
+    technique: str, options: dict[str, float], reference: object
 ) -> None:
     """Parts of 10, 20 and 30 samples; scikit-learn sees all 60, standardised."""
     parts = [slice(0, 10), slice(10, 30), slice(30, 60)]
     moments = add_moments(Moments.from_samples(MATRIX[part], NOISY[part]) for part in parts)
     ours = regressors.fit_moments(technique, options, moments)
-    direct = make_pipeline(StandardScaler(), theirs).fit(MATRIX, NOISY)
+    direct = make_pipeline(StandardScaler(), reference).fit(MATRIX, NOISY)
     assert ours.predict(MATRIX) == pytest.approx(direct.predict(MATRIX), rel=1e-3, abs=1e-3)
 
 
@@ -52,16 +52,16 @@ def test_a_feature_that_never_changes_has_no_weight() -> None:
     """At one scale m is a constant: its spread is rounding, and nothing may be divided by it."""
     matrix = np.column_stack([MATRIX, np.full(60, 0.1 + 0.2)])
     for technique in ("linear", "ridge", "lasso"):
-        found = regressors.fit(technique, {"penalty": 0.01}, matrix, NOISY)
-        assert isinstance(found, regressors.Linear)
-        assert found.coefficients[-1] == 0
+        fitted = regressors.fit(technique, {"penalty": 0.01}, matrix, NOISY)
+        assert isinstance(fitted, regressors.Linear)
+        assert fitted.coefficients[-1] == 0
 
 
 def test_features_that_say_the_same_share_their_weight() -> None:
     twice = np.column_stack([MATRIX, MATRIX[:, 2]])
-    found = regressors.fit("linear", {}, twice, SECONDS)
-    assert isinstance(found, regressors.Linear)
-    assert found.coefficients[[2, 5]] == pytest.approx([2e-9, 2e-9], rel=1e-6)
+    fitted = regressors.fit("linear", {}, twice, SECONDS)
+    assert isinstance(fitted, regressors.Linear)
+    assert fitted.coefficients[[2, 5]] == pytest.approx([2e-9, 2e-9], rel=1e-6)
 
 
 @pytest.mark.parametrize("technique", [*regressors.PAPER_TECHNIQUES, *regressors.KERNEL_TECHNIQUES])
@@ -69,16 +69,16 @@ def test_every_option_of_the_grid_is_better_than_the_mean(technique: str) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for options in regressors.GRIDS[technique]:
-            found = regressors.fit(technique, options, MATRIX, SECONDS)
-            left = found.predict(MATRIX) - SECONDS
+            fitted = regressors.fit(technique, options, MATRIX, SECONDS)
+            left = fitted.predict(MATRIX) - SECONDS
             assert np.mean(left**2) < np.var(SECONDS), options
 
 
 def test_trees_as_arrays_say_what_scikit_learn_says() -> None:
-    found = regressors.fit("forest", {"leaf": 1, "trees": 7}, MATRIX, NOISY)
-    assert isinstance(found, regressors.TreeEstimator)
-    told = [np.mean([t.evaluate(row)[0] for t in found.trees]) for row in MATRIX.tolist()]
-    assert told == pytest.approx(found.predict(MATRIX).tolist())
+    fitted = regressors.fit("forest", {"leaf": 1, "trees": 7}, MATRIX, NOISY)
+    assert isinstance(fitted, regressors.TreeEstimator)
+    means = [np.mean([t.evaluate(row)[0] for t in fitted.trees]) for row in MATRIX.tolist()]
+    assert means == pytest.approx(fitted.predict(MATRIX).tolist())
 
 
 def test_an_unknown_technique_is_named() -> None:
@@ -90,5 +90,5 @@ def test_titans_columns_are_its_features_and_its_tags() -> None:
     some = synthetic.table(8)
     width = len(features.features(synthetic.TITAN))
     assert some.matrix().shape == (8, width)
-    told = some.matrix(["a", "", "b"])
-    assert told[:, width:].tolist() == [[1.0, 0.0]] * 8
+    matrix = some.matrix(["a", "", "b"])
+    assert matrix[:, width:].tolist() == [[1.0, 0.0]] * 8

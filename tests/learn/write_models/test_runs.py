@@ -17,7 +17,7 @@ SCATTER = 0.3
 def table(count: int, runs: int, *, seed: int) -> Dataset:
     """Runs that scatter about a law: their means know it well, one of them does not."""
     chance = np.random.default_rng(seed)
-    found = [
+    samples = [
         Sample(
             machine="titan",
             source="made up",
@@ -28,7 +28,7 @@ def table(count: int, runs: int, *, seed: int) -> Dataset:
         )
         for write in synthetic.writes(count, seed=seed)
     ]
-    return Dataset.from_samples(synthetic.TITAN, found)
+    return Dataset.from_samples(synthetic.TITAN, samples)
 
 
 def test_each_interval_holds_for_what_it_is_of() -> None:
@@ -36,11 +36,13 @@ def test_each_interval_holds_for_what_it_is_of() -> None:
     learned = training.train(table(300, 12, seed=1), seed=1)
     tested = table(400, 12, seed=2)
     kept = [k for k, t in enumerate(tested.seconds) if t >= 5]
-    told = [learned.predict(tested.writes[k]) for k in kept]
-    means = [one.low <= tested.seconds[k] <= one.high for k, one in zip(kept, told, strict=True)]
+    predictions = [learned.predict(tested.writes[k]) for k in kept]
+    means = [
+        one.low <= tested.seconds[k] <= one.high for k, one in zip(kept, predictions, strict=True)
+    ]
     first = [tested.times[k][0] for k in kept]
     runs, by_means = [], []
-    for one, t in zip(told, first, strict=True):
+    for one, t in zip(predictions, first, strict=True):
         assert one.run is not None
         runs.append(one.run[0] <= t <= one.run[1])
         by_means.append(one.low <= t <= one.high)
@@ -52,12 +54,12 @@ def test_each_interval_holds_for_what_it_is_of() -> None:
 def test_samples_of_many_runs_count_as_those_of_few() -> None:
     """Nine samples of one run that err by 0.1, and one of 1,000 that err by 1: one in ten."""
     times = [(math.exp(0.1),)] * 9 + [(math.exp(1.0),) * 1000]
-    found = [
+    samples = [
         Sample(machine="titan", source="made up", write=write, times=some)
         for write, some in zip(synthetic.writes(10), times, strict=True)
     ]
     errors = np.array([-0.1] * 9 + [-1.0])
-    whole = Dataset.from_samples(synthetic.TITAN, found)
+    whole = Dataset.from_samples(synthetic.TITAN, samples)
     assert intervals.run_quantile(errors, whole, 0.8) == pytest.approx(0.1)
     assert intervals.run_quantile(errors, whole, 0.9) == pytest.approx(1.0)
 

@@ -37,7 +37,7 @@ def test_shared_in_any_case(word: str, shared: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"shared": "yes"}, "shared is 'yes'"),
         ({"shared": "7"}, "shared is '7'"),
@@ -51,10 +51,10 @@ def test_shared_in_any_case(word: str, shared: bool) -> None:
         ({"nodes": "many"}, "int"),
     ],
 )
-def test_a_wrong_line_is_told(changed: dict[str, str], said: str) -> None:
-    with pytest.raises(InputError, match=r"^x\.csv, line 3: ") as told:
+def test_a_wrong_line_is_told(changed: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=r"^x\.csv, line 3: ") as error:
         samples.parse(text(**changed), "x.csv")
-    assert said in str(told.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("cut", ["titan,x,2", ",".join(["1"] * 30)])
@@ -64,7 +64,7 @@ def test_a_line_of_other_length_is_told(cut: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"stripe_count": "2000"}, "a stripe count of 2000"),
         ({"cores": "99"}, "99 cores per node"),
@@ -72,13 +72,13 @@ def test_a_line_of_other_length_is_told(cut: str) -> None:
     ],
 )
 def test_what_the_machine_cannot_do_is_told_with_its_line(
-    tmp_path: Path, changed: dict[str, str], said: str
+    tmp_path: Path, changed: dict[str, str], message: str
 ) -> None:
     (tmp_path / "x.csv").write_text(text(**changed))
     assert len(samples.read(tmp_path / "x.csv")) == 2
-    with pytest.raises(InputError, match=r"x\.csv, line 3: ") as told:
+    with pytest.raises(InputError, match=r"x\.csv, line 3: ") as error:
         samples.read_for(load("titan"), tmp_path / "x.csv")
-    assert said in str(told.value)
+    assert message in str(error.value)
 
 
 def test_a_spreadsheets_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:

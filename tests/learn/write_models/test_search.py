@@ -35,8 +35,8 @@ def test_the_best_has_the_least_error_and_no_more_than_the_base(technique: str) 
     best = SEARCH.best(tried)[technique]
     base = next(one for one in tried if one.cell == SEARCH.base(technique))
     assert best.error == min(one.error for one in tried) <= base.error
-    told = SEARCH.fit(best.cell, best.options).predict(SEARCH.held_out.matrix())
-    assert np.mean((told - SEARCH.held_out.seconds) ** 2) == pytest.approx(best.error)
+    predicted = SEARCH.fit(best.cell, best.options).predict(SEARCH.held_out.matrix())
+    assert np.mean((predicted - SEARCH.held_out.seconds) ** 2) == pytest.approx(best.error)
 
 
 def test_a_cell_depends_on_itself_alone() -> None:

@@ -78,7 +78,7 @@ def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no write has a result"),
         (IOR_4.partition("write ")[0], "no write has a result"),
@@ -98,11 +98,11 @@ def test_ior_as_csv_needs_to_be_told_the_rest() -> None:
         (as_json(Options={"tasks": "8", "clients per node": "0"}), "both must be one or more"),
     ],
 )
-def test_damaged_output_of_ior_is_told_with_its_name(text: str, said: str) -> None:
-    with pytest.raises(InputError, match=r"^out: ") as told:
+def test_damaged_output_of_ior_is_told_with_its_name(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=r"^out: ") as error:
         ior.samples(text, "out", machine="here")
-    assert said in str(told.value)
-    assert not any(word in str(told.value) for word in ("int()", "object", "literal"))
+    assert message in str(error.value)
+    assert not any(word in str(error.value) for word in ("int()", "object", "literal"))
 
 
 HEAD = "system,nprocs,local_array_edge,api,stripe_layout,rep,time_s"
@@ -125,7 +125,7 @@ def test_archers_repetitions_are_runs_of_a_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a,b\n1,2\n", "no column 'system'"),
         (ARCHER.replace("striped,1,2.5", "stripped,1,2.5"), "line 2: .*did you mean"),
@@ -134,17 +134,17 @@ def test_archers_repetitions_are_runs_of_a_sample() -> None:
         (f"{HEAD}\nCirrus,48,128,MPI-IO,striped,1,7.0\n", "no results of ARCHER"),
     ],
 )
-def test_damaged_tables_of_archer(text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_damaged_tables_of_archer(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         archer.samples(text, "benchio.csv")
 
 
 @published_data.either
 def test_archers_own_results(*, full: bool) -> None:
-    found = samples(by_job=False, full=full)
-    assert sum(len(sample.times) for sample in found) == 1839 + 580
-    assert {sample.write.nodes for sample in found} >= {1, 2, 64, 1024}
-    assert max(sample.write.bursts for sample in found) == 24576
+    rows = samples(by_job=False, full=full)
+    assert sum(len(sample.times) for sample in rows) == 1839 + 580
+    assert {sample.write.nodes for sample in rows} >= {1, 2, 64, 1024}
+    assert max(sample.write.bursts for sample in rows) == 24576
 
 
 TOKIO = """\
@@ -169,7 +169,7 @@ def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no column 'darshan_agg"),
         ("a,b\n1,2\n", "no column 'darshan_agg"),
@@ -179,11 +179,11 @@ def test_a_table_without_the_name_of_its_index_is_read_as_it_is_meant() -> None:
         (TOKIO.replace("512,1487112035", "many,1487112035"), "line 2: "),
     ],
 )
-def test_damaged_tables_of_tokio(text: str, said: str | None) -> None:
-    if said is None:
+def test_damaged_tables_of_tokio(text: str, message: str | None) -> None:
+    if message is None:
         assert len(tokio.parse(text, "t.csv")) == 1
         return
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         tokio.parse(text, "t.csv")
 
 
@@ -243,7 +243,7 @@ def test_what_an_interruption_leaves_of_a_line_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is not a runs.jsonl"),
         ('{"study": "packs"}\n', "of the study 'packs'"),
@@ -252,6 +252,6 @@ def test_what_an_interruption_leaves_of_a_line_is_passed_over() -> None:
         (f"{HEADER}\n" + line(0, 1.0).replace('"shared"', '""') + "\n", "shared a file"),
     ],
 )
-def test_other_files_are_not_the_explorers(text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_other_files_are_not_the_explorers(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         explorer.samples(text, "runs.jsonl", machine="here")

@@ -37,10 +37,10 @@ def test_the_error_stands_beside_the_floor(machine: str, *, full: bool) -> None:
 
 def made(count: int, *, noise: float) -> list[Run]:
     rng = np.random.default_rng(2)
-    found = []
+    runs = []
     for k in range(count):
         load = float(rng.uniform(0, 1))
-        found.append(
+        runs.append(
             Run(
                 configuration=(str(k % 2),),
                 began=3600.0 * k,
@@ -48,7 +48,7 @@ def made(count: int, *, noise: float) -> list[Run]:
                 load={"load": load, "nothing": float(rng.normal())},
             )
         )
-    return found
+    return runs
 
 
 def test_a_load_that_decides_is_found_and_one_that_does_not_is_not() -> None:

@@ -196,7 +196,7 @@ def test_a_job_that_is_lost_amid_its_phase_has_waited_once(how: str) -> None:
     )
     harness.begin(a, 1)
     harness.begin(b, 1)
-    harness.wait(10.0, heard=how != "was silent")
+    harness.wait(10.0, alive=how != "was silent")
     if how not in {"was let go", "was silent"}:
         harness.end(a, 1)
         if how == "lent its turn":

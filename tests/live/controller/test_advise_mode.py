@@ -32,10 +32,10 @@ def test_two_jobs_at_once_hear_who_would_have_waited(tmp_path: Path) -> None:
             )
             for name in "ab"
         ]
-        told = [job.communicate(timeout=60)[1] for job in jobs]
+        outputs = [job.communicate(timeout=60)[1] for job in jobs]
         assert [job.returncode for job in jobs] == [0, 0]
     finally:
         subprocess.run([*PENSTOCK, "down", *state], check=True, timeout=60)
-    first, second = sorted(told, key=lambda text: "would have waited" in text)
+    first, second = sorted(outputs, key=lambda text: "would have waited" in text)
     assert "its 1 I/O phases would not have waited" in first
     assert "its 1 I/O phases would have waited" in second

@@ -62,17 +62,17 @@ class Site:
         """Let a job end; all that it wrote is there."""
         Path(self.stop(name)).touch()
         del self.jobs[name]
-        told, _ = job.communicate(timeout=60)
+        output, _ = job.communicate(timeout=60)
         assert job.returncode == 0
         written = (self.folder / "data" / name).read_bytes()
-        assert len(written) == 100_000 * int(told)
-        for k in range(int(told)):
+        assert len(written) == 100_000 * int(output)
+        for k in range(int(output)):
             assert written[100_000 * k : 100_000 * (k + 1)] == bytes([k % 251]) * 100_000
 
     def counts(self) -> dict[str, int]:
         status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        found: dict[str, Any] = {job.name: job for job in status.jobs}
-        return {name: len(j["io_nodes"]) for name, j in found.items() if j["state"] == "running"}
+        by_name: dict[str, Any] = {job.name: job for job in status.jobs}
+        return {name: len(j["io_nodes"]) for name, j in by_name.items() if j["state"] == "running"}
 
     def await_counts(self, **wanted: int) -> None:
         until = time.monotonic() + WAIT

@@ -67,10 +67,10 @@ def test_turns_leases_and_times_do_not_follow_the_wall_clock(
     assert site.job("third").began - began == pytest.approx(jump, abs=60.0)
     assert [job.finish()["fail_opens"] for job in (first, second, third)] == [0, 0, 0]
     for name in ("first", "second", "third"):
-        told = site.job(name)
-        assert told.state == "ended"
-        assert 0 < told.seconds < 60
-        assert (told.w_iter or 0.0) < 60
+        entry = site.job(name)
+        assert entry.state == "ended"
+        assert 0 < entry.seconds < 60
+        assert (entry.w_iter or 0.0) < 60
     site.penstock("down")
     [record] = site.state.records.iterdir()
     replayed = replay(Record(record))

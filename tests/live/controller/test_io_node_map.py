@@ -63,14 +63,14 @@ def test_a_remap_takes_what_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "wanted", "said"),
+    ("job", "io_nodes", "message"),
     [("a", [3], "no I/O node 3"), ("a", [1, 1], "twice"), ("aa", [1], "did you mean 'a'")],
 )
-def test_wrong_remaps_change_nothing(job: str, wanted: list[int], said: str) -> None:
+def test_wrong_remaps_change_nothing(job: str, io_nodes: list[int], message: str) -> None:
     assignments = serving(3)
     assignments.begin("a")
-    with pytest.raises(InputError, match=said):
-        assignments.remap(job, wanted, 0)
+    with pytest.raises(InputError, match=message):
+        assignments.remap(job, io_nodes, 0)
     assert assignments.numbers("a") == (0, 1, 2)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live.controller.turn_deployment import OBEDIENT, Deployed, Told, deployed
+from live.controller.turn_deployment import OBEDIENT, Deployed, ScriptedJob, deployed
 from live.controller.turn_harness import TurnHarness
 
 from penstock import registry
@@ -44,9 +44,9 @@ def test_an_idle_holder_lends_its_turn_and_asks_again_when_it_calls(site: Deploy
     first.do("end")
     for job in (first, second):
         assert job.finish()["fail_opens"] == 0
-    told = site.job("first")
-    assert (told.phases, told.phase_bytes, told.counters["phases"]) == (1, 8 * MIB, 1)
-    assert told.turn_waited_seconds > 0
+    entry = site.job("first")
+    assert (entry.phases, entry.phase_bytes, entry.counters["phases"]) == (1, 8 * MIB, 1)
+    assert entry.turn_waited_seconds > 0
 
 
 def test_a_lent_phase_that_ends_without_a_further_call_is_told_whole(site: Deployed) -> None:
@@ -67,7 +67,7 @@ def test_the_mark_of_a_process_that_died_ends_with_it(site: Deployed) -> None:
     """Its job goes on, and would have a marked phase for a minute."""
     site.up()
     command = f"{sys.executable} {OBEDIENT} first.out; {sys.executable} {OBEDIENT} first.out"
-    first = Told(site.run("first", "sh", "-c", command), "first")
+    first = ScriptedJob(site.run("first", "sh", "-c", command), "first")
     first.do("begin")
     assert site.job("first").doing == "transferring"
     os.kill(first.pid, signal.SIGKILL)

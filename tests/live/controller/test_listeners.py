@@ -138,11 +138,11 @@ def test_who_does_not_know_the_key_is_no_controller() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def pose() -> None:
-            made, _ = listener.accept()
-            with made:
-                made.sendall(client.encode_line(messages.Challenge(nonce="0" * 64)))
-                told = msgspec.json.decode(_line(made), type=messages.Proof)
-                made.sendall(client.encode_line(told))
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(client.encode_line(messages.Challenge(nonce="0" * 64)))
+                proof = msgspec.json.decode(_line(connection), type=messages.Proof)
+                connection.sendall(client.encode_line(proof))
 
         thread = threading.Thread(target=pose)
         thread.start()

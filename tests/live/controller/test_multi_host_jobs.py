@@ -78,7 +78,7 @@ def test_a_policy_that_raises_or_answers_nonsense_lets_phases_go(tmp_path: Path,
     job = site.start("a")
     assert site.begin(job, 1) == [("a", "Turn", 1)]
     assert site.record("a").doing == "transferring"
-    site.wait(60.0, heard=False)
+    site.wait(60.0, alive=False)
     assert site.begin(job, 2)[-1] == ("a", "Turn", 2)
     assert site.end(job, 2) == []
     site.turn_service.ended(job)

@@ -73,13 +73,13 @@ def site() -> Iterator[Site]:
 
 
 def begin(controller: ControlConnection, user: str, **more: Any) -> messages.JobAccepted:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "job",
         "pid": os.getpid(),
         "command": ["job"],
         "user": user,
     } | more
-    return controller.ask(messages.BeginJob(**told), messages.JobAccepted)
+    return controller.ask(messages.BeginJob(**fields), messages.JobAccepted)
 
 
 @AS_ROOT
@@ -153,19 +153,19 @@ def test_another_host_cannot_rule(site: Site) -> None:
 
 
 def node(number: int = 1, **more: Any) -> messages.Node:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "number": number,
         "id": 77,
         "address": "10.0.0.9",
         "transport": "tcp",
         "port": 7100,
     }
-    return messages.Node(**(told | {"user": "ada"} | more))
+    return messages.Node(**(fields | {"user": "ada"} | more))
 
 
-def serve(controller: ControlConnection, told: messages.Node) -> None:
+def serve(controller: ControlConnection, node: messages.Node) -> None:
     """Register as an I/O node, and take the settings that the controller gives it."""
-    controller.ask(messages.RegisterNode(node=told), messages.Done)
+    controller.ask(messages.RegisterNode(node=node), messages.Done)
     controller.receive(messages.Settings, WAIT)
     controller.send(messages.Done())
 
@@ -219,8 +219,8 @@ def test_an_answer_that_comes_too_late_is_not_taken_for_the_next(site: Site) -> 
     with site.remote() as serving:
         serve(serving, node())
         with ControlConnection(site.state.controller) as asking:
-            found = asking.ask(messages.GetStatus(), messages.Status)  # nobody answers for 2 s
-        assert found.io_nodes[1].state == "not answering"
+            answer = asking.ask(messages.GetStatus(), messages.Status)  # nobody answers for 2 s
+        assert answer.io_nodes[1].state == "not answering"
         serving.receive(messages.GetCounters, WAIT)
         with ControlConnection(site.state.controller) as asking:
             asking.send(messages.GetStatus())
@@ -239,7 +239,7 @@ def measured(requests: int) -> messages.NodeCounters:
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("options", "why"),
     [
         ({"listen": "127.0.0.1:0"}, "--listen needs --key-file"),
         ({"listen": "nowhere", "key_file": "key"}, "not an address"),
@@ -250,10 +250,10 @@ def measured(requests: int) -> messages.NodeCounters:
     ],
 )
 def test_a_deployment_that_would_be_open_or_makes_no_sense_is_refused(
-    told: dict[str, Any], why: str
+    options: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(InputError, match=why):
-        Deployment(state="state", roots=["root"], io_nodes=1, **told).site_key()
+        Deployment(state="state", roots=["root"], io_nodes=1, **options).site_key()
 
 
 def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> None:
@@ -268,5 +268,5 @@ def test_a_member_that_joins_later_has_the_io_nodes_of_its_job(site: Site) -> No
         assert began.nodes == []
         assert begin(second, me, team="mpi").nodes == []
         assert [node.number for node in begin(other, me, team="another").nodes] == [0]
-        [told] = site.jobs(began.job)
-        assert told.io_nodes == []
+        [job] = site.jobs(began.job)
+        assert job.io_nodes == []

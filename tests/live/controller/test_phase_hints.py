@@ -39,8 +39,8 @@ def turns(policy: str, *jobs: Job, bandwidth: float | None = None) -> Turns:
 
 
 def jobs(*names: str, work: dict[str, float] | None = None) -> list[Job]:
-    told = {n: {"phases": seconds / 10, "period": 10.0} for n, seconds in (work or {}).items()}
-    return [Job(id=n, serial=k, hints=told.get(n, {})) for k, n in enumerate(names)]
+    hints = {n: {"phases": seconds / 10, "period": 10.0} for n, seconds in (work or {}).items()}
+    return [Job(id=n, serial=k, hints=hints.get(n, {})) for k, n in enumerate(names)]
 
 
 def ended(phase: int, *, moved: int = 100, seconds: float = 1.0) -> PhaseReport:
@@ -79,8 +79,8 @@ def test_phases_are_served_by_announced_length_and_silent_ones_last(
 def test_jobs_are_served_by_the_work_they_said_and_silent_ones_last(
     policy: str, order: str
 ) -> None:
-    told = {"a": 900.0, "b": 500.0}
-    made = turns(policy, *jobs("first", "a", "b", "c", work=told))
+    work = {"a": 900.0, "b": 500.0}
+    made = turns(policy, *jobs("first", "a", "b", "c", work=work))
     made.phase_began(1.0, "first", 1)
     for name in "cab":
         made.phase_began(2.0, name, 1)
@@ -119,9 +119,9 @@ def test_what_is_not_announced_is_expected_from_its_own_phases_then_its_family()
 def test_phases_without_a_period_are_as_far_apart_as_the_familys() -> None:
     family = Knowledge(w_iter=50.0, observations=7)
 
-    def hints(knowledge: Knowledge, **said: float) -> Mapping[str, float | str]:
+    def hints(knowledge: Knowledge, **values: float) -> Mapping[str, float | str]:
         begin = messages.BeginJob(
-            name="a", pid=1, command=[], user="ann", hints=messages.Hints(**said)
+            name="a", pid=1, command=[], user="ann", hints=messages.Hints(**values)
         )
         return policy_job("a.1", 1, begin, knowledge).hints
 
@@ -146,8 +146,8 @@ def test_a_length_that_is_none_is_refused_where_it_is_said() -> None:
 @pytest.mark.parametrize("length", ["x", 1.5, b"1"])
 def test_a_length_that_is_no_whole_number_is_refused_in_words(length: object) -> None:
     """Outside of a job too, where nothing else would look at it."""
-    said = rf"bytes is {length!r}; give a whole number"
-    with pytest.raises(TypeError, match=said), phase(bytes=length):  # type: ignore[arg-type]
+    message = rf"bytes is {length!r}; give a whole number"
+    with pytest.raises(TypeError, match=message), phase(bytes=length):  # type: ignore[arg-type]
         pass
 
 

@@ -30,8 +30,8 @@ def site(tmp_path: Path) -> Iterator[Deployed]:
 
 
 def begin(controller: ControlConnection, user: str = ME) -> messages.JobAccepted:
-    told = messages.BeginJob(name="job", pid=os.getpid(), command=["job"], user=user)
-    return controller.ask(told, messages.JobAccepted)
+    request = messages.BeginJob(name="job", pid=os.getpid(), command=["job"], user=user)
+    return controller.ask(request, messages.JobAccepted)
 
 
 def test_a_host_has_half_of_all_places_and_others_the_rest() -> None:

@@ -79,18 +79,18 @@ class Tuned:
             assert run.wait(WITHIN) == 0
 
     def status(self) -> messages.Status:
-        found: messages.Status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        return found
+        status: messages.Status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
+        return status
 
     def until(self, holds: Callable[[TuningStatus, IoNodeRecord], bool]) -> None:
         """Wait until a condition holds of the tuning and of the I/O node."""
         end = time.monotonic() + WITHIN
         while time.monotonic() < end:
-            found = self.status()
-            if found.tuning is not None and holds(found.tuning, found.io_nodes[0]):
+            status = self.status()
+            if status.tuning is not None and holds(status.tuning, status.io_nodes[0]):
                 return
             time.sleep(0.05)
-        raise AssertionError(f"still {found.tuning} and {found.io_nodes[0]}")
+        raise AssertionError(f"still {status.tuning} and {status.io_nodes[0]}")
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def tuned(tmp_path: Path) -> Iterator[Tuned]:
 def learnt(site: Tuned) -> list[dict[str, Any]]:
     shown = json.loads(site.penstock("tuner", "show", "--json"))
     (learned,) = shown["learned"]
-    found: list[dict[str, Any]] = learned["tuners"]["window"]["contexts"]
-    return found
+    contexts: list[dict[str, Any]] = learned["tuners"]["window"]["contexts"]
+    return contexts
 
 
 def test_top_shows_the_pattern_and_the_choice_while_a_real_job_runs(tuned: Tuned) -> None:
@@ -149,9 +149,9 @@ def test_a_site_that_is_observed_is_told_and_not_changed(tuned: Tuned) -> None:
     tuned.up(mode="observe")
     with tuned.job():
         tuned.until(lambda tuning, _: tuning.rounds > 6)
-        found = tuned.status()
-        assert found.tuning is not None
-        assert found.tuning.applied is False
+        status = tuned.status()
+        assert status.tuning is not None
+        assert status.tuning.applied is False
         assert "but sets none" in tuned.penstock("top", "--once", "--interval", "0.2 s")
     tuned.penstock("down")
     tried = {v for c in learnt(tuned) for v, n in zip(c["values"], c["count"], strict=True) if n}

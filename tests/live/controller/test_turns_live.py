@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from limits import within
-from live.controller.turn_deployment import LEASE, WAIT, Deployed, Told, deployed
+from live.controller.turn_deployment import LEASE, WAIT, Deployed, ScriptedJob, deployed
 
 from penstock.live.protocol.state_directory import wait_for_exit
 
@@ -48,14 +48,14 @@ def test_one_transfers_at_a_time_where_turns_are_enforced(site: Deployed, mode: 
     changes = hands(files, copies)
     assert [copy.returncode for copy in copies] == [0, 0, 0]
     assert [file.stat().st_size for file in files] == [24 * MIB] * 3
-    found = site.status()
+    status = site.status()
     if mode == "enforce":
-        assert len(changes) <= found.turns
-        assert sum(job.waits for job in found.jobs) > 0
+        assert len(changes) <= status.turns
+        assert sum(job.waits for job in status.jobs) > 0
     else:
         assert len(changes) > 6
-        assert [job.waits for job in found.jobs] == [0, 0, 0]
-    assert found.fail_open_total == 0
+        assert [job.waits for job in status.jobs] == [0, 0, 0]
+    assert status.fail_open_total == 0
 
 
 def test_small_writes_and_holders_of_locks_never_wait(site: Deployed) -> None:
@@ -86,7 +86,7 @@ def test_small_writes_at_full_speed_and_locks_given_back_wait(site: Deployed) ->
     locking.do("unlock")
     for job, what in ((streaming, "stream"), (locking, "write 1")):
         job.tell(what)
-        site.until(job.name, lambda told: told.doing == "waiting")
+        site.until(job.name, lambda entry: entry.doing == "waiting")
         assert job.is_silent()
     first.do("end")
     assert (streaming.answer(), locking.answer()) == ("stream", "write")
@@ -109,8 +109,8 @@ def test_phases_that_a_program_says_are_counted_exactly(
             for line in ("begin", "write 1", "end"):
                 job.do(line)
         job.finish()
-    told = site.job(language)
-    assert (told.phases, told.phase_bytes) == (5, MIB)
+    entry = site.job(language)
+    assert (entry.phases, entry.phase_bytes) == (5, MIB)
 
 
 def test_the_verbs_say_who_waits_and_why(site: Deployed) -> None:
@@ -198,13 +198,13 @@ def test_a_job_whose_agent_was_stopped_is_not_held_again(site: Deployed) -> None
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("whom", ["command", "run"])
-def test_the_turn_of_a_killed_holder_passes_on_at_once(site: Deployed, whom: str) -> None:
+@pytest.mark.parametrize("victim", ["command", "run"])
+def test_the_turn_of_a_killed_holder_passes_on_at_once(site: Deployed, victim: str) -> None:
     """Not after max_wait, nor after the 3 s that an agent may be silent."""
     site.up()
     first, second = site.obedient("first"), site.obedient("second")
     site.held(first, second)
-    os.kill(first.pid if whom == "command" else first.run.pid, signal.SIGKILL)
+    os.kill(first.pid if victim == "command" else first.run.pid, signal.SIGKILL)
     assert second.answer(within(2.0)) == "write"
     assert second.finish()["fail_opens"] == 0
 
@@ -244,12 +244,12 @@ def test_a_controller_that_comes_back_takes_running_jobs_in_again(site: Deployed
     _turns_work_again(site, second, third)
     second.do("spawn 2")
     second.finish()
-    told = site.job("second")
-    assert (told.id, told.state) == ("second.2", "ended")
-    assert told.forwarded_bytes + told.direct_bytes == (4 + 2) * MIB
+    entry = site.job("second")
+    assert (entry.id, entry.state) == ("second.2", "ended")
+    assert entry.forwarded_bytes + entry.direct_bytes == (4 + 2) * MIB
 
 
-def _turns_work_again(site: Deployed, holder: Told, waiter: Told) -> None:
+def _turns_work_again(site: Deployed, holder: ScriptedJob, waiter: ScriptedJob) -> None:
     site.until(holder.name, lambda job: job.doing == "computing")
     site.held(holder, waiter)
     holder.do("end")

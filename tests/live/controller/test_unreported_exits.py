@@ -43,10 +43,10 @@ def kill_controller(site: Deployed) -> None:
 
 def until(says: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + WAIT
-    while not (told := says()):
+    while not (result := says()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    return told
+    return result
 
 
 def words(site: Deployed) -> list[Path]:
@@ -62,13 +62,13 @@ def word(
         command=["true"],
         user=name_of(os.getuid()) if user is None else user,
     )
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "began": time.time() - 9,
         "ended": time.time() - 1,
         "counters": {},
         "status": 0,
     }
-    return messages.UnreportedExit(job=job, begin=begin, **(told | more))
+    return messages.UnreportedExit(job=job, begin=begin, **(fields | more))
 
 
 def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deployed) -> None:
@@ -85,15 +85,15 @@ def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deplo
     assert first.run.wait(WAIT) == 3
     assert len(words(site)) == 2
     site.up()
-    told = site.until("second", lambda job: job.state == "ended")
-    assert told.fail_opens == ended["fail_opens"]
-    assert told.counters["lapses"] == 1
-    assert 0 < told.seconds < WAIT
+    reported = site.until("second", lambda job: job.state == "ended")
+    assert reported.fail_opens == ended["fail_opens"]
+    assert reported.counters["lapses"] == 1
+    assert 0 < reported.seconds < WAIT
     page = site.penstock("explain", "second.2")
     assert "It ended (exit status 0)" in page
     assert "(lapses)" in page
     assert "It waited for turns" in page
-    assert site.job("second").seconds == told.seconds
+    assert site.job("second").seconds == reported.seconds
     assert site.until("first", lambda job: job.state == "ended").status == 3
     until(lambda: not words(site))
     total = site.status().fail_open_total
@@ -101,7 +101,7 @@ def test_a_job_that_ends_without_a_controller_is_told_of_by_the_next(site: Deplo
     site.penstock("down")
     with Store(f"sqlite:///{site.state.store}") as store:
         kept = {job.name: job.phases for job in store.load().ended}
-    assert kept["second"] == told.counters["phases"] > 0
+    assert kept["second"] == reported.counters["phases"] > 0
     record = Record(max(site.state.records.iterdir(), key=lambda path: path.stat().st_mtime))
     ends = [entry.event.job for entry in record if isinstance(entry.event, JobEnded)]
     assert sorted(ends) == ["first.1", "second.2"]
@@ -119,8 +119,8 @@ def test_a_last_word_that_comes_after_a_job_was_given_up_takes_the_place_of_lost
     job.run.kill()
     site.until("late", lambda job: job.state == "lost")
     ExitSpool(site.state.exit_spool).write(word(site, "late.1", counters={"gave_up": 2}, status=4))
-    told = site.until("late", lambda job: job.state == "ended")
-    assert (told.status, told.fail_opens) == (4, 2)
+    entry = site.until("late", lambda job: job.state == "ended")
+    assert (entry.status, entry.fail_opens) == (4, 2)
     assert [each.id for each in site.status().jobs] == ["late.1"]
     assert site.status().fail_open_total == 2
 
@@ -167,17 +167,17 @@ def test_a_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
     words = ExitSpool(tmp_path)
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
-        assert [found.text for found in words.files()] == [b""]
+        assert [file.text for file in words.files()] == [b""]
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_path: Path) -> None:
     """More than one round takes are there, and none can be removed: each is heard, once."""
-    heard: list[str] = []
+    notes: list[str] = []
 
     class Refusing:
         archive = SimpleNamespace(store=SimpleNamespace(flush=lambda: False))
-        refusals = SimpleNamespace(note=heard.append)
+        refusals = SimpleNamespace(note=notes.append)
 
     late = UnreportedExits(cast(Controller, Refusing), ExitSpool(tmp_path, max_files_per_round=2))
     for k in range(5):
@@ -190,7 +190,7 @@ def test_words_that_the_store_has_not_yet_keep_no_others_from_being_heard(tmp_pa
         await late.read_spool()
 
     asyncio.run(rounds())
-    assert sorted(said.split(":")[0] for said in heard) == [
+    assert sorted(refusal.split(":")[0] for refusal in notes) == [
         f"unreported exit {k}.json" for k in range(5)
     ]
     assert not list(tmp_path.iterdir())
@@ -283,4 +283,4 @@ def test_a_job_of_another_host_is_told_of_by_the_next_one_there(
     assert len(list(ExitSpool(there.remote_exit_spool(where)).files())) == 1
     site.penstock("up", *up, where)
     assert subprocess.run([*run, "true"], timeout=60, check=False).returncode == 0
-    assert [(told.id, told.status) for told in site.status().jobs][:1] == [("far.1", 5)]
+    assert [(entry.id, entry.status) for entry in site.status().jobs][:1] == [("far.1", 5)]

@@ -26,7 +26,7 @@ MAX_WAIT = 3 * HANG
 LEASE = 2.0
 
 
-class Told:
+class ScriptedJob:
     """A job that does what it is told; `run` is its 'penstock run', `pid` its command."""
 
     def __init__(self, run: "subprocess.Popen[str]", name: str) -> None:
@@ -56,8 +56,8 @@ class Told:
         """Let it end, well; return what `penstock run --json` said of it."""
         cast(IO[str], self.run.stdin).close()
         assert self.run.wait(WAIT) == 0
-        told: dict[str, Any] = json.loads(cast(IO[str], self.run.stderr).read().splitlines()[-1])
-        return told
+        ended: dict[str, Any] = json.loads(cast(IO[str], self.run.stderr).read().splitlines()[-1])
+        return ended
 
 
 class Deployed:
@@ -97,11 +97,11 @@ class Deployed:
         self.jobs.callback(_ended, run)
         return run
 
-    def obedient(self, name: str, *options: str) -> Told:
+    def obedient(self, name: str, *options: str) -> ScriptedJob:
         command = (sys.executable, str(OBEDIENT), f"{name}.out")
-        told = Told(self.run(name, *command, options=options), name)
-        self.jobs.callback(_kill, told.pid)
-        return told
+        job = ScriptedJob(self.run(name, *command, options=options), name)
+        self.jobs.callback(_kill, job.pid)
+        return job
 
     @property
     def controller(self) -> int:
@@ -126,12 +126,12 @@ class Deployed:
             assert time.monotonic() < deadline, jobs
             time.sleep(0.02)
 
-    def held(self, holder: Told, waiter: Told) -> None:
+    def held(self, holder: ScriptedJob, waiter: ScriptedJob) -> None:
         """Let one have the turn, and another wait for it."""
         holder.do("begin")
         waiter.tell("write 4")
-        told = self.until(waiter.name, lambda job: job.doing == "waiting")
-        assert told.behind == [self.job(holder.name).id]
+        entry = self.until(waiter.name, lambda job: job.doing == "waiting")
+        assert entry.behind == [self.job(holder.name).id]
         assert waiter.is_silent()
 
 

@@ -61,11 +61,11 @@ class TurnHarness:
         self.turn_service.phase_ended(job, ended)
         return self.take()
 
-    def wait(self, seconds: float, *, heard: bool = True) -> Sent:
+    def wait(self, seconds: float, *, alive: bool = True) -> Sent:
         """Let time pass, with or without a word of the jobs' agents, and end waits."""
         self.now += seconds
-        for job in self.jobs.values() if heard else ():
-            self.turn_service.heard(job)
+        for job in self.jobs.values() if alive else ():
+            self.turn_service.mark_alive(job)
         self.turn_service.end_waits()
         return self.take()
 

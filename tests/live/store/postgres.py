@@ -20,8 +20,8 @@ WAIT = HANG
 
 def binaries() -> Path:
     """Return where Debian keeps the newest server's programs."""
-    found = Path("/usr/lib/postgresql").glob("*/bin")
-    return max(found, key=lambda path: float(path.parent.name))
+    folders = Path("/usr/lib/postgresql").glob("*/bin")
+    return max(folders, key=lambda path: float(path.parent.name))
 
 
 class Postgres:
@@ -88,8 +88,8 @@ class Postgres:
     def locked(self) -> bool:
         """Say whether a session has an advisory lock, in whichever database."""
         with self._connect() as connection:
-            found = connection.execute("SELECT FROM pg_locks WHERE locktype = 'advisory'")
-            return found.fetchone() is not None
+            rows = connection.execute("SELECT FROM pg_locks WHERE locktype = 'advisory'")
+            return rows.fetchone() is not None
 
     def database(self) -> str:
         """Return the URL of a new, empty database."""

@@ -46,15 +46,15 @@ def test_all_that_is_written_is_loaded_as_it_was(url: str) -> None:
         memory = store.load()
         assert store.ended("ior.4") == ended(4, state="lost", status=None)
         assert store.ended("ior.1") is None
-        found = store.recall(family())
+        recalled = store.recall(family())
     assert memory.running == (
         running(1, processes=None, requested_io_nodes=None, command=[]),
         running(2),
     )
     assert memory.ended == (ended(3), ended(4, state="lost", status=None))
     assert (memory.totals, memory.serial) == (totals, 9)
-    assert found is not None
-    assert (found.knowledge, found.exact) == (KNOWN, True)
+    assert recalled is not None
+    assert (recalled.knowledge, recalled.exact) == (KNOWN, True)
     again = memory.families.recall(family(8))
     assert again is not None
     assert again.knowledge == little
@@ -75,14 +75,14 @@ def test_the_newest_row_of_a_key_replaces_the_older_and_an_end_the_running_job(u
 
 
 @pytest.mark.parametrize(
-    ("asked", "got"), [(1, 2), (2, 2), (3, 4), (5, 4), (6, 8), (64, 8), (65, 512), (4096, 512)]
+    ("size", "got"), [(1, 2), (2, 2), (3, 4), (5, 4), (6, 8), (64, 8), (65, 512), (4096, 512)]
 )
-def test_an_unknown_size_is_told_by_the_nearest_in_ratio(asked: int, got: int) -> None:
+def test_an_unknown_size_is_told_by_the_nearest_in_ratio(size: int, got: int) -> None:
     sizes = (2, 4, 8, 512)
-    found = Families((family(n), Knowledge(observations=n)) for n in sizes).recall(family(asked))
-    assert found is not None
-    assert found.knowledge.observations == found.family.nodes == got
-    assert found.exact == (asked in sizes)
+    recalled = Families((family(n), Knowledge(observations=n)) for n in sizes).recall(family(size))
+    assert recalled is not None
+    assert recalled.knowledge.observations == recalled.family.nodes == got
+    assert recalled.exact == (size in sizes)
 
 
 def test_another_users_jobs_tell_nothing(url: str) -> None:
@@ -98,9 +98,9 @@ def test_what_new_knowledge_leaves_open_stays(url: str) -> None:
         keeper.learn(family(), KNOWN)
         keeper.learn(family(), Knowledge(w_iter=20.0, observations=4, updated=1001.0))
     with Store(url) as store:
-        found = store.recall(family())
-    assert found is not None
-    assert found.knowledge == Knowledge(
+        recalled = store.recall(family())
+    assert recalled is not None
+    assert recalled.knowledge == Knowledge(
         w_iter=20.0,
         observations=4,
         phase_bytes=KNOWN.phase_bytes,
@@ -147,9 +147,9 @@ def test_no_name_or_number_of_a_job_keeps_others_from_being_written(url: str) ->
     assert len(memory.running[0].name.encode()) <= LONGEST_NAME
     assert sum(len(word.encode()) for word in memory.running[0].command) <= LONGEST_COMMAND
     assert memory.ended[0].forwarded_bytes == 2**63 - 1
-    found = memory.families.recall(odd)
-    assert found is not None
-    assert (found.exact, found.knowledge.w_iter, found.knowledge.curve) == (True, None, {})
+    recalled = memory.families.recall(odd)
+    assert recalled is not None
+    assert (recalled.exact, recalled.knowledge.w_iter, recalled.knowledge.curve) == (True, None, {})
 
 
 def test_a_row_that_no_database_takes_is_left_out_and_counted(
@@ -226,7 +226,7 @@ def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("nonsense", "is not a URL"),
         ("mysql://host/db", "cannot be in 'mysql'"),
@@ -235,8 +235,8 @@ def test_an_older_schema_is_migrated_as_a_whole_or_refused(url: str) -> None:
         ("postgresql://ann:secret@/db?host=/no/such/folder", "check that the server runs"),
     ],
 )
-def test_what_cannot_be_opened_says_why_in_a_line_and_no_password(url: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as refused:
+def test_what_cannot_be_opened_says_why_in_a_line_and_no_password(url: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
         Store(url)
     assert "secret" not in str(refused.value)
     assert "\n" not in str(refused.value)

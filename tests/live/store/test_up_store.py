@@ -25,10 +25,10 @@ def penstock(*args: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_jobs_are_kept_in_the_store_that_was_said(tmp_path: Path, by: str) -> None:
     root, state, url = tmp_path / "data", str(tmp_path / "s"), f"sqlite:///{tmp_path}/kept.db"
     root.mkdir()
-    said = ["--store", url] if by == "flag" else []
-    told = {} if by == "flag" else {"PENSTOCK_STORE": url}
-    up = ["up", "--root", str(root), "--io-nodes", "0", "--state", state, *said]
-    assert penstock(*up, **told).returncode == 0
+    options = ["--store", url] if by == "flag" else []
+    environment = {} if by == "flag" else {"PENSTOCK_STORE": url}
+    up = ["up", "--root", str(root), "--io-nodes", "0", "--state", state, *options]
+    assert penstock(*up, **environment).returncode == 0
     try:
         assert penstock("run", "--state", state, "--name", "kept", "--", "true").returncode == 0
     finally:

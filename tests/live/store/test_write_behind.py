@@ -165,11 +165,11 @@ class Stuck(Store):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.may, self.asked = threading.Event(), threading.Event()
+        self.may, self.called = threading.Event(), threading.Event()
         self.may.set()
 
     def write(self, changes: Changes) -> list[str]:
-        self.asked.set()
+        self.called.set()
         assert self.may.wait(WAIT)
         return super().write(changes)
 
@@ -178,12 +178,12 @@ class Stuck(Store):
 def stuck(url: str, **limits: int) -> Iterator[tuple[WriteBehind, Stuck]]:
     store = Stuck(url)
     kept = WriteBehind(store, limits=Limits(**limits))
-    store.asked.clear()
+    store.called.clear()
     store.may.clear()
     try:
         kept.serial()
         kept.running(running(7))
-        assert store.asked.wait(WAIT)
+        assert store.called.wait(WAIT)
         yield kept, store
     finally:
         store.may.set()

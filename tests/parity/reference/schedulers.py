@@ -78,12 +78,12 @@ def _extend(
 ) -> Request | None:
     """Take the oldest request that touches the batch from the queue, if it fits in."""
     first = batch[0]
-    found = [
+    candidates = [
         request
         for request in queue
         if (request.file, request.kind) == (first.file, first.kind) and touches(request)
     ]
-    request = min(found, key=lambda request: request.number, default=None)
+    request = min(candidates, key=lambda request: request.number, default=None)
     if request is None or first.kind == "sync" or len(batch) == LARGEST_BATCH:
         return None
     if _bytes(batch) + request.bytes > limit:

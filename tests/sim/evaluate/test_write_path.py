@@ -121,12 +121,12 @@ def test_others_make_a_write_longer_and_quiet_runs_differ_by_targets_alone() -> 
 
 def spread(of: str, write: Write, seeds: Sequence[int]) -> float:
     """Return the median of max / min of ten runs, as Figure 1 has them."""
-    found = []
+    ratios = []
     for seed in seeds:
         simulated = path(load(of), seed)
         times = [simulated.run(write).seconds for _ in range(10)]
-        found.append(max(times) / min(times))
-    return statistics.median(found)
+        ratios.append(max(times) / min(times))
+    return statistics.median(ratios)
 
 
 def test_titan_varies_more_than_cetus() -> None:
@@ -155,11 +155,11 @@ def test_a_sample_stops_when_it_has_converged_or_after_the_most_runs() -> None:
 
 def test_sets_are_as_large_as_asked_and_long_enough() -> None:
     machine = load("cetus")
-    found = write_samples.samples(machine, 256, 12, runs=5, seed=4)
-    assert sum(sample.converged() for sample in found) == 12
-    assert all(sample.seconds >= 5 and len(sample.write.placement) == 256 for sample in found)
+    samples = write_samples.samples(machine, 256, 12, runs=5, seed=4)
+    assert sum(sample.converged() for sample in samples) == 12
+    assert all(sample.seconds >= 5 and len(sample.write.placement) == 256 for sample in samples)
     again = write_samples.samples(machine, 256, 12, runs=5, seed=4)
-    assert again == found
+    assert again == samples
 
 
 def test_plans_are_of_the_papers_sizes() -> None:

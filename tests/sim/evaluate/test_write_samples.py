@@ -53,11 +53,11 @@ def test_stripes_are_as_many_as_there_are_targets() -> None:
     small = msgspec.structs.replace(load("titan"), striping=few)
     for machine, most in ((load("archer"), 48), (small, 12)):
         chance = np.random.default_rng(1)
-        found = [
+        counts = [
             w.stripe_count for _ in range(9) for w in write_samples.writes(machine, 64, chance)
         ]
-        assert max(count for count in found if count is not None) == most
-        assert None not in found
+        assert max(count for count in counts if count is not None) == most
+        assert None not in counts
 
 
 def test_the_seed_decides() -> None:

@@ -40,19 +40,19 @@ def test_all_logs_are_there() -> None:
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda p: f"{p.parent.name}-{p.stem[:20]}")
 def test_every_log_is_profiled(path: Path, reading: Reader) -> None:
-    found = reading.read(path)
-    assert found.processes >= 1
-    assert found.volume > 0
+    profile = reading.read(path)
+    assert profile.processes >= 1
+    assert profile.volume > 0
     volumes = dict.fromkeys(("read", "write"), 0.0)
-    for part in found.patterns:
+    for part in profile.patterns:
         volumes[part.operation] += part.volume
-    assert volumes["read"] == pytest.approx(found.read)
-    assert volumes["write"] == pytest.approx(found.written)
-    ends = [0.0, *(time for phase in found.phases for time in (phase.began, phase.ended))]
+    assert volumes["read"] == pytest.approx(profile.read)
+    assert volumes["write"] == pytest.approx(profile.written)
+    ends = [0.0, *(time for phase in profile.phases for time in (phase.began, phase.ended))]
     assert ends == sorted(ends)
-    moved = sum(phase.read + phase.written for phase in found.phases)
-    assert moved <= found.volume * 1.001
-    assert found.io_seconds <= found.seconds
+    moved = sum(phase.read + phase.written for phase in profile.phases)
+    assert moved <= profile.volume * 1.001
+    assert profile.io_seconds <= profile.seconds
 
 
 def test_volumes_are_those_that_pydarshan_sums(reading: Reader) -> None:
@@ -65,24 +65,24 @@ def test_volumes_are_those_that_pydarshan_sums(reading: Reader) -> None:
         "    frame = report.records[name].to_df()['counters']\n"
         "    print(frame[name + '_BYTES_READ'].sum(), frame[name + '_BYTES_WRITTEN'].sum())\n"
     )
-    told = subprocess.run(
+    sums = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, str(path)],
         capture_output=True,
         text=True,
         check=True,
         timeout=120,
     ).stdout.split()
-    found = reading.read(path)
-    assert [found.read, found.written] == [
-        int(told[0]) + int(told[2]),
-        int(told[1]) + int(told[3]),
+    profile = reading.read(path)
+    assert [profile.read, profile.written] == [
+        int(sums[0]) + int(sums[2]),
+        int(sums[1]) + int(sums[3]),
     ]
 
 
 def test_what_is_known_of_ior(reading: Reader) -> None:
     """IOR by 2,048 ranks, a file each, 256 MiB in requests of 4 MiB; Darshan's sample of it."""
-    found = reading.read(EXAMPLES / "sample-badost.darshan")
-    main = found.patterns[0]
+    profile = reading.read(EXAMPLES / "sample-badost.darshan")
+    main = profile.patterns[0]
     assert (main.operation, main.layout, main.spatiality) == (
         "write",
         "file-per-process",
@@ -90,26 +90,26 @@ def test_what_is_known_of_ior(reading: Reader) -> None:
     )
     assert (main.request_size, main.files, main.processes) == (4 << 20, 2048, 2048)
     assert main.volume == 2048 * (256 << 20)
-    assert (found.stripe_count, found.stripe_size) == (1, 1 << 20)
+    assert (profile.stripe_count, profile.stripe_size) == (1, 1 << 20)
 
 
 def test_what_is_known_of_vpic(reading: Reader) -> None:
     """VPIC-IO by 2,048 ranks to one file, in strides of 128 MiB."""
-    found = reading.read(EXAMPLES / "example.darshan")
-    main = found.patterns[0]
+    profile = reading.read(EXAMPLES / "example.darshan")
+    main = profile.patterns[0]
     assert (main.layout, main.spatiality, main.processes) == ("shared", "strided", 2048)
     assert main.request_size == pytest.approx(128 << 20, rel=1e-6)
-    assert {layer.name for layer in found.layers} == {"POSIX", "MPI-IO", "STDIO"}
+    assert {layer.name for layer in profile.layers} == {"POSIX", "MPI-IO", "STDIO"}
 
 
 def test_dxt_tells_nodes_and_phases(reading: Reader) -> None:
-    found = reading.read(EXAMPLES / "dxt.darshan")
-    assert (found.source, found.nodes) == ("dxt", 1)
-    assert len(found.phases) >= 3
-    assert found.w_iter is not None
+    profile = reading.read(EXAMPLES / "dxt.darshan")
+    assert (profile.source, profile.nodes) == ("dxt", 1)
+    assert len(profile.phases) >= 3
+    assert profile.w_iter is not None
     # What phases hold is what the files' counters say, and no time is made up.
-    moved = sum(phase.read + phase.written for phase in found.phases)
-    assert moved == pytest.approx(found.volume, rel=0.05)
+    moved = sum(phase.read + phase.written for phase in profile.phases)
+    assert moved == pytest.approx(profile.volume, rel=0.05)
 
 
 def test_bins_of_a_heat_map_are_transfers() -> None:
@@ -149,10 +149,10 @@ def attempt(reading: Reader, path: Path) -> Profile | str:
     try:
         return reading.read(path)
     except InputError as error:
-        told = str(error)
-    assert told.startswith(str(path))
-    assert told.isprintable()
-    return told
+        message = str(error)
+    assert message.startswith(str(path))
+    assert message.isprintable()
+    return message
 
 
 @pytest.mark.parametrize("name", ["dxt.darshan", "example.darshan", "ior_hdf5_example.darshan"])
@@ -163,9 +163,9 @@ def test_a_log_that_was_cut_is_refused_or_has_lost_nothing_that_is_read(
     good, path, refused = reading.read(EXAMPLES / name), tmp_path / "cut.darshan", 0
     for k in range(50):
         path.write_bytes(whole[: len(whole) * k // 50])
-        found = attempt(reading, path)
-        refused += isinstance(found, str)
-        assert isinstance(found, str) or same(found, good)
+        outcome = attempt(reading, path)
+        refused += isinstance(outcome, str)
+        assert isinstance(outcome, str) or same(outcome, good)
     assert refused >= 35
 
 
@@ -248,8 +248,8 @@ def test_folders_stand_for_the_logs_below_in_order(tmp_path: Path) -> None:
     for name in ("b/2.darshan", "a/1.darshan", "a/notes.txt", "c.darshan"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    found = [str(path.relative_to(tmp_path)) for path in logs_in([tmp_path])]
-    assert found == ["a/1.darshan", "b/2.darshan", "c.darshan"]
+    paths = [str(path.relative_to(tmp_path)) for path in logs_in([tmp_path])]
+    assert paths == ["a/1.darshan", "b/2.darshan", "c.darshan"]
 
 
 def test_a_folder_is_read_in_a_stream(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def _peaks(folder: Path, out: Path) -> tuple[int, int]:
         "print(*(1024 * resource.getrusage(who).ru_maxrss for who in (own, child)))\n"
         "sys.exit(status)\n"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", script, "profile", str(folder), "--workload", str(out)],
         capture_output=True,
         text=True,
@@ -283,5 +283,5 @@ def _peaks(folder: Path, out: Path) -> tuple[int, int]:
     ).stdout
     jobs = msgspec.json.decode(out.read_bytes())["jobs"]
     assert len(jobs) == int(folder.name)
-    own, child = map(int, told.splitlines()[-1].split())
+    own, child = map(int, output.splitlines()[-1].split())
     return own, child

@@ -43,8 +43,8 @@ class Trained:
 
     def tell(self, samples: Sequence[Sample]) -> list[str]:
         """Return what scikit-learn itself says of samples, in one call."""
-        told = self.estimator.predict(table(samples, self.model.features))
-        return [PATTERNS[k] for k in told]
+        classes = self.estimator.predict(table(samples, self.model.features))
+        return [PATTERNS[k] for k in classes]
 
 
 def train(

@@ -114,7 +114,7 @@ def spatiality(file: FileUse, operation: Operation, processes: int) -> Spatialit
 
 def base_patterns(files: Iterable[FileUse], processes: int) -> tuple[BasePattern, ...]:
     """Return the base patterns of a run, the largest volume first."""
-    found: dict[tuple[Operation, Layout, Spatiality, int], _Part] = {}
+    parts: dict[tuple[Operation, Layout, Spatiality, int], _Part] = {}
     for file in files:
         for operation in OPERATIONS:
             use = file.of(operation)
@@ -123,7 +123,7 @@ def base_patterns(files: Iterable[FileUse], processes: int) -> tuple[BasePattern
             layout: Layout = "shared" if file.shared and processes > 1 else "file-per-process"
             how = spatiality(file, operation, processes)
             for k, requests, volume in _by_size(use, file.common):
-                part = found.setdefault((operation, layout, how, k), _Part())
+                part = parts.setdefault((operation, layout, how, k), _Part())
                 part.requests += requests
                 part.volume += volume
                 part.files += 1
@@ -140,7 +140,7 @@ def base_patterns(files: Iterable[FileUse], processes: int) -> tuple[BasePattern
             files=part.files,
             processes=processes if part.everyone else max(len(part.ranks), 1),
         )
-        for (operation, layout, how, _), part in found.items()
+        for (operation, layout, how, _), part in parts.items()
     ]
     return tuple(sorted(patterns, key=lambda pattern: -pattern.volume))
 
@@ -179,5 +179,5 @@ def _by_size(use: Use, common: Counter[int]) -> Iterator[tuple[int, int, float]]
 
 
 def size_class(size: float) -> int:
-    """Return which of CLASSES a request of so many bytes is in."""
+    """Return which of CLASSES a request of `size` bytes is in."""
     return next((k for k, edge in enumerate(EDGES) if size <= edge), len(EDGES))

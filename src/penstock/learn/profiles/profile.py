@@ -115,13 +115,13 @@ def phases_of(profile: Profile) -> tuple[tuple[float, float], ...]:
     if not profile.phases:
         io = min(profile.io_seconds, profile.seconds)
         return ((profile.seconds - io, io),)
-    found, before = [], 0.0
+    phases, before = [], 0.0
     for phase in profile.phases:
-        found.append((max(phase.began - before, 0.0), phase.seconds))
+        phases.append((max(phase.began - before, 0.0), phase.seconds))
         before = phase.ended
     if profile.seconds > before:
-        found.append((profile.seconds - before, 0.0))
-    return tuple(found)
+        phases.append((profile.seconds - before, 0.0))
+    return tuple(phases)
 
 
 def nodes_of(profile: Profile, cores: int | None = None) -> int | None:
@@ -132,9 +132,9 @@ def nodes_of(profile: Profile, cores: int | None = None) -> int | None:
 
 
 def write_of(profile: Profile, *, cores: int | None = None) -> Write:
-    """Return its largest write, for a model of writes; `cores` are processes a node.
+    """Return the largest write of a run, for a model of writes; `cores` is processes per node.
 
-    InputError where there is none, or where neither the log nor `cores` says on how many nodes.
+    InputError if the run wrote nothing, or if neither the log nor `cores` gives the nodes.
     """
     writes = [p for p in profile.patterns if p.operation == "write" and p.volume > 0]
     if not writes:

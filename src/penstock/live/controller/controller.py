@@ -380,7 +380,7 @@ class Controller:
 
     async def counted(self, job: JobEntry, counters: dict[str, int]) -> None:
         """Handle a job's counters."""
-        self.turn_service.heard(job)
+        self.turn_service.mark_alive(job)
         async with self._counted:
             job.counters = counters
             self._counted.notify_all()

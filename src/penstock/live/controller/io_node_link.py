@@ -52,7 +52,7 @@ class IoNodeLink:
         return answer
 
     async def ask(self, message: messages.Message, kind: Any) -> Any:
-        """Send a request and return its answer; OSError (also TimeoutError): there is none."""
+        """Send a request and return its answer; OSError (or TimeoutError) without an answer."""
         answer = self.send(client.encode_line(message))
         async with asyncio.timeout(ANSWER_TIMEOUT):
             return client.decode_line(await answer, messages.Failure | kind)

@@ -187,8 +187,8 @@ class TurnService:
             ),
         )
 
-    def heard(self, job: JobEntry) -> None:
-        """A job's agent is alive."""
+    def mark_alive(self, job: JobEntry) -> None:
+        """Note that the agent of a job is alive."""
         if state := self._state(job.id):
             state.last_report = self._clock()
 

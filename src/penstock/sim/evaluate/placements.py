@@ -76,9 +76,9 @@ class Outcome:
 class JobSet:
     """Jobs that run together on a site, ready to be simulated on many placements.
 
-    Of a job it takes the curve, the volume, the compute time, the nodes and w_iter, which is its
-    period with the fewest resources that its curve knows. With `noise`, each phase's compute time
-    and volume vary uniformly by so much, drawn with `seed`; the paper's phases are all alike.
+    It uses the curve, volume, compute time, nodes and w_iter of a job; w_iter is the job's period
+    with the fewest resources on its curve. `noise` is the range over which the compute time and
+    the volume of each phase vary uniformly, drawn with `seed`; the paper's phases are all alike.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class WritePath:
         return tuple(int(node) for start, length in pairs for node in range(start, start + length))
 
     def sample(self, write: Write, *, rule: Convergence, runs: int) -> Sample:
-        """Return runs of a write, at least the rule's and at most so many, until it is reached."""
+        """Run a write until the rule is reached: at least its minimum, at most `runs` times."""
         times: list[float] = []
         while len(times) < runs and not rule.reached(times):
             times.append(self.run(write).seconds)
@@ -121,20 +121,20 @@ class WritePath:
         targets = self._on_targets(write)
         on = np.arange(targets.size) % self.machine.striping.servers
         servers = np.bincount(on, targets).astype(np.float64)
-        found: dict[str, Floats] = {}
+        loads: dict[str, Floats] = {}
         for stage in self.machine.stage:
             match stage.kind:
                 case "node":
-                    found[stage.name] = np.array([each], np.float64)
+                    loads[stage.name] = np.array([each], np.float64)
                 case "group":
-                    found[stage.name] = behind[stage.name] * each
+                    loads[stage.name] = behind[stage.name] * each
                 case "network":
-                    found[stage.name] = np.array([write.bytes])
+                    loads[stage.name] = np.array([write.bytes])
                 case "server":
-                    found[stage.name] = servers[servers > 0]
+                    loads[stage.name] = servers[servers > 0]
                 case "target":
-                    found[stage.name] = targets[targets > 0]
-        return found
+                    loads[stage.name] = targets[targets > 0]
+        return loads
 
     def _on_targets(self, write: Write) -> Floats:
         """Return the bytes on every target: files begin anywhere and go round from there."""
@@ -157,7 +157,7 @@ class WritePath:
     def _data(self, loads: Mapping[str, Floats], write: Write, quiet: float) -> dict[str, float]:
         """Return the seconds of each stage that data go through, others being there."""
         everywhere = self._everywhere()
-        found: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         for stage in self.machine.stage:
             if stage.name not in loads or stage.name not in self._speed:
                 continue
@@ -167,8 +167,8 @@ class WritePath:
                 left *= 1 - everywhere
             if stage.kind in ("group", "server", "target"):
                 left *= 1 - self._bursts(load.size, quiet) * self._shared(stage, load, write)
-            found[stage.name] = float((load / left).max()) / self._speed[stage.name]
-        return found
+            seconds[stage.name] = float((load / left).max()) / self._speed[stage.name]
+        return seconds
 
     def _everywhere(self) -> float:
         """Return the part of network and storage that others take now; it changes slowly."""
@@ -198,10 +198,10 @@ class WritePath:
 
     def _operations(self, write: Write) -> dict[str, float]:
         """Return the seconds for opens, closes and ends of files."""
-        told = expected(self.machine, parameters(self.machine, write))
+        loads = expected(self.machine, parameters(self.machine, write))
         return {
             stage.name: load / stage.rate
-            for stage, load in zip(self.machine.stage, told, strict=False)
+            for stage, load in zip(self.machine.stage, loads, strict=False)
             if stage.kind in OPERATIONS and stage.rate
         }
 

@@ -1,7 +1,8 @@
 """Workloads as .npz: a NumPy archive of the arrays of a Workload, under their names.
 
-`format` is 1. `horizon` is NaN if there is none, `profile` is absent. `ids`, `curves` and `details`
-are JSON in UTF-8, as bytes, and absent if a workload has none. Nothing is ever pickled.
+`format` is 1. Without a horizon `horizon` is NaN; without a profile `profile` is absent. `ids`,
+`curves` and `details` are JSON in UTF-8, as bytes, and absent if a workload has none. Nothing is
+ever pickled.
 """
 
 import zipfile

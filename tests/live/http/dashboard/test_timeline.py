@@ -311,8 +311,8 @@ def test_a_small_phase_is_no_phase(state: StateDirectory, page: Page) -> None:
         job.begin()
         job.end(moved=MIB)
         page.until(lambda p: len(p.intervals_of(job.id)) == 2, "what it did is missing")
-        found = page.client.get(f"/v1/jobs/{job.id}/phases").json()["phases"]
-        assert [phase["bytes"] for phase in found] == [MIB]
+        phases = page.client.get(f"/v1/jobs/{job.id}/phases").json()["phases"]
+        assert [phase["bytes"] for phase in phases] == [MIB]
 
 
 def test_rates_and_bytes_as_jobs_count_them(state: StateDirectory, page: Page) -> None:
