@@ -17,11 +17,12 @@ from campaign.failing_cells import dies, dies_once, fails
 from penstock.campaign.cells import (
     RESULTS,
     Campaign,
-    WorkerDiedError,
     every,
     run,
 )
 from penstock.campaign.executors.local import LocalPool, local_workers
+from penstock.campaign.executors.pool import WorkerDiedError
+from penstock.campaign.sizes import Size
 from penstock.errors import InputError
 from penstock.report.tables import rows_csv
 from penstock.studies import io_sets
@@ -141,7 +142,7 @@ class Inline(Executor):
         return future
 
 
-def small_study(seed: int = 0, size: str = "fast") -> Campaign:
+def small_study(seed: int = 0, size: Size = "fast") -> Campaign:
     cells = [*every("figure-4", (0, 15), 1), *every("figure-6-n-15", (5, 0), 3)]
     return Campaign(
         study="io-sets",

@@ -58,16 +58,14 @@ def node(number: int, **changes: Any) -> IoNodeRecord:
 
 
 def status(*jobs: JobRecord, **changes: Any) -> messages.Status:
-    return messages.Status(
-        **{
-            "site": "here",
-            "jobs": list(jobs),
-            "io_nodes": [node(0), node(1)],
-            "forwarded_bytes": 0,
-            "direct_bytes": 0,
-            "fail_open_total": 0,
-            "policy": "set-10",
-            "mode": "enforce",
-        }
-        | changes
-    )
+    fields: dict[str, Any] = {
+        "site": "here",
+        "jobs": list(jobs),
+        "io_nodes": [node(0), node(1)],
+        "forwarded_bytes": 0,
+        "direct_bytes": 0,
+        "fail_open_total": 0,
+        "policy": "set-10",
+        "mode": "enforce",
+    }
+    return messages.Status(**fields | changes)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from campaign import one_cell
@@ -86,7 +87,7 @@ def test_an_interrupt_leaves_a_page_and_the_same_command_ends_it(tmp_path: Path)
     assert_says_what_was_found(out, json.loads(ended.stdout))
 
 
-def assert_says_what_was_found(out: Path, answer: dict[str, list[dict[str, object]]]) -> None:
+def assert_says_what_was_found(out: Path, answer: dict[str, Any]) -> None:
     """Page, tables and JSON agree, and each says that this is a look."""
     text = (out / "report.html").read_text(encoding="utf-8")
     page = assert_stands_alone(text)
@@ -123,8 +124,8 @@ def assert_says_what_was_found(out: Path, answer: dict[str, list[dict[str, objec
         claim["holds"] == "yes" for claim in claims
     )
     assert (out / "claims.md").read_text(encoding="utf-8").count("\n") == len(claims) + 2
-    for file in (out / "report.html", *(out / name / "report.html" for name in TWO)):
-        page = assert_stands_alone(file.read_text(encoding="utf-8"))
+    for path in (out / "report.html", *(out / name / "report.html" for name in TWO)):
+        page = assert_stands_alone(path.read_text(encoding="utf-8"))
         assert "quick: too few workloads to judge claims by" in page.text
         assert page.figures
         assert all("quick" in figure.alt for figure in page.figures)

@@ -15,6 +15,7 @@ from learn.observations import Request, observation, played
 from penstock.errors import InputError
 from penstock.learn.detection import features, model
 from penstock.learn.detection.model import UNKNOWN, Model
+from penstock.learn.trees import Tree
 from penstock.live.measure.access_patterns import Pattern
 from penstock.model import Observation
 
@@ -196,7 +197,7 @@ def test_a_model_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     fine = msgspec.json.encode(model.shipped())
     assert model.decode(fine, "fine") == model.shipped()
-    kind = model.Network if model.shipped().network is not None else model.Tree
+    kind = model.Network if model.shipped().network is not None else Tree
     monkeypatch.setattr(kind, "evaluate", fails)
     with pytest.raises(InputError, match="cannot be evaluated: math range error"):
         model.decode(fine, "fine")

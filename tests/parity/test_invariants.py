@@ -133,6 +133,7 @@ def test_time_scales_linearly(name: str, case: Case, power: int) -> None:
 @given(workload=workloads(caps=True))
 @examples(60)
 def test_adding_an_idle_job_changes_nothing(name: str, workload: Workload) -> None:
+    assert workload.profile is not None
     idle = Workload(
         compute=np.append(workload.compute, 1000.0),
         io=np.append(workload.io, 0.0),

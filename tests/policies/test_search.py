@@ -132,7 +132,7 @@ def test_neighbours_are_placements() -> None:
         resources=20,
         rng=np.random.default_rng(0),
     )
-    places = tuple((k % 20,) for k in range(40))
+    places: tuple[tuple[int, ...], ...] = tuple((k % 20,) for k in range(40))
     seen = set()
     for _ in range(500):
         drawn = neighbours.draw(places, np.ones(40))

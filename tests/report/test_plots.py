@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from penstock.registry import POLICIES
@@ -155,6 +156,7 @@ def rectangles(panel: Bars) -> list[tuple[float, float, float, str]]:
     return [
         (bar.get_x(), bar.get_y(), bar.get_height(), to_hex(bar.get_facecolor()))
         for bar in axes.patches
+        if isinstance(bar, Rectangle)
     ]
 
 
@@ -215,7 +217,9 @@ def test_points_are_named_beside_the_axes_and_inside_the_figure() -> None:
     canvas = draw(figure(SCATTER))
     (axes,) = canvas.axes
     canvas.draw_without_rendering()
-    names = axes.get_legend().get_texts()
+    legend = axes.get_legend()
+    assert legend is not None
+    names = legend.get_texts()
     assert [text.get_text() for text in names] == ["search", "t-cpu"]
     boxes = [text.get_window_extent() for text in names]
     assert all(axes.get_window_extent().x1 < box.x0 < box.x1 < canvas.bbox.x1 for box in boxes)

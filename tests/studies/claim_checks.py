@@ -1,5 +1,6 @@
 """What every study's claims have in common."""
 
+from penstock.campaign.journal import Row
 from penstock.report.findings import Basis, Claim, Findings
 from penstock.report.papers import OURS
 
@@ -7,6 +8,12 @@ from penstock.report.papers import OURS
 def find(findings: Findings, part: str) -> Claim:
     (claim,) = [claim for claim in findings.claims if part in claim.claim]
     return claim
+
+
+def number(row: Row, column: str) -> float:
+    value = row[column]
+    assert isinstance(value, int | float), (column, value)
+    return float(value)
 
 
 def assert_all_is_said(findings: Findings, least: int) -> None:

@@ -132,9 +132,12 @@ def test_the_scenarios_are_the_papers() -> None:
         workload = SCENARIOS[name].draw(5, (0, 1))
         assert len(workload) == jobs
         assert workload.omega == pytest.approx(omega, rel=0.02)
-    sizes = np.unique(SCENARIOS["figure-6"].draw(7, (0,)).profile, return_counts=True)[1]
+    six, ten = (SCENARIOS[f"figure-{n}"].draw(x, (0,)).profile for n, x in ((6, 7), (10, 5)))
+    assert six is not None
+    assert ten is not None
+    sizes = np.unique(six, return_counts=True)[1]
     assert sizes.tolist() == [7, 20, 33]
-    profiles = np.unique(SCENARIOS["figure-10"].draw(5, (0,)).profile, return_counts=True)
+    profiles = np.unique(ten, return_counts=True)
     assert dict(zip(*(p.tolist() for p in profiles), strict=True)) == {
         5: 15,
         10: 15,

@@ -15,6 +15,7 @@ from limits import HANG
 
 from penstock import registry
 from penstock.campaign.cells import Campaign, Cell, Results, every, run
+from penstock.campaign.journal import Row
 from penstock.core.ledger import knows
 from penstock.sim.engine import simulate
 from penstock.sim.metrics import Metrics, measure
@@ -22,6 +23,7 @@ from penstock.studies import demo
 from penstock.studies.io_sets.gains import STRETCH, UTILIZATION
 from penstock.studies.live import io_sets, packs, testbed
 from penstock.studies.live.testbed import TestbedError, measured
+from penstock.studies.packs.scenarios import ORDERS
 from penstock.studies.table import Table
 
 JOB = Path(testbed.__file__).with_name("periodic_job.py")
@@ -29,7 +31,7 @@ JOB = Path(testbed.__file__).with_name("periodic_job.py")
 
 def table(off: Sequence[float], *, unmanaged: float = 0.5, fail_opens: int = 0) -> Table:
     """Return a campaign whose managed runs are off their simulation by so much."""
-    rows = []
+    rows: list[Row] = []
     for x, part in enumerate(off):
         for policy, value in (
             (io_sets.MANAGED, 1 + part),
@@ -77,12 +79,12 @@ def test_time_divided_by_a_hundred_keeps_the_sets() -> None:
     assert io_sets.workload(8).omega == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("order", packs.ORDERS)
+@pytest.mark.parametrize("order", ORDERS)
 def test_no_list_order_is_refused_by_a_live_controller(order: str) -> None:
     knows(registry.sharing(order).needs)
 
 
-def packs_rows(*ratios: float) -> list[dict[str, Any]]:
+def packs_rows(*ratios: float) -> list[Row]:
     return [
         {
             "policy": "exclusive-fcfs",

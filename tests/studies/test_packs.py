@@ -8,8 +8,9 @@ from studies.claim_checks import assert_all_is_said, find
 
 from penstock.campaign.cells import Campaign, Cell, Results
 from penstock.report.findings import Curves, Findings
-from penstock.report.plots import draw, look
-from penstock.sim.generators.packs import ALPHAS
+from penstock.report.plots import draw
+from penstock.report.style import look
+from penstock.sim.generators.packs import ALPHAS, PARTITION
 from penstock.studies import load, packs
 from penstock.studies.packs import orders, scenarios
 from penstock.studies.packs.ratios import by_load, geometric, relative
@@ -115,7 +116,7 @@ def test_the_scenarios_are_the_papers() -> None:
     study = load("packs")
     full = study.campaign(size="full", seed=0)
     assert sum(cell.scenario == "io-nodes-3" for cell in full.cells) == 390
-    assert scenarios.PARTITION == 2048
+    assert PARTITION == 2048
     assert len(scenarios.ORDERS) == 8
     of_workload = SCENARIOS["choices-1"].alpha_gen
     assert sorted(of_workload(0, k) for k in range(39)) == list(ALPHAS)

@@ -1,10 +1,12 @@
 """The study of tuning: claims follow from rows, bars are bars, the offline part runs in small."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from studies.claim_checks import assert_all_is_said, find
 
 from penstock.campaign.cells import Cell, Results
@@ -25,7 +27,7 @@ BEST, WORST = 500e-6, 8e-3
 
 def job(
     run: str, seconds: Mapping[int, float], *, repetition: int = 0, window: float | None = None
-):
+) -> list[dict[str, Value]]:
     return [
         {
             "part": "job",
@@ -144,7 +146,7 @@ def test_the_shipped_rewards_are_a_grid_of_windows(small: Offline) -> None:
 
 
 def test_reversed_ranks_make_the_best_the_worst_and_keep_the_values() -> None:
-    each = {1.0: (1.0, 1.0), 2.0: (3.0,), 3.0: (2.0,)}
+    each: dict[int | float | str, ArrayLike] = {1.0: (1.0, 1.0), 2.0: (3.0,), 3.0: (2.0,)}
     turned = offline.reversed_ranks(each)
     assert list(turned) == [1.0, 2.0, 3.0]
     assert (turned[1.0], turned[2.0], turned[3.0]) == ((3.0,), (1.0, 1.0), (2.0,))
@@ -153,15 +155,16 @@ def test_reversed_ranks_make_the_best_the_worst_and_keep_the_values() -> None:
 def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle and who detects rightly gain; who says otherwise gets the other's window."""
     seen = next(s for s in samples.shipped() if s.pattern == "shared-strided")
-    run = {
-        "operation": seen.operation,
-        "request": seen.request,
-        "processes": seen.processes,
-        "io_nodes": seen.io_nodes,
-    }
+    strided = Scenario(
+        pattern="shared-strided",
+        operation=seen.operation,
+        request=seen.request,
+        processes=seen.processes,
+        io_nodes=seen.io_nodes,
+    )
     means = {
-        Scenario(pattern="shared-strided", **run): {125e-6: 0.8, 1e-3: 1.0, 8e-3: 2.0},
-        Scenario(pattern="file-per-process", **run): {125e-6: 3.0, 1e-3: 1.0, 8e-3: 0.5},
+        strided: {125e-6: 0.8, 1e-3: 1.0, 8e-3: 2.0},
+        replace(strided, pattern="file-per-process"): {125e-6: 3.0, 1e-3: 1.0, 8e-3: 0.5},
     }
     answers = {"right": "shared-strided", "wrong": "file-per-process", "silent": "unknown"}
     monkeypatch.setattr(
@@ -180,7 +183,7 @@ def test_a_wrong_detection_is_counted_by_what_it_costs(monkeypatch: pytest.Monke
 def test_all_is_said_and_drawn_and_the_bars_of_recorded_rewards_hold() -> None:
     rows: list[Row] = [{"part": "worth", **one.row} for one in windows.shipped()]
     campaign = STUDY.campaign(size="quick", seed=0)
-    findings = STUDY.findings(Results(campaign=campaign, rows=rows + live_rows(), seconds={}))
+    findings = STUDY.findings(Results(campaign=campaign, rows=[*rows, *live_rows()], seconds={}))
     assert_all_is_said(findings, 20)
     for part in ("Fig. 3.8", "4.2.3", "Table 3.6", "Table 3.7", "after 200", "soon back"):
         assert find(findings, part).holds, find(findings, part)

@@ -8,10 +8,11 @@ import pytest
 from studies.claim_checks import assert_all_is_said
 
 from penstock.campaign.cells import Campaign, Cell, Results, run
+from penstock.campaign.journal import Value
 from penstock.errors import InputError
 from penstock.learn.write_models.candidates import candidates
 from penstock.learn.write_models.machine import Machine, load
-from penstock.learn.write_models.regressors import Floats
+from penstock.learn.write_models.parameters import Floats
 from penstock.learn.write_models.samples import Sample
 from penstock.model.write import Write
 from penstock.report.findings import Findings
@@ -175,7 +176,7 @@ def test_the_paper_is_quoted_as_printed() -> None:
 
 def test_ours_is_held_against_the_tags_that_suit_the_five_best() -> None:
     """Linear is 80% off with one kind of tags, 30% with the other: ours, 20%, is not half of it."""
-    rows = [
+    rows: list[dict[str, Value]] = [
         {
             "machine": measured.ARCHER,
             "model": model,
@@ -193,7 +194,12 @@ def test_ours_is_held_against_the_tags_that_suit_the_five_best() -> None:
             else [("library", 18.0), ("library and stripes", 13.0 if model == "linear" else 18.0)]
         )
     ]
-    floor = {"machine": measured.ARCHER, "model": measured.FLOOR, "own": 0.1, "others": 0.25}
+    floor: dict[str, Value] = {
+        "machine": measured.ARCHER,
+        "model": measured.FLOOR,
+        "own": 0.1,
+        "others": 0.25,
+    }
     error, covered = claims.archer([*rows, floor | {"jobs": 9}])
     assert "extrapolating 0.200, linear 0.300, ridge 0.800" in error.ours
     assert "0.100, by that of the others 0.250 (9 jobs)" in error.ours

@@ -59,7 +59,13 @@ def work(fails: float, cell: CampaignCell) -> list[dict[str, Value]]:
 def rows(out: Path, fails: float = 0.0) -> list[object]:
     cells = list(every("lasso", [1.0, 2.0, 3.0, 4.0], 1))
     whole = Campaign(
-        study="s", version=1, size="", seed=5, cells=cells, work=partial(work, fails), alone=True
+        study="s",
+        version=1,
+        size="quick",
+        seed=5,
+        cells=cells,
+        work=partial(work, fails),
+        alone=True,
     )
     out.mkdir(exist_ok=True)
     return list(run(whole, out).rows)

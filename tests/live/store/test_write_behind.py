@@ -147,12 +147,13 @@ def test_a_file_that_is_removed_is_missed_and_not_made_anew(tmp_path: Path) -> N
 
 def test_all_is_written_without_being_asked_for(url: str) -> None:
     kept = WriteBehind(Store(url), limits=Limits(later=0.5))
-    for change in (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: kept.running(running(1)),
         lambda: kept.running(running(1, phases=9)),
         lambda: kept.learn(family(), KNOWN),
         lambda: kept.ended(ended(1)),
-    ):
+    )
+    for change in changes:
         written = kept.written_total
         change()
         until(lambda: not kept.waiting, "nothing is written")
@@ -370,5 +371,5 @@ def test_a_flush_says_no_while_the_store_refuses(url: str) -> None:
     store.may = True
     assert kept.flush(WAIT)
     assert kept.close()
-    with Store(url) as store:
-        assert store.load().families.recall(family()) is not None
+    with Store(url) as reopened:
+        assert reopened.load().families.recall(family()) is not None

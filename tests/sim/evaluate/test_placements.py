@@ -48,6 +48,7 @@ def test_metrics_by_hand() -> None:
     assert outcome.slowdown_congestion.tolist() == pytest.approx([2.0, 2.0])
     assert outcome.idle_time == pytest.approx((40 * 2 + 40 * 6) / (60 * 8))
     assert outcome.bandwidth == pytest.approx(5.0 + 5.0)
+    assert outcome.occupancy is not None
     assert outcome.occupancy.tolist() == pytest.approx([40 / 60, 0, 0, 0])
     assert outcome.spread == pytest.approx(40 / 60)
 
@@ -65,6 +66,7 @@ def test_transfers_are_independent_and_a_phase_ends_with_its_last() -> None:
     # Its second phase begins at 30, when b (10 s, of which 5 were done by 20) computes since 25.
     assert outcome.horizon == pytest.approx(35)
     assert outcome.slowdown[0] == pytest.approx((10 + 5) / (5 + 5))
+    assert outcome.occupancy is not None
     assert outcome.occupancy.tolist() == pytest.approx([(15 + 5) / 35, 10 / 35, 0, 0])
 
 
@@ -91,6 +93,7 @@ def test_a_set_keeps_the_rules_whatever_the_placement() -> None:
             assert outcome.counts.tolist() == [counts[job.id] for job in jobs]
             assert (outcome.slowdown_congestion > -1e-9).all()
             assert outcome.slowdown_io.min() >= 1
+            assert outcome.occupancy is not None
             assert 0 <= outcome.occupancy.min() <= outcome.occupancy.max() <= 1 + 1e-9
             assert 0 < outcome.idle_time < 1
             # Bandwidth by its definition: peak over slowdown, summed.

@@ -18,8 +18,10 @@ from penstock.sim import formats, generators
 from penstock.sim.formats import free_memory, json_format
 from penstock.sim.workload import Workload
 
-ARRAYS = ("compute", "io", "offsets", "release", "nodes", "max_share", "resource_offsets")
-ARRAYS += ("resources", "barrier", "after", "profile")
+ARRAYS = (
+    *("compute", "io", "offsets", "release", "nodes", "max_share", "resource_offsets"),
+    *("resources", "barrier", "after", "profile"),
+)
 GOOD: dict[str, Any] = {
     "horizon": 100,
     "jobs": [
@@ -338,7 +340,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(p for key, item in inside for p in places(item, (*path, key)))]
 
 
-def only_input_errors(file: Path, **given: float) -> None:
+def only_input_errors(file: Path, **given: Any) -> None:
     """Any other exception fails the test."""
     try:
         formats.read(file, Site(bandwidth=1e9, nodes=8), **given)

@@ -1,6 +1,7 @@
 """Tables: CSV with a row an iteration, and SWF with made-up I/O."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,7 +115,7 @@ def test_swf_jobs_that_never_ran_are_left_out(tmp_path: Path) -> None:
         (swf(run=10**12), {"io_ratio": 0.1, "w_iter": 1e-3}, "raise w_iter"),
     ],
 )
-def test_wrong_swf(tmp_path: Path, text: str, given: dict[str, float], message: str) -> None:
+def test_wrong_swf(tmp_path: Path, text: str, given: dict[str, Any], message: str) -> None:
     file = tmp_path / "w.swf"
     file.write_text(text)
     with pytest.raises(InputError, match=message):
