@@ -24,21 +24,21 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def taught(name: str, observations: int, **options: Any) -> tuple[Tuner, list[Any]]:
+def trained_tuner(name: str, observations: int, **options: Any) -> tuple[Tuner, list[Any]]:
     """Return a tuner that met two contexts in turn, and what it chose."""
     tuner: Tuner = registry.policy("tuning", name, options)
-    return tuner, carried_on(tuner, 0, observations)
+    return tuner, train(tuner, 0, observations)
 
 
-def carried_on(tuner: Tuner, start: int, observations: int) -> list[Any]:
-    chosen = []
+def train(tuner: Tuner, start: int, observations: int) -> list[Any]:
+    choices = []
     for t in range(start, start + observations):
         context = (WRITE, READ)[t % 2]
         value = tuner.choose(context, VALUES)
         noise = np.random.default_rng([7, t]).normal(1, 0.05)
         tuner.learn(context, value, THROUGHPUT[value] * noise)
-        chosen.append(value)
-    return chosen
+        choices.append(value)
+    return choices
 
 
 def test_it_follows_the_protocol(name: str) -> None:
@@ -62,30 +62,30 @@ def test_one_policy_one_file_of_a_page(name: str) -> None:
 
 
 def test_the_best_of_distinct_values_is_found(name: str) -> None:
-    tuner, chosen = taught(name, 800)
+    tuner, chosen = trained_tuner(name, 800)
     for context in (WRITE, READ):
         assert tuner.best(context, VALUES) == 500e-6
     assert chosen[-200:].count(500e-6) > 100
 
 
 def test_the_seed_decides(name: str) -> None:
-    assert taught(name, 100)[1] == taught(name, 100)[1]
-    assert len({tuple(taught(name, 50, seed=seed)[1]) for seed in range(3)}) > 1
+    assert trained_tuner(name, 100)[1] == trained_tuner(name, 100)[1]
+    assert len({tuple(trained_tuner(name, 50, seed=seed)[1]) for seed in range(3)}) > 1
 
 
 def test_what_was_learnt_goes_on_as_if_nothing_had_happened(name: str) -> None:
     """A standby that restores a checkpoint makes the choices that the first would have made."""
-    tuner, _ = taught(name, 400)
+    tuner, _ = trained_tuner(name, 400)
     saved = json.loads(json.dumps(tuner.learned()))
     standby: Tuner = registry.policy("tuning", name)
     standby.restore(saved)
     assert standby.learned() == saved
-    assert carried_on(standby, 400, 200) == carried_on(tuner, 400, 200)
+    assert train(standby, 400, 200) == train(tuner, 400, 200)
     assert standby.learned() == tuner.learned()
 
 
 def test_a_context_never_seen(name: str) -> None:
-    tuner, _ = taught(name, 100)
+    tuner, _ = trained_tuner(name, 100)
     stranger = Context(operation="mixed", pattern="unknown", size=1, load=1)
     before = tuner.learned()
     assert tuner.best(stranger, VALUES) is None
@@ -95,7 +95,7 @@ def test_a_context_never_seen(name: str) -> None:
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, -1.0, 1e31])
 def test_what_is_no_reward_is_refused(name: str, reward: float) -> None:
-    tuner, _ = taught(name, 20)
+    tuner, _ = trained_tuner(name, 20)
     before = tuner.learned()
     with pytest.raises(InputError, match="reward"):
         tuner.learn(WRITE, VALUES[0], reward)
@@ -104,7 +104,7 @@ def test_what_is_no_reward_is_refused(name: str, reward: float) -> None:
 
 def test_values_come_and_go(name: str) -> None:
     """A value no longer offered is not chosen, a new one is, and a known one is still known."""
-    tuner, _ = taught(name, 400)
+    tuner, _ = trained_tuner(name, 400)
     fewer = (8e-3, 1e-3, 125e-6)
     chosen = set()
     for _ in range(300):
@@ -160,7 +160,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_state_is_refused_and_nothing_is_lost(name: str, damage: str) -> None:
-    tuner, _ = taught(name, 20)
+    tuner, _ = trained_tuner(name, 20)
     before = tuner.learned()
     damaged = json.loads(json.dumps(before))
     DAMAGE[damage](damaged)

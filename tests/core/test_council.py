@@ -50,7 +50,7 @@ class Table:
         self.rewards = defaultdict(dict, {c: dict(v) for c, v in learned["rewards"]})
 
 
-def seen(rate: float = 100.0, *, read: bool = False, **given: Any) -> Observation:
+def observed_interval(rate: float = 100.0, *, read: bool = False, **fields: Any) -> Observation:
     """An interval of a second, of 64 requests of 64 KiB by four clients."""
     plain = Observation(
         seconds=1.0,
@@ -68,7 +68,7 @@ def seen(rate: float = 100.0, *, read: bool = False, **given: Any) -> Observatio
         forward=0.0,
         queued=4.0,
     )
-    return replace(plain, **given)
+    return replace(plain, **fields)
 
 
 class FixedDetector:
@@ -77,12 +77,15 @@ class FixedDetector:
     def __init__(self, pattern: str = "shared-strided") -> None:
         self.pattern = pattern
 
-    def situation(self, seen: Observation) -> tuple[Context | None, float]:
-        if doubt(seen):
+    def situation(self, observation: Observation) -> tuple[Context | None, float]:
+        if doubt(observation):
             return None, 0.0
-        size = seen.asked // seen.requests
+        size = observation.asked // observation.requests
         context = Context(
-            operation=operation(seen), pattern=self.pattern, size=size, load=seen.clients
+            operation=operation(observation),
+            pattern=self.pattern,
+            size=size,
+            load=observation.clients,
         )
         return context, 1.0
 
@@ -90,9 +93,9 @@ class FixedDetector:
 class World:
     """I/O nodes that do as they are told, and a Council of them."""
 
-    def __init__(self, nodes: int, *parameters: Parameter, **given: Any) -> None:
+    def __init__(self, nodes: int, *parameters: Parameter, **options: Any) -> None:
         self.tuners = {p.name: Table() for p in parameters}
-        self.council = Council(parameters, Experience(self.tuners), FixedDetector(), **given)
+        self.council = Council(parameters, Experience(self.tuners), FixedDetector(), **options)
         self.has: dict[int, dict[str, Value]] = {}
         for k in range(nodes):
             self.do([self.council.joined(k)])
@@ -113,7 +116,7 @@ class World:
 def by_window(world: World, best: int) -> dict[int, Observation]:
     """The nearer the window is to the best, the more bytes."""
     return {
-        k: seen(1000 / (1 + abs(math.log2(float(has["window"]) / best))))
+        k: observed_interval(1000 / (1 + abs(math.log2(float(has["window"]) / best))))
         for k, has in world.has.items()
     }
 
@@ -137,7 +140,7 @@ def test_all_have_one_window_while_it_learns() -> None:
 def test_who_has_not_reported_when_the_round_ends_is_not_waited_for() -> None:
     world = World(3, WINDOW, guard=1.0)
     for k in range(2):
-        world.report(k, seen())
+        world.report(k, observed_interval())
     assert world.council.missing == {2}
     world.do(world.council.decide())
     assert (world.council.rounds, world.council.missed) == (1, 1)
@@ -146,9 +149,9 @@ def test_who_has_not_reported_when_the_round_ends_is_not_waited_for() -> None:
 
 def test_a_report_counts_once_a_round() -> None:
     world = World(1, WINDOW, guard=1.0)
-    world.second({0: seen()})
+    world.second({0: observed_interval()})
     for rate in (100.0, 700.0):
-        world.report(0, seen(rate))
+        world.report(0, observed_interval(rate))
     world.do(world.council.decide())
     (known,) = world.tuners["window"].rewards.values()
     assert list(known.values()) == [[100.0]]
@@ -156,10 +159,10 @@ def test_a_report_counts_once_a_round() -> None:
 
 def test_who_has_gone_is_forgotten() -> None:
     world = World(2, WINDOW, guard=1.0)
-    world.report(0, seen())
+    world.report(0, observed_interval())
     world.council.left(1)
     assert world.council.missing == set()
-    world.council.observed(1, seen(), {"window": 2})
+    world.council.observed(1, observed_interval(), {"window": 2})
     world.do(world.council.decide())
     assert (world.council.rounds, world.council.missed) == (1, 0)
     assert set(world.council.last) == {0}
@@ -168,14 +171,14 @@ def test_who_has_gone_is_forgotten() -> None:
 def test_who_joins_gets_what_the_others_have() -> None:
     world = World(2, WINDOW, guard=1.0)
     world.tuners["window"].tries = [8]
-    world.second({0: seen(), 1: seen()})
+    world.second({0: observed_interval(), 1: observed_interval()})
     assert world.council.joined(2).settings == {"window": 8}
 
 
 def test_without_exploring_the_majority_has_its_way() -> None:
     world = World(3, WINDOW, guard=1.0)
     table = world.tuners["window"]
-    small, large = seen(1.0), seen(1.0, asked=64 << 20)
+    small, large = observed_interval(1.0), observed_interval(1.0, asked=64 << 20)
     for observation, best in ((small, 8), (large, 1)):
         context = world.council.assess(observation).context
         assert context is not None
@@ -189,7 +192,7 @@ def test_without_exploring_the_majority_has_its_way() -> None:
 
 def test_where_values_may_differ_each_has_its_own() -> None:
     world = World(2, DEPTH, guard=1.0)
-    small, large = seen(), seen(asked=64 << 20)
+    small, large = observed_interval(), observed_interval(asked=64 << 20)
     for _ in range(6):
         depth = {k: has["depth"] for k, has in world.has.items()}
         world.second(
@@ -204,7 +207,7 @@ def test_where_values_may_differ_each_has_its_own() -> None:
 def test_one_parameter_at_a_time_explores_and_learns() -> None:
     world = World(1, WINDOW, DEPTH, guard=1.0)
     for _ in range(12):
-        world.second({0: seen(100.0)})
+        world.second({0: observed_interval(100.0)})
     tried = {name: set(next(iter(t.rewards.values()))) for name, t in world.tuners.items()}
     assert tried == {"window": {1, 2, 4, 8}, "depth": {4, 16}}
     counts = [sum(map(len, next(iter(t.rewards.values())).values())) for t in world.tuners.values()]
@@ -214,13 +217,13 @@ def test_one_parameter_at_a_time_explores_and_learns() -> None:
 def test_a_reward_is_of_the_value_that_the_node_had() -> None:
     """A node that was restarted, or could not be set, says so."""
     world = World(1, WINDOW, guard=1.0)
-    world.second({0: seen(1.0)})
+    world.second({0: observed_interval(1.0)})
     world.has[0]["window"] = 4
-    world.second({0: seen(7.0)})
+    world.second({0: observed_interval(7.0)})
     (known,) = world.tuners["window"].rewards.values()
     assert known == {4: [7.0]}
     world.has[0]["window"] = 77
-    world.second({0: seen(9.0)})
+    world.second({0: observed_interval(9.0)})
     assert known == {4: [7.0]}, "a value that is none of ours teaches nothing"
 
 
@@ -228,7 +231,7 @@ def test_many_nodes_are_one_observation(  # tuners forget by the number of obser
 ) -> None:
     world = World(4, WINDOW, guard=1.0)
     for rate in (100.0, 400.0):
-        world.second({k: seen(rate + k) for k in range(4)})
+        world.second({k: observed_interval(rate + k) for k in range(4)})
     (known,) = world.tuners["window"].rewards.values()
     assert list(known.values()) == [[401.5]], "the mean over the nodes"
 
@@ -236,11 +239,11 @@ def test_many_nodes_are_one_observation(  # tuners forget by the number of obser
 def test_a_rate_that_cannot_be_is_not_believed() -> None:
     world = World(1, WINDOW, guard=1.0)
     for _ in range(12):
-        world.second({0: seen(100.0)})
+        world.second({0: observed_interval(100.0)})
     (known,) = world.tuners["window"].rewards.values()
     before = sum(map(len, known.values()))
-    world.second({0: seen(1e15)})
-    world.second({0: seen(120.0)})
+    world.second({0: observed_interval(1e15)})
+    world.second({0: observed_interval(120.0)})
     assert sum(map(len, known.values())) == before + 1
 
 
@@ -248,11 +251,11 @@ def test_a_rate_that_stays_is_believed() -> None:
     """A file system may become much faster than it was."""
     world = World(1, WINDOW, guard=1.0)
     for _ in range(12):
-        world.second({0: seen(100.0)})
+        world.second({0: observed_interval(100.0)})
     (known,) = world.tuners["window"].rewards.values()
     before = sum(map(len, known.values()))
     for _ in range(20):
-        world.second({0: seen(1e6)})
+        world.second({0: observed_interval(1e6)})
     assert sum(map(len, known.values())) >= before + 12
 
 
@@ -260,9 +263,9 @@ def test_intervals_in_which_nothing_moved_teach_nothing() -> None:
     """Reads at the end of a file: busy, and no byte."""
     world = World(1, WINDOW, guard=1.0)
     for _ in range(20):
-        world.second({0: seen(0.0)})
+        world.second({0: observed_interval(0.0)})
     assert world.council.experience.accounts == {}
-    world.second({0: seen(100.0)})
+    world.second({0: observed_interval(100.0)})
     assert world.council.rounds == 1
 
 
@@ -293,16 +296,16 @@ def test_a_tuner_that_answers_nonsense_changes_nothing(parameter: Parameter, ans
     world = World(2, parameter)
     world.council.experience.tuners = {parameter.name: Odd(answer)}
     for _ in range(5):
-        world.second({k: seen() for k in range(2)})
+        world.second({k: observed_interval() for k in range(2)})
     assert {has[parameter.name] for has in world.has.values()} == {parameter.default}
     assert world.council.experience.faults > 0
     assert parameter.name in world.council.experience.fault
 
 
 def test_the_guard_is_each_contexts_own() -> None:
-    """Where values may differ, who has spent its share exploits, and others explore."""
+    """If values may differ, an I/O node that has spent its share exploits while others explore."""
     world = World(2, DEPTH, guard=0.05)
-    small, large = seen(), seen(asked=64 << 20)
+    small, large = observed_interval(), observed_interval(asked=64 << 20)
     spent, fresh = (world.council.assess(o).context for o in (small, large))
     assert spent is not None
     assert fresh is not None
@@ -326,7 +329,7 @@ def test_groups_teach_once_a_round() -> None:
         council.joined(k)
     for _ in range(2):
         for k, council in enumerate(groups):
-            council.observed(k, seen(100.0 + k), {"window": 2})
+            council.observed(k, observed_interval(100.0 + k), {"window": 2})
         experience.teach()
         for council in groups:
             council.choose()
@@ -344,7 +347,9 @@ def test_the_guard_stops_exploring_that_costs_too_much() -> None:
         best = world.has[0]["window"] == 8 or k < 4
         worst += not best
         got += 100.0 if best else 0.0
-        world.second({0: seen(100.0 if world.has[0]["window"] == 8 else 1.0 if k > 3 else 50.0)})
+        world.second(
+            {0: observed_interval(100.0 if world.has[0]["window"] == 8 else 1.0 if k > 3 else 50.0)}
+        )
         if k == 3:
             (context,) = table.rewards
             table.rewards[context] = {8: [100.0], 1: [1.0], 2: [1.0], 4: [1.0]}
@@ -354,17 +359,17 @@ def test_the_guard_stops_exploring_that_costs_too_much() -> None:
 
 def test_idle_and_absurd_intervals_teach_nothing() -> None:
     world = World(1, WINDOW, guard=1.0)
-    world.second({0: seen()})
+    world.second({0: observed_interval()})
     for odd in (
-        seen(busy=0.0),
-        seen(busy=0.001),
-        seen(busy=math.nan),
-        seen(busy=-1.0),
-        seen(busy=1e9),
-        seen(distance=math.inf),
-        seen(clients=0),
-        seen(asked=0),
-        seen(writes=0),
+        observed_interval(busy=0.0),
+        observed_interval(busy=0.001),
+        observed_interval(busy=math.nan),
+        observed_interval(busy=-1.0),
+        observed_interval(busy=1e9),
+        observed_interval(distance=math.inf),
+        observed_interval(clients=0),
+        observed_interval(asked=0),
+        observed_interval(writes=0),
     ):
         world.second({0: odd})
         assert world.council.last[0].context is None
@@ -378,7 +383,7 @@ def test_reads_and_writes_are_learnt_apart() -> None:
     for k in range(20):
         read = k % 2 == 0
         good = world.has[0]["window"] == (8 if read else 1)
-        world.second({0: seen(100.0 if good else 50.0, read=read)})
+        world.second({0: observed_interval(100.0 if good else 50.0, read=read)})
     contexts = world.tuners["window"].rewards
     assert {c.operation for c in contexts} == {"read", "write"}
 
@@ -407,7 +412,7 @@ def test_what_was_learnt_goes_on_in_another() -> None:
 def test_damaged_state_is_refused_and_changes_nothing(damaged: dict[str, Any]) -> None:
     world = World(1, WINDOW, guard=1.0)
     for _ in range(4):
-        world.second({0: seen()})
+        world.second({0: observed_interval()})
     before = world.council.experience.learned()
     with pytest.raises(InputError):
         world.council.experience.restore(damaged)
@@ -416,7 +421,7 @@ def test_damaged_state_is_refused_and_changes_nothing(damaged: dict[str, Any]) -
 
 def test_another_detector_takes_over_while_it_runs() -> None:
     world = World(1, WINDOW, guard=1.0)
-    world.second({0: seen()})
+    world.second({0: observed_interval()})
     world.council.detector = FixedDetector("file-per-process")
-    world.second({0: seen()})
+    world.second({0: observed_interval()})
     assert world.council.last[0].pattern == "file-per-process"

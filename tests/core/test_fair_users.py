@@ -71,7 +71,7 @@ def crowd(w_iter: float | None = None) -> list[Job]:
 
 @pytest.mark.parametrize("policy", ["exclusive-fcfs", "set-10", "lowest-id", "shortest-io"])
 def test_one_job_against_two_hundred_has_every_other_turn(policy: str) -> None:
-    """Without it, first come first served lets it wait for two hundred phases each time."""
+    """Without fair users, first come first served makes the job wait for 200 phases each time."""
     site = Busy(policy, *crowd(w_iter=10.0))
     for job in crowd():
         site.begin(job.id)

@@ -39,11 +39,11 @@ class Still:
 
 def manager(policy: str, *w_iters: float, max_share: float = 1.0) -> Manager:
     view: Any = Still()
-    made = Manager(sharing=registry.sharing(policy), view=view)
+    new = Manager(sharing=registry.sharing(policy), view=view)
     for serial, w_iter in enumerate(w_iters):
         job = Job(id=f"j{serial}", serial=serial, w_iter=w_iter, max_share=max_share)
-        assert made.handle(JobStarted(time=0.0, job=job)) == []
-    return made
+        assert new.handle(JobStarted(time=0.0, job=job)) == []
+    return new
 
 
 def begin(job: str, time: float, io: float = 1.0) -> PhaseBegan:
@@ -120,7 +120,7 @@ def test_replaying_a_record_gives_the_same_actions() -> None:
 
 
 def test_a_phase_at_whose_end_the_policy_raises_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the job would be in it for good, and its next one could not begin."""
+    """Otherwise the job would stay in the phase, and its next phase could not begin."""
     m = manager("shortest-io", 10.0, 10.0, 10.0)
     for name in ("j0", "j1"):
         m.handle(begin(name, 1.0))

@@ -22,7 +22,7 @@ class Burst:
 
 
 class Counters:
-    """What the counters of a job of these bursts say at a time."""
+    """The counters of a job with these bursts."""
 
     def __init__(self, bursts: Sequence[Burst]) -> None:
         self.bursts = bursts
@@ -92,15 +92,15 @@ def periodic(
     def about(seconds: float) -> float:
         return seconds * float(rng.uniform(1 - jitter, 1 + jitter))
 
-    now, made = 1.0, []
+    now, sequence = 1.0, []
     for _ in range(phases):
         for k in range(bursts):
             now += about(pause) if k else 0.0
             end = now + about(burst)
-            made.append(Burst(now, end, moved))
+            sequence.append(Burst(now, end, moved))
             now = end
         now += about(compute)
-    return made
+    return sequence
 
 
 def every(step: float, bursts: Sequence[Burst], tail: float = 20.0) -> np.ndarray:

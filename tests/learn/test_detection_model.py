@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from learn.observations import Request, observation, played
+from learn.observations import Request, observation, requests_of
 
 from penstock.errors import InputError
 from penstock.learn.detection import features, model
@@ -20,23 +20,25 @@ from penstock.live.measure.access_patterns import Pattern
 from penstock.model import Observation
 
 KIB = 1024
-PLAYED = {
+ACCESSES = {
     "file-per-process": {"number_of_files": "individual"},
     "shared-contiguous": {"number_of_files": "shared"},
     "shared-strided": {"number_of_files": "shared", "spatiality": "strided"},
 }
 
 
-def seen(pattern: str, *, ranks: int = 8, size: int = 64 * KIB, requests: int = 20) -> Observation:
-    access = Pattern(operation="write", total_size=2**30, request_size=size, **PLAYED[pattern])  # type: ignore[arg-type]
-    return observation(played(access, ranks, requests=requests))
+def observed(
+    pattern: str, *, ranks: int = 8, size: int = 64 * KIB, requests: int = 20
+) -> Observation:
+    access = Pattern(operation="write", total_size=2**30, request_size=size, **ACCESSES[pattern])  # type: ignore[arg-type]
+    return observation(requests_of(access, ranks, requests=requests))
 
 
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 @pytest.mark.parametrize("size", [8 * KIB, 128 * KIB])
-@pytest.mark.parametrize("pattern", PLAYED)
+@pytest.mark.parametrize("pattern", ACCESSES)
 def test_ideal_patterns_are_told_at_any_scale(pattern: str, size: int, ranks: int) -> None:
-    detected, confidence = model.shipped().detect(seen(pattern, ranks=ranks, size=size))
+    detected, confidence = model.shipped().detect(observed(pattern, ranks=ranks, size=size))
     assert detected == pattern
     assert confidence >= model.shipped().least_confidence
 
@@ -44,8 +46,13 @@ def test_ideal_patterns_are_told_at_any_scale(pattern: str, size: int, ranks: in
 @pytest.mark.parametrize("pattern", ["shared-contiguous", "shared-strided"])
 def test_two_jobs_with_a_shared_file_each_do_not_have_files_of_their_own(pattern: str) -> None:
     """A rule on the number of files alone, as the thesis' tree has it, would say so."""
-    access = Pattern(operation="write", total_size=2**30, request_size=64 * KIB, **PLAYED[pattern])  # type: ignore[arg-type]
-    jobs = [played(access, 8, requests=20, job=job) for job in "ab"]
+    access = Pattern(
+        operation="write",
+        total_size=2**30,
+        request_size=64 * KIB,
+        **ACCESSES[pattern],  # type: ignore[arg-type]
+    )
+    jobs = [requests_of(access, 8, requests=20, job=job) for job in "ab"]
     both = observation(one for pair in zip(*jobs, strict=True) for one in pair)
     assert (both.handles, both.clients) == (2, 16)
     assert model.shipped().detect(both).pattern == pattern
@@ -64,11 +71,11 @@ def test_one_client_with_strides_is_told() -> None:
     assert model.shipped().detect(alone).pattern == "shared-strided"
 
 
-FINE = seen("file-per-process")
+FINE = observed("file-per-process")
 ABSURD = {
     "nothing": observation([]),
     "few": observation(
-        list(played(Pattern(operation="write", total_size=4, path="f"), 1, requests=3))
+        list(requests_of(Pattern(operation="write", total_size=4, path="f"), 1, requests=3))
     ),
     "nan": replace(FINE, distance=math.nan),
     "infinite": replace(FINE, queued=math.inf),
@@ -93,7 +100,7 @@ def test_what_cannot_be_is_unknown(name: str) -> None:
 
 def test_a_model_that_is_not_sure_says_nothing() -> None:
     demanding = msgspec.structs.replace(model.shipped(), least_confidence=1.0)
-    unsure = [demanding.detect(seen(name)) for name in PLAYED]
+    unsure = [demanding.detect(observed(name)) for name in ACCESSES]
     assert all(detected == UNKNOWN or confidence == 1 for detected, confidence in unsure)
     assert any(0 < confidence < 1 for _, confidence in unsure)
 
@@ -109,7 +116,7 @@ def test_the_operation_is_that_of_nearly_all_requests(
 
 
 def test_the_context_is_that_of_tuners() -> None:
-    context, _ = model.shipped().situation(seen("shared-strided", ranks=12, size=100 * KIB))
+    context, _ = model.shipped().situation(observed("shared-strided", ranks=12, size=100 * KIB))
     assert context is not None
     assert (context.operation, context.pattern) == ("write", "shared-strided")
     assert (context.size, context.load) == (64 * KIB, 8), "powers of two at or below"

@@ -30,9 +30,9 @@ def trained(kind: Kind) -> Trained:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_exported_model_is_the_one_that_was_trained(kind: Kind) -> None:
     """Class by class, on what it has never seen; a tree's shares are smoothed on export."""
-    made = trained(kind)
-    reference = made.estimator.predict_proba(selection.table(UNSEEN, made.model.features))
-    exported = np.array([made.model.shares(one.observation) for one in UNSEEN])
+    result = trained(kind)
+    reference = result.estimator.predict_proba(selection.table(UNSEEN, result.model.features))
+    exported = np.array([result.model.shares(one.observation) for one in UNSEEN])
     assert np.allclose(exported.sum(axis=1), 1, atol=1e-4)
     if kind != "tree":
         assert np.allclose(exported, reference, atol=1e-5)

@@ -37,8 +37,8 @@ def test_a_phase_is_dated_by_its_calls_not_by_the_samples() -> None:
 def test_pauses_inside_phases_are_learnt(step: float, bursts: int) -> None:
     """Phases of many bursts, 100 ms between them, and 10 s of compute: from the third on whole."""
     rng = np.random.default_rng(1)
-    made = periodic(rng, phases=12, compute=10, bursts=bursts, pause=0.1, jitter=0.2)
-    detected = phases(watch(PhaseFinder(), made, every(step, made)))
+    trace = periodic(rng, phases=12, compute=10, bursts=bursts, pause=0.1, jitter=0.2)
+    detected = phases(watch(PhaseFinder(), trace, every(step, trace)))
     whole = bursts * 4 * MIB
     assert [moved for _, _, moved in detected[-9:]] == [whole] * 9
 
@@ -47,35 +47,35 @@ def test_pauses_inside_phases_are_learnt(step: float, bursts: int) -> None:
 @pytest.mark.parametrize("jitter", [0.0, 0.3])
 def test_short_compute_times_do_not_merge_phases(step: float, jitter: float) -> None:
     rng = np.random.default_rng(1)
-    made = periodic(rng, phases=60, compute=0.3, burst=0.1, jitter=jitter)
-    assert len(phases(watch(PhaseFinder(), made, every(step, made)))) == 60
+    trace = periodic(rng, phases=60, compute=0.3, burst=0.1, jitter=jitter)
+    assert len(phases(watch(PhaseFinder(), trace, every(step, trace)))) == 60
 
 
 def test_a_long_start_does_not_merge_the_phases_after_it() -> None:
     """Input, twenty seconds of set-up, more input, set-up again, then 0.3 s of compute a phase."""
     starts = [1.0, 21.0, 41.0, *(41.0 + 0.5 * k for k in range(1, 100))]
-    made = [Burst(start, start + 0.2, 8 * MIB) for start in starts]
-    detected = phases(watch(PhaseFinder(), made, every(0.02, made)))
+    trace = [Burst(start, start + 0.2, 8 * MIB) for start in starts]
+    detected = phases(watch(PhaseFinder(), trace, every(0.02, trace)))
     assert [moved for _, _, moved in detected[-60:]] == [8 * MIB] * 60
 
 
 def test_bursts_that_are_small_in_all_are_no_phase() -> None:
-    made = [Burst(1.0 + k, 1.02 + k, MIB // 4) for k in range(20)]
-    assert watch(PhaseFinder(), made, every(0.01, made)) == []
+    trace = [Burst(1.0 + k, 1.02 + k, MIB // 4) for k in range(20)]
+    assert watch(PhaseFinder(), trace, every(0.01, trace)) == []
 
 
 def test_lines_of_a_log_do_not_keep_a_phase_open() -> None:
     lines = [Burst(3.0 + 0.04 * k, 3.0 + 0.04 * k + 0.0001, 200, 1) for k in range(200)]
-    made = [Burst(1.0, 2.95, 64 * MIB), *lines]
-    ((_, ended, moved),) = phases(watch(PhaseFinder(), made, every(0.01, made)))
+    trace = [Burst(1.0, 2.95, 64 * MIB), *lines]
+    ((_, ended, moved),) = phases(watch(PhaseFinder(), trace, every(0.01, trace)))
     assert ended == pytest.approx(2.95)
     assert moved < 64 * MIB + MIB // 8
 
 
 def test_log_lines_between_phases_are_not_part_of_them() -> None:
     lines = [Burst(0.5 + 0.04 * k, 0.5 + 0.04 * k + 0.0001, 200, 1) for k in range(200)]
-    made = [*lines, Burst(10.0, 11.0, 64 * MIB)]
-    ((began, _, moved),) = phases(watch(PhaseFinder(), made, every(0.01, made)))
+    trace = [*lines, Burst(10.0, 11.0, 64 * MIB)]
+    ((began, _, moved),) = phases(watch(PhaseFinder(), trace, every(0.01, trace)))
     assert began == pytest.approx(10.0, abs=0.02)
     assert moved == 64 * MIB
 
@@ -116,8 +116,8 @@ class TestMarked:
     def test_pauses_inside_do_not_end_it(self) -> None:
         finder = PhaseFinder()
         assert finder.began(1.0) == Began(time=1.0)
-        made = [Burst(2.0, 3.0, 8 * MIB), Burst(20.0, 21.0, 8 * MIB)]
-        assert watch(finder, made, np.arange(1.0, 30.0, 0.05)) == []
+        trace = [Burst(2.0, 3.0, 8 * MIB), Burst(20.0, 21.0, 8 * MIB)]
+        assert watch(finder, trace, np.arange(1.0, 30.0, 0.05)) == []
         assert finder.ended(30.0, 16 * MIB) == Ended(time=30.0, moved=16 * MIB)
 
     def test_one_that_is_found_becomes_the_jobs_own(self) -> None:
@@ -156,16 +156,16 @@ class TestMarked:
 def test_samples_when_due_find_what_many_samples_find() -> None:
     """An agent that sleeps until a sample is due, or a call comes, misses no phase."""
     rng = np.random.default_rng(1)
-    made = periodic(rng, phases=30, compute=2.0, burst=0.3, jitter=0.2)
-    counters, finder, events, samples = Counters(made), PhaseFinder(), [], 0
-    now, last = 0.0, made[-1].end + 10
+    trace = periodic(rng, phases=30, compute=2.0, burst=0.3, jitter=0.2)
+    counters, finder, events, samples = Counters(trace), PhaseFinder(), [], 0
+    now, last = 0.0, trace[-1].end + 10
     while now < last:
         busy, last_call, moved = counters.at(now)
         event = finder.sample(now, busy=busy, last_call=last_call, moved=moved)
         samples += 1
         events += [] if event is None else [event]
         assert finder.due is None or finder.due >= now
-        waking = [burst.start for burst in made if burst.start > now]
+        waking = [burst.start for burst in trace if burst.start > now]
         asleep = waking[0] if waking else last
         now = asleep if finder.due is None else max(min(finder.due, asleep), now + 1e-3)
     assert len(phases(events)) == 30
@@ -187,9 +187,9 @@ def test_the_number_of_phases_and_w_iter_are_the_truth(
 ) -> None:
     """Also where calls are dated by a clock that moves every 4 ms."""
     rng = np.random.default_rng(seed)
-    made = periodic(rng, phases=12, compute=compute, burst=burst, jitter=jitter)
-    counters, finder, events = Counters(made), PhaseFinder(), []
-    for now in every(step, made, tail=1.0):
+    trace = periodic(rng, phases=12, compute=compute, burst=burst, jitter=jitter)
+    counters, finder, events = Counters(trace), PhaseFinder(), []
+    for now in every(step, trace, tail=1.0):
         busy, last_call, moved = counters.at(now)
         if coarse:
             last_call = math.floor(last_call * 250) / 250
@@ -202,7 +202,7 @@ def test_the_number_of_phases_and_w_iter_are_the_truth(
         period.began(began)
         period.ended(ended, ended - began)
     truth = Period()
-    for one in made:
+    for one in trace:
         truth.began(one.start)
         truth.ended(one.end, one.end - one.start)
     assert period.w_iter_ == pytest.approx(truth.w_iter_, rel=0.05, abs=step / 2)
@@ -222,8 +222,10 @@ def test_phases_of_bursts_become_whole(
 ) -> None:
     """Compute times of at least 30 pauses: from the fifth phase on each is found as one."""
     rng = np.random.default_rng(seed)
-    made = periodic(rng, phases=9, compute=times * pause, bursts=bursts, pause=pause, jitter=jitter)
-    detected = phases(watch(PhaseFinder(), made, every(step, made, tail=6.0)))
+    trace = periodic(
+        rng, phases=9, compute=times * pause, bursts=bursts, pause=pause, jitter=jitter
+    )
+    detected = phases(watch(PhaseFinder(), trace, every(step, trace, tail=6.0)))
     assert [moved for _, _, moved in detected[-5:]] == [bursts * 4 * MIB] * 5
 
 

@@ -55,7 +55,7 @@ PROFILE = Profile(
 )
 
 
-def written(
+def written_file(
     *, requests: int, size: int = 1000, consecutive: int = 0, sequential: int = 0, strided: int = 0
 ) -> FileUse:
     """A file that four ranks wrote."""
@@ -74,11 +74,11 @@ def written(
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        (written(requests=4), "contiguous"),
-        (written(requests=104, consecutive=100, sequential=100), "contiguous"),
-        (written(requests=104, sequential=100, strided=99), "strided"),
-        (written(requests=104, sequential=100, strided=10), "sequential"),
-        (written(requests=104, sequential=30, strided=10), "random"),
+        (written_file(requests=4), "contiguous"),
+        (written_file(requests=104, consecutive=100, sequential=100), "contiguous"),
+        (written_file(requests=104, sequential=100, strided=99), "strided"),
+        (written_file(requests=104, sequential=100, strided=10), "sequential"),
+        (written_file(requests=104, sequential=30, strided=10), "random"),
     ],
 )
 def test_spatiality_goes_by_what_half_of_the_requests_do(file: FileUse, expected: str) -> None:
@@ -86,13 +86,13 @@ def test_spatiality_goes_by_what_half_of_the_requests_do(file: FileUse, expected
 
 
 def test_streams_are_contiguous_though_nobody_counted_their_offsets() -> None:
-    file = written(requests=104)
+    file = written_file(requests=104)
     file.ordered = False
     assert spatiality(file, "write", 4) == "contiguous"
 
 
 def test_volumes_of_base_patterns_add_up_to_the_bytes_that_were_counted() -> None:
-    file = written(requests=100, size=1 * MIB, consecutive=100)
+    file = written_file(requests=100, size=1 * MIB, consecutive=100)
     file.write.sizes = [40, 0, 0, 0, 60, 0, 0, 0, 0, 0]
     file.common = Counter({1 * MIB: 60})
     parts = base_patterns([file], 4)
@@ -104,12 +104,12 @@ def test_volumes_of_base_patterns_add_up_to_the_bytes_that_were_counted() -> Non
 
 
 def test_a_file_of_several_ranks_is_shared_and_those_of_one_each_are_not() -> None:
-    own = [written(requests=10, consecutive=10) for _ in range(4)]
+    own = [written_file(requests=10, consecutive=10) for _ in range(4)]
     for rank, file in enumerate(own):
         file.ranks = {rank}
     (part,) = base_patterns(own, 4)
     assert (part.layout, part.files, part.processes) == ("file-per-process", 4, 4)
-    (part,) = base_patterns([written(requests=10, consecutive=10)], 4)
+    (part,) = base_patterns([written_file(requests=10, consecutive=10)], 4)
     assert (part.layout, part.files, part.processes) == ("shared", 1, 4)
 
 
@@ -203,14 +203,14 @@ def test_nodes_that_nobody_told_are_asked_for_and_not_made_up() -> None:
 
 
 def base(name: str, *, size: int = 64 * KIB, curve: dict[int, float], **changes: object) -> Base:
-    given = {
+    fields = {
         "operation": "write",
         "layout": "shared",
         "contiguous": False,
         "processes": 16,
         **changes,
     }
-    return Base(name=name, request_size=size, curve=Curve.of(curve), **given)  # type: ignore[arg-type]
+    return Base(name=name, request_size=size, curve=Curve.of(curve), **fields)  # type: ignore[arg-type]
 
 
 def test_times_of_parts_add_up() -> None:

@@ -21,8 +21,8 @@ def job(serial: int, nodes: int, compute: float, io: float, **more: Any) -> Job:
 
 
 def pack(policy: str, jobs: list[Job], site: Site, **options: Any) -> Schedule:
-    made: Schedule = registry.policy("packing", policy, options).pack(jobs, site)
-    return made
+    schedule: Schedule = registry.policy("packing", policy, options).pack(jobs, site)
+    return schedule
 
 
 def names(schedule: Schedule) -> list[set[str]]:

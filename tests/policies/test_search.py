@@ -89,7 +89,7 @@ def test_allocate_and_place_are_one_answer() -> None:
 
 
 def test_places_for_counts_of_others() -> None:
-    """With counts that are given, it is never worse than the papers' placers with those counts."""
+    """It is never worse than the papers' placers with the same counts."""
     jobs = io_resources(0.9, seed=3)
     view, several = Snapshot.of(jobs, SITE), JobSet(jobs, SITE)
     counts = registry.policy("allocation", "n-sys").allocate(view)

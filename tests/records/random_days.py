@@ -36,13 +36,13 @@ CURVE = Curve.of({0: 0.5, 1: 1.0, 2: 1.5, 3: 1.4})
 
 def header(sharing: str = "set-10", **more: object) -> Header:
     site = Site(nodes=100, resources=RESOURCES, direct=True)
-    given = {
+    fields = {
         "run": "test",
         "epoch": EPOCH,
         "site": site,
         "sharing": PolicySpec(policy=sharing),
     } | more
-    return Header(**given)  # type: ignore[arg-type]
+    return Header(**fields)  # type: ignore[arg-type]
 
 
 def arbiters() -> st.SearchStrategy[dict[str, object]]:

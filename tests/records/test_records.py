@@ -75,9 +75,9 @@ def test_a_replay_decides_the_same(
 ) -> None:
     """Determinism: nothing but the events, in a file and back, goes into a decision."""
     with tempfile.TemporaryDirectory() as directory:
-        made = header(policy, learn=learn, **arbiter)
-        entries = run(made, events)
-        (path,) = write(Path(directory), made, entries)
+        first_line = header(policy, learn=learn, **arbiter)
+        entries = run(first_line, events)
+        (path,) = write(Path(directory), first_line, entries)
         record = Record(path)
         assert plain(record) == entries
         replayed = replay(record)
@@ -92,12 +92,12 @@ def test_the_policies_that_replays_are_tested_with_are_not_few() -> None:
 
 
 def test_a_replay_tells_the_first_difference(tmp_path: Path) -> None:
-    made = header("exclusive-fcfs")
-    entries = run(made, a_day())
+    first_line = header("exclusive-fcfs")
+    entries = run(first_line, a_day())
     at = next(i for i, e in enumerate(entries) if e.event.time == 10.0 and e.actions)
     wrong = (Admit(job="j0", resource=0, weight=7.0, max_share=1.0),)
     entries[at] = replace(entries[at], actions=wrong)
-    (path,) = write(tmp_path, made, entries)
+    (path,) = write(tmp_path, first_line, entries)
     result = replay(Record(path))
     assert result.events == at
     assert result.first_difference is not None
@@ -123,9 +123,9 @@ def test_a_record_runs_no_file_that_nobody_trusts(tmp_path: Path) -> None:
         "class Mine(ExclusiveFcfs): ...\n"
         "open(__file__ + '.ran', 'w').close()\n"
     )
-    made = header(f"{mine}:Mine")
+    first_line = header(f"{mine}:Mine")
     entries = run(header("exclusive-fcfs"), a_day())
-    (path,) = write(tmp_path / "records", made, entries)
+    (path,) = write(tmp_path / "records", first_line, entries)
     with pytest.raises(InputError, match="give --trust"):
         replay(Record(path))
     assert not Path(f"{mine}.ran").exists()
@@ -144,13 +144,13 @@ class Failing(ExclusiveFcfs):
 
 @pytest.mark.parametrize("where", ["turn", "group"])
 def test_a_day_on_which_the_policy_failed_is_replayed(tmp_path: Path, where: str) -> None:
-    """What it failed at is in the record, for what came after it rests on that."""
+    """The record holds each failure of the policy, because later decisions depend on it."""
     (tmp_path / "failing.py").write_text(FAILING.format(where=where))
     policy = f"{tmp_path}/failing.py:Failing"
-    made = header(policy)
+    first_line = header(policy)
     (tmp_path / "records").mkdir()
-    with RecordWriter(tmp_path / "records", made, flush=0.01) as writer:
-        turns = Turns(*made.manager(), writer.write)
+    with RecordWriter(tmp_path / "records", first_line, flush=0.01) as writer:
+        turns = Turns(*first_line.manager(), writer.write)
         for serial, name in enumerate(("good", "bad", "other")):
             turns.started(1.0, Job(id=name, serial=serial))
         turns.phase_began(2.0, "good", 1)
@@ -208,9 +208,9 @@ def test_words_of_an_earlier_version_are_skipped_and_counted(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, cut: int) -> None:
-    made = header()
-    entries = run(made, a_day())
-    (path,) = write(tmp_path, made, entries)
+    first_line = header()
+    entries = run(first_line, a_day())
+    (path,) = write(tmp_path, first_line, entries)
     os.truncate(path, path.stat().st_size - cut)
     record = Record(path)
     read = plain(record)
@@ -223,9 +223,9 @@ def test_a_torn_last_line_is_left_out_with_a_note(tmp_path: Path, cut: int) -> N
 
 
 def test_compressed_records_are_read_and_may_break_off(tmp_path: Path) -> None:
-    made = header()
-    entries = run(made, a_day(200))
-    (path,) = write(tmp_path, made, entries)
+    first_line = header()
+    entries = run(first_line, a_day(200))
+    (path,) = write(tmp_path, first_line, entries)
     packed = path.with_name(path.name + ".gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert plain(Record(packed)) == entries
@@ -298,9 +298,9 @@ def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path) -> None:
 
 def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
     """A part alone tells who runs; a replay finds the parts before it."""
-    made = header("set-10", learn={})
-    entries = run(made, a_day(1500))
-    parts = write(tmp_path, made, entries, size=200_000)
+    first_line = header("set-10", learn={})
+    entries = run(first_line, a_day(1500))
+    parts = write(tmp_path, first_line, entries, size=200_000)
     assert len(parts) > 3
     assert all(path.stat().st_size < 400_000 for path in parts)
     assert plain(Record(*parts)) == entries
@@ -316,20 +316,20 @@ def test_parts_by_size_make_one_record(tmp_path: Path) -> None:
 
 
 def test_a_new_day_begins_a_new_part(tmp_path: Path) -> None:
-    made = header(epoch=10 * DAY - 100.0)
+    first_line = header(epoch=10 * DAY - 100.0)
     entries = [Entry(event=Woke(time=time)) for time in (1.0, 99.0, 100.0, 101.0, DAY + 200.0)]
-    parts = write(tmp_path, made, entries)
+    parts = write(tmp_path, first_line, entries)
     assert [len(list(Record(part))) for part in parts] == [2, 2, 1]
     assert parts[1].name == "record-19700111-000000-test-0002.jsonl"
     assert parts[0].stat().st_mode & 0o777 == 0o600, "a record tells what users run"
 
 
 def test_a_gone_job_is_not_carried_on(tmp_path: Path) -> None:
-    made = header(epoch=0.0)
+    first_line = header(epoch=0.0)
     jobs = [Job(id=name, serial=i) for i, name in enumerate("ab")]
     events = [JobStarted(time=1.0, job=job) for job in jobs]
     entries = [Entry(event=e) for e in (*events, JobEnded(time=2.0, job="a"), Woke(time=DAY))]
-    parts = write(tmp_path, made, entries)
+    parts = write(tmp_path, first_line, entries)
     assert Record(parts[1]).header.running == [events[1]]
 
 
@@ -487,18 +487,18 @@ def test_kill_9_leaves_a_record_that_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_header_says_all_that_a_manager_is_made_of() -> None:
-    made = header(
+    first_line = header(
         "set-10",
         allocation=PolicySpec(policy="one"),
         placement=PolicySpec(policy="random", options={"seed": 7}),
         remap_delay=5.0,
         learn={"gain": 0.25},
     )
-    again = msgspec.json.decode(msgspec.json.encode(made), type=Header)
-    assert again == made
+    again = msgspec.json.decode(msgspec.json.encode(first_line), type=Header)
+    assert again == first_line
     manager, ledger = again.manager()
     assert manager.sharing.unknown == 5  # type: ignore[attr-defined]
-    assert ledger.site == made.site
+    assert ledger.site == first_line.site
     job = Job(id="a", serial=0, w_iter=30.0, hints={"observations": 12})
     manager.handle(JobStarted(time=0.0, job=job))
     period = manager.period("a")

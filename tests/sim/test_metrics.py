@@ -17,13 +17,13 @@ from penstock.sim.workload import Workload
 
 
 def record(request: list[float], end: list[float], **workload: Any) -> Run:
-    made = Workload(**{"offsets": [0, len(end)], "release": [0.0], **workload})
+    built = Workload(**{"offsets": [0, len(end)], "release": [0.0], **workload})
     return Run(
-        workload=made,
+        workload=built,
         site=Site(),
         request=np.array(request),
         end=np.array(end),
-        start=made.release.copy(),
+        start=built.release.copy(),
         phase_ends=2 * len(end),
     )
 

@@ -25,7 +25,7 @@ def prediction(seconds: float, factor: float = 1.25, outside: tuple[str, ...] = 
 
 
 @dataclass
-class Known:
+class FixedModel:
     """A model that knows some writes by their number of bursts, and takes 100 s for all others."""
 
     by_bursts: dict[int, Prediction]
@@ -66,14 +66,14 @@ def test_a_measurement_that_the_model_rules_out_leaves_the_ratio(measured: float
     """An error as large as that says that the model is wrong, not by how much it will be."""
     result = gain(choice(WRITE, 50.0), choice(OTHER, 25.0), measured)
     assert result == gain(choice(WRITE, 50.0), choice(OTHER, 25.0))
-    model = Known({1024: prediction(50.0), 16: prediction(25.0)})
+    model = FixedModel({1024: prediction(50.0), 16: prediction(25.0)})
     assert advise(model, WRITE, measured=measured, gather=1e12).contradicted
     assert not advise(model, WRITE, measured=55.0, gather=1e12).contradicted
 
 
 @pytest.mark.parametrize("measured", [None, 45.0, 60.0, 600.0])
 def test_now_over_then_is_the_gain(measured: float | None) -> None:
-    model = Known({1024: prediction(50.0), 16: prediction(25.0)})
+    model = FixedModel({1024: prediction(50.0), 16: prediction(25.0)})
     advice = advise(model, WRITE, measured=measured, gather=1e9)
     assert advice.best.moving > 1
     now = advice.now.seconds if measured is None else measured
@@ -96,11 +96,11 @@ def test_without_a_measurement_two_errors_meet() -> None:
 
 
 def test_the_best_is_taken_and_its_way_is_counted() -> None:
-    model = Known({1024: prediction(50.0), 16: prediction(30.0)})
+    model = FixedModel({1024: prediction(50.0), 16: prediction(30.0)})
     silent = msgspec.structs.replace(
         TITAN, stage=tuple(s for s in TITAN.stage if s.kind != "node"), cross=()
     )
-    free = advise(Known(model.by_bursts, silent), WRITE)
+    free = advise(FixedModel(model.by_bursts, silent), WRITE)
     assert (free.best.write.bursts, free.best.moving) == (16, 0.0)
     assert not free.moves_counted
     counted = advise(model, WRITE, gather=1e9)
@@ -114,18 +114,18 @@ def test_the_best_is_taken_and_its_way_is_counted() -> None:
 
 
 def test_advice_that_may_be_slower_says_so() -> None:
-    """A gain whose interval goes below 1 is a gamble; one that does not is none."""
-    unsure = advise(Known({1024: prediction(50.0), 16: prediction(40.0)}), WRITE, gather=1e12)
+    """A gain is a gamble if its interval goes below 1, and only then."""
+    unsure = advise(FixedModel({1024: prediction(50.0), 16: prediction(40.0)}), WRITE, gather=1e12)
     assert unsure.worth_it
     assert unsure.gain.low < 1 < unsure.gain.expected
     assert unsure.may_be_slower
-    sure = advise(Known({1024: prediction(50.0), 16: prediction(20.0)}), WRITE, gather=1e12)
+    sure = advise(FixedModel({1024: prediction(50.0), 16: prediction(20.0)}), WRITE, gather=1e12)
     assert sure.worth_it
     assert not sure.may_be_slower
 
 
 def test_what_is_kept_as_it_is_cannot_be_slower() -> None:
-    kept = advise(Known({}), WRITE)
+    kept = advise(FixedModel({}), WRITE)
     assert not kept.worth_it
     assert not kept.may_be_slower
 
@@ -133,7 +133,7 @@ def test_what_is_kept_as_it_is_cannot_be_slower() -> None:
 def test_what_the_model_has_seen_less_of_is_not_advised() -> None:
     guess = prediction(1.0, 3, ("bytes of a burst 6.4e9, seen 1e6 to 1e9",))
     advice = advise(
-        Known({1024: prediction(50.0), 16: guess, 32: prediction(40.0)}), WRITE, gather=1e12
+        FixedModel({1024: prediction(50.0), 16: guess, 32: prediction(40.0)}), WRITE, gather=1e12
     )
     assert advice.best.write.bursts == 32
     assert advice.rejected > 0
@@ -144,17 +144,17 @@ def test_a_write_outside_is_advised_what_is_less_so() -> None:
         prediction(50.0, 3, ("nodes 64, seen 1 to 8",)),
         prediction(5.0, 2, ("nodes 16, seen 1 to 8",)),
     )
-    advice = advise(Known({1024: now, 16: other}), WRITE, gather=1e12)
+    advice = advise(FixedModel({1024: now, 16: other}), WRITE, gather=1e12)
     assert advice.best.write.bursts == 16
 
 
 def test_a_measured_time_is_what_the_advice_divides() -> None:
-    model = Known({1024: prediction(50.0), 16: prediction(30.0)})
+    model = FixedModel({1024: prediction(50.0), 16: prediction(30.0)})
     advice = advise(model, WRITE, measured=60.0, gather=1e12)
     seconds, _, slowest = advice.outcome()
     assert seconds == pytest.approx(40.0, rel=1e-3), "30 s and an error of 10 s"
     assert slowest == pytest.approx(30 * 1.25 + 10, rel=1e-3)
-    assert advise(Known({}), WRITE, measured=60.0).outcome() == (60.0, 60.0, 60.0)
+    assert advise(FixedModel({}), WRITE, measured=60.0).outcome() == (60.0, 60.0, 60.0)
 
 
 @pytest.mark.parametrize("name", ["cetus", "titan"])
@@ -171,11 +171,11 @@ def test_the_description_never_advises_what_it_holds_to_be_slower(name: str) -> 
 @pytest.mark.parametrize(("name", "value"), [("measured", 0.0), ("gather", math.nan)])
 def test_impossible_times_and_bandwidths_are_refused(name: str, value: float) -> None:
     with pytest.raises(InputError, match="give more than zero"):
-        advise(Known({}), WRITE, **{name: value})  # type: ignore[arg-type]
+        advise(FixedModel({}), WRITE, **{name: value})  # type: ignore[arg-type]
 
 
 def test_hints_are_for_one_file_and_adios2_for_files_each() -> None:
-    model = Known({1024: prediction(50.0), 16: prediction(10.0)})
+    model = FixedModel({1024: prediction(50.0), 16: prediction(10.0)})
     each = settings(TITAN, advise(model, WRITE, gather=1e12), "out")
     assert each.hints == {}
     assert each.adios2 == {"NumAggregators": "16"}
@@ -219,6 +219,6 @@ def test_files_each_take_the_stripes_of_a_directory_that_is_there() -> None:
 
 
 def test_nothing_is_typed_for_nothing() -> None:
-    advice = advise(Known({}), WRITE)
+    advice = advise(FixedModel({}), WRITE)
     typed = settings(TITAN, advice, "out")
     assert (typed.commands, typed.hints, typed.adios2) == ((), {}, {})

@@ -27,7 +27,7 @@ def parts(*, full: bool) -> tuple[Dataset, Dataset]:
 
 
 @cache
-def judged(technique: str, *, full: bool) -> tuple[float, float]:
+def error_and_coverage(technique: str, *, full: bool) -> tuple[float, float]:
     """Return the median relative error on larger scales, and how often the interval held."""
     first, last = parts(full=full)
     learned = training.train(first, technique, seed=1)
@@ -45,7 +45,10 @@ def test_ours_goes_as_far_as_the_papers(technique: str, *, full: bool) -> None:
 
     Set after the figures were known. docs/writes/write-models.md has all six.
     """
-    own, published = judged("extrapolating", full=full)[0], judged(technique, full=full)[0]
+    own, published = (
+        error_and_coverage("extrapolating", full=full)[0],
+        error_and_coverage(technique, full=full)[0],
+    )
     print(f"extrapolating {own:.3f}, {technique} {published:.3f}")
     assert own <= published
 
@@ -56,7 +59,7 @@ def test_other_jobs_of_the_same_configuration_tell_a_job_no_better(*, full: bool
     floor = evaluation.repeatability(archer.large(LARGEST, full=full))
     print(f"floor {floor.own:.3f} to {floor.others:.3f}, of {floor.samples} jobs")
     assert floor.own < floor.others
-    assert judged("extrapolating", full=full)[0] <= 1.2 * floor.others
+    assert error_and_coverage("extrapolating", full=full)[0] <= 1.2 * floor.others
 
 
 @published_data.either
@@ -64,4 +67,4 @@ def test_intervals_of_90_percent_hold_on_the_larger_scales_at_least_85_times_in_
     *, full: bool
 ) -> None:
     """The bar is 85 to 95; they are too wide, which this does not hold against them."""
-    assert judged("extrapolating", full=full)[1] >= 0.85
+    assert error_and_coverage("extrapolating", full=full)[1] >= 0.85

@@ -119,7 +119,7 @@ def test_intervals_cover_as_often_as_they_say_where_writes_are_like_the_samples(
 
 
 def test_a_quantile_is_the_next_errors() -> None:
-    """Of nine errors the largest covers the tenth with 90%; of fewer, nothing is known to."""
+    """The largest of nine errors covers the tenth with 90%; fewer errors cover nothing for sure."""
     assert intervals.quantile([float(k) for k in range(9)], 0.9) == 8.0
     assert intervals.quantile([float(k) for k in range(99)], 0.9) == 89.0
 

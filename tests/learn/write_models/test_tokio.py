@@ -35,7 +35,7 @@ def test_the_error_stands_beside_the_floor(machine: str, *, full: bool) -> None:
     assert before.model >= 0.9 * before.usual
 
 
-def made(count: int, *, noise: float) -> list[Run]:
+def synthetic_runs(count: int, *, noise: float) -> list[Run]:
     rng = np.random.default_rng(2)
     runs = []
     for k in range(count):
@@ -52,7 +52,7 @@ def made(count: int, *, noise: float) -> list[Run]:
 
 
 def test_a_load_that_decides_is_found_and_one_that_does_not_is_not() -> None:
-    runs = made(800, noise=0.01)
+    runs = synthetic_runs(800, noise=0.01)
     assert interference.errors(runs, ["load"], seed=1).model < 0.03
     blind = interference.errors(runs, ["nothing"], seed=1)
     assert blind.model > 0.15
@@ -61,4 +61,4 @@ def test_a_load_that_decides_is_found_and_one_that_does_not_is_not() -> None:
 
 def test_too_few_runs_and_none_to_compare_are_refused() -> None:
     with pytest.raises(InputError, match="10 runs are too few"):
-        interference.errors(made(10, noise=0.1), ["load"], seed=1)
+        interference.errors(synthetic_runs(10, noise=0.1), ["load"], seed=1)

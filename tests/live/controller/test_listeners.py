@@ -116,7 +116,7 @@ def test_another_key_is_refused_and_the_service_goes_on(door: Door) -> None:
 
 
 def test_a_proof_that_was_heard_before_is_worth_nothing(door: Door) -> None:
-    """Replayed it meets another challenge; and a controller's proof is none of a client."""
+    """A replayed proof meets another challenge; a controller's proof does not serve a client."""
     with door.raw() as (first, challenge):
         ours = nonce()
         proof = client.encode_line(

@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the schedulers are told; each uses its own."""
+    """The settings of all schedulers; each uses its own."""
 
     window: int = 1_000_000
     quantum: int = 64 << 10

@@ -21,7 +21,7 @@ from penstock.policies.tuning.ucb1 import Ucb1
 HERE = Context(operation="read", pattern="shared-strided", size=4096, load=4)
 
 
-def taught(bandit: Bandit, columns: list[int], rewards: list[float], *, arms: int = 3) -> Arms:
+def arms_after(bandit: Bandit, columns: list[int], rewards: list[float], *, arms: int = 3) -> Arms:
     """Return arms that saw those rewards in that order."""
     known = bandit.arms([HERE], [bandit.seed], arms)
     for column, reward in zip(columns, rewards, strict=True):
@@ -38,7 +38,7 @@ def test_equation_4_1() -> None:
     """Incremental sample averages are the averages, and the scatter is numpy's."""
     rewards = np.random.default_rng(1).normal(1e9, 5e7, 60)
     columns = np.arange(60) % 3
-    known = taught(Ucb1(), columns.tolist(), rewards.tolist())
+    known = arms_after(Ucb1(), columns.tolist(), rewards.tolist())
     for column in range(3):
         own = rewards[columns == column]
         assert known.mean[0, column] == pytest.approx(own.mean(), rel=1e-12)
@@ -47,14 +47,14 @@ def test_equation_4_1() -> None:
 
 def test_equation_4_2_on_a_scale_of_0_to_1() -> None:
     """Q + sqrt(2 ln t / N), with Q between the least and the greatest reward of the context."""
-    known = taught(Ucb1(), [0, 1, 2, 0, 0], [10.0, 30.0, 20.0, 12.0, 11.0])
+    known = arms_after(Ucb1(), [0, 1, 2, 0, 0], [10.0, 30.0, 20.0, 12.0, 11.0])
     t, scaled, n = 5, np.array([1.0, 20.0, 10.0]) / 20, np.array([3, 1, 1])
     assert Ucb1().score(known)[0] == pytest.approx(scaled + np.sqrt(2 * math.log(t) / n))
 
 
 def test_a_discount_weighs_by_age() -> None:
     rewards = [5.0, 7.0, 4.0, 9.0]
-    known = taught(Thompson(discount=0.9), [0, 0, 1, 0], rewards)
+    known = arms_after(Thompson(discount=0.9), [0, 0, 1, 0], rewards)
     weights, own = np.array([0.9**3, 0.9**2, 1.0]), np.array([5.0, 7.0, 9.0])
     mean = (weights @ own) / weights.sum()
     assert known.count[0] == pytest.approx([weights.sum(), 0.9, 0.0])
@@ -64,8 +64,8 @@ def test_a_discount_weighs_by_age() -> None:
 def test_a_window_holds_the_last_alone() -> None:
     rewards = np.random.default_rng(2).normal(1e9, 1e8, 90)
     columns = np.random.default_rng(3).integers(3, size=90)
-    known = taught(SlidingUcb(window=20), columns.tolist(), rewards.tolist())
-    fresh = taught(SlidingUcb(window=20), columns[-20:].tolist(), rewards[-20:].tolist())
+    known = arms_after(SlidingUcb(window=20), columns.tolist(), rewards.tolist())
+    fresh = arms_after(SlidingUcb(window=20), columns[-20:].tolist(), rewards[-20:].tolist())
     for one, other in (
         (known.count, fresh.count),
         (known.mean, fresh.mean),
@@ -77,14 +77,14 @@ def test_a_window_holds_the_last_alone() -> None:
 
 def test_an_absurd_reward_leaves_the_window_without_trace() -> None:
     rewards = [1.0, 1e30, 0.1, 0.0, 0.2, 0.3]
-    known = taught(SlidingUcb(window=3), [0] * 6, rewards, arms=1)
+    known = arms_after(SlidingUcb(window=3), [0] * 6, rewards, arms=1)
     assert known.mean[0, 0] == pytest.approx(0.5 / 3)
     assert known.scatter[0, 0] == pytest.approx(np.var([0.0, 0.2, 0.3]) * 3)
 
 
 def test_a_value_that_left_the_window_is_tried_again() -> None:
     bandit = SlidingUcb(window=5, revisit=0)
-    known = taught(bandit, [0, 1, 1, 1, 1, 1], [1.0, 9.0, 9.0, 9.0, 9.0, 9.0], arms=2)
+    known = arms_after(bandit, [0, 1, 1, 1, 1, 1], [1.0, 9.0, 9.0, 9.0, 9.0, 9.0], arms=2)
     assert known.count[0, 0] == 0
     assert bandit.pick(known)[0] == 0
 
@@ -118,7 +118,7 @@ def test_epsilon_is_how_often_it_explores() -> None:
 def test_epsilon_greedy_starts_at_zero() -> None:
     """Algorithm 2: after one reward the others, at zero, are met by exploration alone."""
     bandit = EpsilonGreedy(epsilon=0.0)
-    known = taught(bandit, [1], [1e-3])
+    known = arms_after(bandit, [1], [1e-3])
     assert [int(bandit.pick(known)[0]) for _ in range(3)] == [1, 1, 1]
 
 
@@ -146,7 +146,7 @@ def test_thompson_draws_what_it_believes() -> None:
 
 def test_discounted_ucb_bounds_by_the_noise() -> None:
     bandit = DiscountedUcb(discount=1.0, width=0.5, noise=0.1)
-    known = taught(bandit, [0, 0, 1, 2], [90.0, 110.0, 100.0, 100.0])
+    known = arms_after(bandit, [0, 0, 1, 2], [90.0, 110.0, 100.0, 100.0])
     noise = math.sqrt((200 + TRUST * 10.0**2) / (1 + TRUST))
     expected = 100 + 0.5 * noise * np.sqrt(2 * math.log(4) / np.array([2, 1, 1]))
     assert bandit.score(known)[0] == pytest.approx(expected)
@@ -184,16 +184,16 @@ def test_revisits_take_no_more_than_their_cost() -> None:
 def test_the_unit_of_rewards_does_not_matter(bandit: type[Bandit]) -> None:
     noise = np.random.default_rng(5).normal(1, 0.1, 200)
 
-    def chosen(unit: float) -> list[int]:
+    def choices(unit: float) -> list[int]:
         tuner = bandit(seed=3)
-        made = []
+        columns = []
         for drawn in noise:
             value = tuner.choose(HERE, (1, 2, 3))
             tuner.learn(HERE, value, unit * int(value) * float(drawn))
-            made.append(int(value))
-        return made
+            columns.append(int(value))
+        return columns
 
-    assert chosen(1.0) == chosen(2.0**40)
+    assert choices(1.0) == choices(2.0**40)
 
 
 def test_rewards_that_never_differ() -> None:

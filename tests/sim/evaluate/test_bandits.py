@@ -26,14 +26,14 @@ WORLD = rewards(seed=77)
 
 
 @cache
-def learnt(policy: str) -> Learning:
+def learning_of(policy: str) -> Learning:
     return Evaluation(policy=policy, repetitions=20).alone(WORLD)
 
 
 @pytest.mark.parametrize("policy", OURS)
 def test_nearly_the_best_fixed_value_after_200_observations(policy: str) -> None:
     """Issue: 0.97 of it on 90% of the scenarios after 200 observations, 0.98 at the end."""
-    learning = learnt(policy)
+    learning = learning_of(policy)
     assert (learning.after(200) >= 0.97).mean() >= 0.9
     assert (learning.after(400) >= 0.97).mean() >= 0.9
     assert learning.after(400).mean() >= 0.98
@@ -133,7 +133,7 @@ def test_interleaved_scenarios_are_learnt_as_well_as_alone() -> None:
 
 def test_precision_rises_with_observations() -> None:
     for policy in NAMES:
-        precision = learnt(policy).precision.mean(axis=0)
+        precision = learning_of(policy).precision.mean(axis=0)
         assert precision.shape == (40,)
         assert precision[-5:].mean() > precision[0] + 0.05, policy
 
@@ -203,7 +203,7 @@ def test_synthetic_worlds_are_what_they_say() -> None:
 @pytest.mark.rates
 def test_the_full_study_takes_less_than_two_minutes() -> None:
     """108 scenarios, 100 repetitions, 400 observations, 6 policies; here a tenth of it."""
-    begun = process_time()
+    start = process_time()
     for policy in NAMES:
         Evaluation(policy=policy, repetitions=10).alone(WORLD)
-    assert process_time() - begun < 12
+    assert process_time() - start < 12

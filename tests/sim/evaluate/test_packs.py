@@ -132,7 +132,7 @@ def test_stretch_does_not_depend_on_the_number_of_io_nodes(workload: Workload) -
 
 
 def test_two_jobs_that_do_nothing_but_io() -> None:
-    """Of two phases of 10 s asked for at once, the second ends at 20: stretch 2, not 1/2."""
+    """The second of two phases of 10 s that begin at once ends at 20: stretch 2, not 1/2."""
     workload = periodic((1, 0.0, 10.0, 1), (1, 0.0, 10.0, 1))
     run = packs.run(workload, registry.policy("packing", "first-fit"), FCFS, Site(nodes=2))
     metrics = packs.measure(run)

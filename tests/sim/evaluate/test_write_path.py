@@ -46,9 +46,9 @@ def test_stages_work_at_once_and_operations_come_one_by_one() -> None:
         run = path(quiet("cetus", overlap=power)).run(write)
         before = run.stages["metadata"] + run.stages["subblocks"]
         data = [t for n, t in run.stages.items() if n not in ("metadata", "subblocks")]
-        wanted = before + sum(t**power for t in data) ** (1 / power)
-        assert run.seconds == pytest.approx(wanted)
-        assert run.quiet == pytest.approx(wanted)
+        expected = before + sum(t**power for t in data) ** (1 / power)
+        assert run.seconds == pytest.approx(expected)
+        assert run.quiet == pytest.approx(expected)
 
 
 def test_nodes_that_are_spread_share_links_with_nobody() -> None:
@@ -79,12 +79,12 @@ def test_a_file_takes_as_many_targets_as_it_may() -> None:
 
 @pytest.mark.parametrize("wide", [0, 1, 3, 7])
 def test_rows_that_go_round_are_counted_as_one_by_one(wide: int) -> None:
-    begun = np.array([2, 0, 0, 1, 0, 0, 3])
+    starts = np.array([2, 0, 0, 1, 0, 0, 3])
     counted = [0] * 7
-    for place, times in enumerate(begun):
+    for place, times in enumerate(starts):
         for step in range(wide):
             counted[(place + step) % 7] += int(times)
-    assert _around(begun, wide).tolist() == counted
+    assert _around(starts, wide).tolist() == counted
 
 
 def test_a_placement_has_each_node_once() -> None:
@@ -171,8 +171,8 @@ def test_plans_are_of_the_papers_sizes() -> None:
         small = sum(n for scale, n in plan.converged.items() if scale <= 128)
         assert small == pytest.approx(trained, abs=8)
         sets = ((200, 256), (400, 512), (800, 1000, 2000))
-        for scales, wanted in zip(sets, tested, strict=True):
-            assert sum(plan.converged[s] for s in scales) == pytest.approx(wanted, abs=2)
+        for scales, expected in zip(sets, tested, strict=True):
+            assert sum(plan.converged[s] for s in scales) == pytest.approx(expected, abs=2)
 
 
 def test_a_machine_that_is_too_fast_for_the_templates_says_so() -> None:

@@ -11,7 +11,7 @@ from penstock.sim.evaluate import write_samples
 MIB = write_samples.MIB
 
 
-def drawn(name: str, nodes: int, seed: int = 1) -> list[Write]:
+def writes_of(name: str, nodes: int, seed: int = 1) -> list[Write]:
     return list(write_samples.writes(load(name), nodes, np.random.default_rng(seed)))
 
 
@@ -28,11 +28,11 @@ def drawn(name: str, nodes: int, seed: int = 1) -> list[Write]:
     ],
 )
 def test_as_many_writes_as_the_loops_have(name: str, nodes: int, writes: int) -> None:
-    assert len(drawn(name, nodes)) == writes
+    assert len(writes_of(name, nodes)) == writes
 
 
 def test_bursts_cover_every_range() -> None:
-    bursts = sorted({write.burst / MIB for write in drawn("cetus", 64) if write.cores == 1})
+    bursts = sorted({write.burst / MIB for write in writes_of("cetus", 64) if write.cores == 1})
     for burst, (low, high) in zip(
         bursts, (*write_samples.BURSTS, *write_samples.LARGE_BURSTS), strict=True
     ):
@@ -40,8 +40,8 @@ def test_bursts_cover_every_range() -> None:
 
 
 def test_stripes_are_titans_to_choose_and_not_cetus() -> None:
-    assert {write.stripe_count for write in drawn("cetus", 64)} == {None}
-    stripes = {write.stripe_count for write in drawn("titan", 64)}
+    assert {write.stripe_count for write in writes_of("cetus", 64)} == {None}
+    stripes = {write.stripe_count for write in writes_of("titan", 64)}
     assert None not in stripes
     assert all(1 <= count <= 64 for count in stripes if count is not None)
     assert max(count for count in stripes if count is not None) > 32
@@ -61,8 +61,8 @@ def test_stripes_are_as_many_as_there_are_targets() -> None:
 
 
 def test_the_seed_decides() -> None:
-    assert drawn("titan", 64, 1) == drawn("titan", 64, 1)
-    assert drawn("titan", 64, 1) != drawn("titan", 64, 2)
+    assert writes_of("titan", 64, 1) == writes_of("titan", 64, 1)
+    assert writes_of("titan", 64, 1) != writes_of("titan", 64, 2)
 
 
 def test_the_scales_of_training_make_255_subsets() -> None:
@@ -71,4 +71,4 @@ def test_the_scales_of_training_make_255_subsets() -> None:
 
 
 def test_bursts_are_no_integers_whose_products_outgrow_arrays() -> None:
-    assert all(isinstance(write.burst, float) for write in drawn("titan", 128))
+    assert all(isinstance(write.burst, float) for write in writes_of("titan", 128))

@@ -172,7 +172,7 @@ def test_a_log_that_was_cut_is_refused_or_has_lost_nothing_that_is_read(
 def test_flipped_bits_are_errors_that_name_the_file_or_nothing(
     reading: Reader, tmp_path: Path
 ) -> None:
-    """Among them such that kill the process which reads them; the next log is read all the same."""
+    """Some of them kill the process that reads them; the next log is read nevertheless."""
     rng, path = random.Random(1), tmp_path / "flipped.darshan"
     names = ["dxt.darshan", "example.darshan", "ior_hdf5_example.darshan"]
     refused = 0

@@ -142,9 +142,9 @@ class WritePath:
         size = write.bytes / write.files
         blocks = math.ceil(size / stripe(self.machine, write))
         used = min(width(self.machine, write), blocks)
-        begun = np.bincount(self._random.integers(0, there, write.files), minlength=there)
+        starts = np.bincount(self._random.integers(0, there, write.files), minlength=there)
         rounds, rest = divmod(blocks, used)
-        return (rounds * _around(begun, used) + _around(begun, rest)) * (size / blocks)
+        return (rounds * _around(starts, used) + _around(starts, rest)) * (size / blocks)
 
     def _quiet(self, loads: Mapping[str, Floats], operations: Mapping[str, float]) -> float:
         alone = {
@@ -227,12 +227,12 @@ class WritePath:
         return float(np.minimum(lengths, LONGEST).sum())
 
 
-def _around(begun: NDArray[np.int64], wide: int) -> Floats:
+def _around(starts: NDArray[np.int64], wide: int) -> Floats:
     """Return how many of the rows that begin at each place, `wide` long, cover each place."""
     if not wide:
-        return np.zeros(begun.size)
-    if wide == begun.size:
-        return np.full(begun.size, float(begun.sum()))
-    twice = np.concatenate(([0], np.cumsum(np.concatenate((begun, begun)))))
-    ends = np.arange(begun.size, 2 * begun.size) + 1
+        return np.zeros(starts.size)
+    if wide == starts.size:
+        return np.full(starts.size, float(starts.sum()))
+    twice = np.concatenate(([0], np.cumsum(np.concatenate((starts, starts)))))
+    ends = np.arange(starts.size, 2 * starts.size) + 1
     return (twice[ends] - twice[ends - wide]).astype(np.float64)
