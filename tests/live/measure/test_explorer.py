@@ -384,7 +384,7 @@ def test_marked_runs_are_reported_and_fail_the_command(root: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--io-nodes", "0,x"), "no list of numbers"),
+        (("--io-nodes", "0,x"), "not a list of numbers"),
         (("--io-nodes", "65"), "give 0 to 64"),
         (("--processes", "0"), "give 1 to"),
         (("--emulate", "targest=2"), "did you mean"),
