@@ -95,6 +95,16 @@ def test_the_bar_is_the_best_window_that_stays(tuned: float, holds: bool) -> Non
     assert held(live_rows(tuned), "as good as the best fixed window") is holds
 
 
+def test_a_run_without_an_interval_of_writes_supports_no_claim_on_them() -> None:
+    """A short run on a busy machine has mixed intervals only: the study ends, and says so."""
+    rows = [row for row in live_rows(5.9) if row.get("operation") != "write"]
+    (claim,) = [
+        c for c in live_claims.claims(Measured(rows)) if "good windows for writes" in c.claim
+    ]
+    assert not claim.holds
+    assert claim.ours == "no interval had writes only"
+
+
 @pytest.mark.parametrize(("tuned", "holds"), [(7.8, True), (7.9, False)])
 def test_others_must_be_15_per_cent_better_than_the_worst(tuned: float, holds: bool) -> None:
     assert held(live_rows(tuned), "ucb1 learns") is holds
